@@ -1,0 +1,1 @@
+"""ordercast: ordered group communication over networks that lose messages."""

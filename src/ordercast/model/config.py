@@ -1,0 +1,136 @@
+"""Configurations: frozen values, checked when they are made, that say in one sentence what is wrong.
+
+A `GroupConfig` is what all nodes of a group must agree on. Times are whole nanoseconds.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from ordercast.model.errors import ConfigError
+
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+
+
+def require(condition: object, sentence: str) -> None:
+    """Refuses a configuration, with the sentence that says what would be right."""
+    if not condition:
+        raise ConfigError(sentence)
+
+
+class Rules(Enum):
+    """Which rules a protocol follows."""
+
+    SOUND = "sound"
+    """The mended rules: the default."""
+    PAPER = "paper"
+    """The printed rules with only their misprints mended: for examples, evaluation and counterexamples."""
+
+
+class ConfigValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A frozen value that goes to JSON and back; unknown names are refused, not ignored."""
+
+
+class Timing(ConfigValue):
+    """How long the timers of a protocol run. Each is spread over [T, 2T) by a draw that can be repeated."""
+
+    status: int = 100 * MICROSECOND
+    """T_ACK: how long a status may be owed before it is sent by itself."""
+    poll: int = 800 * MICROSECOND
+    """T_POLL: how long nothing may move before those waited for are asked."""
+    cooldown: int = 100 * MICROSECOND
+    """T_NACK: the shortest time between two requests for what was newly missed."""
+    repeat: int = 600 * MICROSECOND
+    """T_RT: how long until everything missing is requested again."""
+    guard: int = 200 * MICROSECOND
+    """T_GUARD: how long a copy that was sent is not sent again, whoever asks."""
+    hearsay: int = 200 * MICROSECOND
+    """T_GAP: how long a loss known by hearsay only may settle itself before it is asked about."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            require(getattr(self, name) > 0, f"timing.{name} must be a positive number of nanoseconds")
+        require(self.guard < self.repeat, "timing.guard must be shorter than timing.repeat, or repeats are ignored")
+        require(self.status < self.poll, "timing.status must be shorter than timing.poll, or answers come too late")
+
+    @classmethod
+    def for_round_trip(cls, round_trip: int, least_status: int = 0) -> "Timing":
+        """Timers for a network whose round trip takes so long; `least_status` for receivers that are slow."""
+        require(round_trip >= 0, "the round trip must not be negative")
+        round_trip = max(round_trip, 2 * MICROSECOND)
+        status = max(round_trip // 2, least_status)
+        return cls(
+            status=status,
+            poll=2 * (round_trip + 2 * status),
+            cooldown=status,
+            repeat=2 * round_trip + 2 * status,
+            guard=round_trip,
+            hearsay=round_trip,
+        )
+
+
+class HearsayRule(Enum):
+    """Which nodes acceptance condition (2) of the printed SPO, p.ACK_h <= TREQ_h, is asked for."""
+
+    ALL = "all"
+    """h = 1..n, as printed; with h = source a lost foreign unit shuts its source out for good."""
+    OTHERS = "others"
+    """h other than the source."""
+    NONE = "none"
+    """Not asked at all."""
+
+
+class PaperRules(ConfigValue):
+    """Readings of the printed rules: the default is what is printed; the others show what each is worth."""
+
+    condition_2: HearsayRule = HearsayRule.ALL
+    """Acceptance condition (2)."""
+    duplicates_first: bool = True
+    """Test for duplicates before acceptance (the papers print the test last)."""
+    verbatim_copies: bool = True
+    """A retransmission repeats the acknowledgments of the first transmission; False: it carries fresh ones."""
+    buffer_divisor: int = 1
+    """H of the flow condition."""
+    initial_buffers: int = 1_000_000
+    """IBF: buffers of each node."""
+
+    def __post_init__(self) -> None:
+        require(self.buffer_divisor >= 1, "paper.buffer_divisor must be at least 1")
+        require(self.initial_buffers >= 1, "paper.initial_buffers must be at least 1")
+
+
+class GroupConfig(ConfigValue):
+    """What all nodes of a group agree on before the first message."""
+
+    nodes: int
+    """n."""
+    rules: Rules = Rules.SOUND
+    window: int = 32
+    """W: packets that a source may have under way, not yet accepted by all their destinations."""
+    quota: int = 256
+    """Places that a node keeps for each source, for what it accepted and has not delivered."""
+    timing: Timing = Timing()
+    first_seq: tuple[int, ...] = ()
+    """ISS_j: the first number of each node; empty is all zero."""
+    hearsay: bool = False
+    """Ask early about losses that only others' acknowledgments show; without it the source's poll shows them."""
+    polls_to_abort: int = 64
+    """Polls in a row that one node may leave unanswered before the group is given up."""
+    paper: PaperRules = PaperRules()
+
+    def __post_init__(self) -> None:
+        require(2 <= self.nodes <= 1024, f"a group has 2 to 1024 nodes, not {self.nodes}")
+        require(self.window >= 1, f"the window must be at least 1, not {self.window}")
+        require(self.quota >= 1, f"the quota must be at least 1, not {self.quota}")
+        require(self.polls_to_abort >= 1, "polls_to_abort must be at least 1")
+        require(
+            len(self.first_seq) in {0, self.nodes},
+            f"first_seq must name one number for each of the {self.nodes} nodes, or none at all",
+        )
+        require(all(seq >= 0 for seq in self.first_seq), "first_seq must not be negative")
+
+    def first_seqs(self) -> tuple[int, ...]:
+        """The first number of each node."""
+        return self.first_seq or (0,) * self.nodes

@@ -1,0 +1,134 @@
+"""The configuration of one simulated run: all that decides it, to the last byte of its trace."""
+
+from enum import Enum
+from hashlib import blake2b
+
+import msgspec
+
+from ordercast.model.config import MICROSECOND, ConfigValue, GroupConfig, require
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Fault, nodes_named
+
+
+class Channel(Enum):
+    """What the network below promises, apart from losing units."""
+
+    ONE = "one"
+    """1C: all nodes hear the units of all senders in one and the same order."""
+    MANY = "many"
+    """MC: each sender's units are heard in the order sent; different senders interleave differently."""
+
+
+class Network(ConfigValue):
+    """The simulated network and its receivers."""
+
+    channel: Channel = Channel.MANY
+    propagation: int = 50 * MICROSECOND
+    """The least time from the end of a transmission to its arrival."""
+    jitter: int = 50 * MICROSECOND
+    """The most that is added to it: on `many` drawn for each unit and receiver, on `one` once for each receiver."""
+    bits_per_second: int = 0
+    """The speed of the medium, shared by all on `one`, each sender's own on `many`; 0 is without limit."""
+    receive_time: int = 0
+    """How long a node is busy with each unit."""
+    receive_buffer: int = 0
+    """Units that may wait at a node; what arrives when it is full is lost (overrun); 0 is without limit."""
+
+    def __post_init__(self) -> None:
+        for name in ("propagation", "jitter", "bits_per_second", "receive_time", "receive_buffer"):
+            require(getattr(self, name) >= 0, f"network.{name} must not be negative")
+
+    def round_trip(self) -> int:
+        """The longest way there and back of a unit that nothing holds up."""
+        return 2 * (self.propagation + self.jitter + self.receive_time)
+
+
+class Pattern(Enum):
+    """When the applications of a group send."""
+
+    STEADY = "steady"
+    """Each node at equal intervals."""
+    POISSON = "poisson"
+    """Each node at random, with the same mean."""
+    BURSTY = "bursty"
+    """Each node in bursts, with the same mean."""
+    TALKER = "talker"
+    """Node 0 alone, at equal intervals."""
+    EVERYBODY = "everybody"
+    """Each node everything at once, as fast as the protocol takes it."""
+
+
+class Workload(ConfigValue):
+    """What the applications send."""
+
+    messages: int = 100
+    """Messages by each node that sends."""
+    spread: float = 1.0
+    """The share of the group that a message is addressed to, on average; the subset is drawn for each packet."""
+    pattern: Pattern = Pattern.POISSON
+    gap: int = 200 * MICROSECOND
+    """The mean time between two messages of a node."""
+    burst: int = 16
+    """Messages of a burst."""
+    batch: int = 1
+    """Messages that go into one packet."""
+    size: int = 64
+    """Payload bytes of a message."""
+
+    def __post_init__(self) -> None:
+        require(self.messages >= 0, "the number of messages must not be negative")
+        require(0 < self.spread <= 1, f"the spread must be above 0 and at most 1, not {self.spread:g}")
+        require(self.gap >= 0, "workload.gap must not be negative")
+        require(self.burst >= 1, "workload.burst must be at least 1")
+        require(1 <= self.batch <= 1024, "a packet carries 1 to 1024 messages (workload.batch)")
+        require(0 <= self.size <= 65_000, "a message has 0 to 65000 bytes (workload.size)")
+
+
+class Record(Enum):
+    """How much of a run goes into its trace."""
+
+    ALL = "all"
+    DELIVERIES = "deliveries"
+    """`send` and `deliver` only."""
+    NONE = "none"
+    """Only the counters."""
+
+
+class RunConfig(ConfigValue):
+    """One run."""
+
+    protocol: str
+    group: GroupConfig
+    network: Network = Network()
+    workload: Workload = Workload()
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    record: Record = Record.ALL
+    patience: int = 30_000_000_000
+    """Virtual time without any progress after which a run is called stalled."""
+
+    def __post_init__(self) -> None:
+        for fault in self.faults:
+            for node in nodes_named(fault):
+                require(
+                    0 <= node < self.group.nodes,
+                    f"a fault names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
+                )
+        require(self.patience > 0, "patience must be positive")
+
+    def to_json(self) -> str:
+        """The whole configuration, enough to run it again."""
+        return msgspec.json.encode(self, order="deterministic").decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunConfig":
+        """The configuration that `to_json` wrote."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"not a run configuration: {error}") from error
+
+    def name(self) -> str:
+        """A name that no other configuration has."""
+        digest = blake2b(self.to_json().encode(), digest_size=5).hexdigest()
+        return f"{self.protocol}-n{self.group.nodes}-s{self.seed}-{digest}"

@@ -1,0 +1,105 @@
+"""What travels: the protocol data units (the papers' PDUs), frozen and cheap to make.
+
+A unit has two parts that live differently. Its **packet** is what the source numbered: it is the same in every
+copy, for ever. Its **status** is what the sender knew when it transmitted: it is fresh each time, and the newest
+one says everything that older ones said. A packet may carry several messages of one source to the same
+destinations (a batch): the protocol's numbers count packets, the trace names messages.
+
+The papers' symbols stand beside the field that carries them, here and nowhere else.
+"""
+
+import msgspec
+
+
+class Packet(msgspec.Struct, frozen=True, gc=False):
+    """What a source numbered: the part of a data unit that every copy repeats."""
+
+    source: int
+    """SRC."""
+    destinations: int
+    """DST, one bit for each node."""
+    seq: int
+    """TSEQ: its place in all that the source sent."""
+    seq_to: tuple[int, ...]
+    """PSEQ_j: its place in what the source sent to j; for a j that is no destination, that of the next that will be."""
+    first: int
+    """The source's message number of the first message in it."""
+    lengths: tuple[int, ...]
+    """The bytes of each message in it."""
+    payload: bytes
+    """DATA: the messages, one after the other; no protocol opens it."""
+    priority: int = 0
+    """PRI; used by the prioritised protocols only."""
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """What a node knew when it transmitted."""
+
+    stamp: int
+    """Counts all transmissions of the sender; of two statuses the one with the higher stamp is the newer."""
+    expects: tuple[int, ...]
+    """ACK_j: the seq that the sender expects next from j."""
+    preacknowledged_below: tuple[int, ...] = ()
+    """PACK_j: what j sent to the sender below this, the sender has pre-acknowledged."""
+    free: int = 0
+    """BUF: free places at the sender, for the source that has fewest."""
+
+
+class Data(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """DT: a data unit."""
+
+    packet: Packet
+    status: Status
+
+    @property
+    def source(self) -> int:
+        """SRC."""
+        return self.packet.source
+
+
+class Ready(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RR: receive-ready, a status without data. It consumes no number and is never repeated.
+
+    With `missing` it is the request for retransmission (RETRANS), with `wants` a poll.
+    """
+
+    source: int
+    next_seq: int
+    """TSEQ of the next packet."""
+    next_seq_to: tuple[int, ...]
+    """PSEQ_j of the next packet."""
+    status: Status
+    wants: int = 0
+    """The nodes whose status the sender waits for, one bit each."""
+    missing: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    """For each source that the sender misses something of: the ranges [start, stop) of seq_to[sender] that it misses."""
+
+
+class RetransmitRequest(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RETRANS as printed: everything for me, from these numbers on. Only the `paper` rules send it."""
+
+    source: int
+    expects: tuple[int, ...]
+    """ACK_j."""
+
+
+Unit = Data | Ready | RetransmitRequest
+
+_FIXED = 16  # version, kind, group and view, source, stamp, free
+_NUMBER = 4  # a number in a vector
+_LENGTH = 2  # the length of a message in a packet
+_RANGE = 10  # a missing range: source and two numbers
+
+
+def size_on_wire(unit: Unit) -> int:
+    """The bytes that a unit takes on the network: fixed-width vectors of 32-bit numbers, a bit for each node of a set."""
+    if isinstance(unit, Data):
+        packet, status = unit.packet, unit.status
+        numbers = 2 + len(packet.seq_to) + len(status.expects) + len(status.preacknowledged_below)
+        body = _LENGTH * len(packet.lengths) + sum(packet.lengths)
+        return _FIXED + _NUMBER * numbers + (len(packet.seq_to) + 7) // 8 + body
+    if isinstance(unit, Ready):
+        numbers = 1 + 3 * len(unit.next_seq_to)
+        ranges = sum(len(ranges) for _, ranges in unit.missing)
+        return _FIXED + _NUMBER * numbers + (len(unit.next_seq_to) + 7) // 8 + _RANGE * ranges
+    return _FIXED + _NUMBER * len(unit.expects)
