@@ -33,7 +33,7 @@ class ConfigValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A frozen value that goes to JSON and back; unknown names are refused, not ignored."""
 
 
-class Timing(ConfigValue):
+class Timing(ConfigValue, frozen=True, kw_only=True):
     """How long the timers of a protocol run. Each is spread over [T, 2T) by a draw that can be repeated."""
 
     status: int = 100 * MICROSECOND
@@ -82,7 +82,7 @@ class HearsayRule(Enum):
     """Not asked at all."""
 
 
-class PaperRules(ConfigValue):
+class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """Readings of the printed rules: the default is what is printed; the others show what each is worth."""
 
     condition_2: HearsayRule = HearsayRule.ALL
@@ -101,7 +101,7 @@ class PaperRules(ConfigValue):
         require(self.initial_buffers >= 1, "paper.initial_buffers must be at least 1")
 
 
-class GroupConfig(ConfigValue):
+class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """What all nodes of a group agree on before the first message."""
 
     nodes: int

@@ -20,7 +20,7 @@ class UnitKind(Enum):
     ANY = "any"
 
 
-class Loss(ConfigValue, tag="loss"):
+class Loss(ConfigValue, tag="loss", frozen=True, kw_only=True):
     """Each receiver loses each unit with this chance; `shared`: all receivers of a unit lose it together."""
 
     rate: float
@@ -31,7 +31,7 @@ class Loss(ConfigValue, tag="loss"):
         require(0 <= self.rate < 1, f"the loss rate must be at least 0 and below 1, not {self.rate:g}")
 
 
-class Bursts(ConfigValue, tag="bursts"):
+class Bursts(ConfigValue, tag="bursts", frozen=True, kw_only=True):
     """Gilbert–Elliott loss, stepped by time: each receiver is well or bad for times drawn around these means."""
 
     well: int
@@ -47,7 +47,7 @@ class Bursts(ConfigValue, tag="bursts"):
         require(0 < self.rate <= 1, "the loss rate of bursts must be above 0 and at most 1")
 
 
-class Duplicates(ConfigValue, tag="duplicates"):
+class Duplicates(ConfigValue, tag="duplicates", frozen=True, kw_only=True):
     """Each receiver gets each unit twice with this chance."""
 
     rate: float
@@ -57,7 +57,7 @@ class Duplicates(ConfigValue, tag="duplicates"):
         require(0 <= self.rate <= 1, "the rate of duplicates must be from 0 to 1")
 
 
-class Miss(ConfigValue, tag="miss"):
+class Miss(ConfigValue, tag="miss", frozen=True, kw_only=True):
     """Scripted: a node misses the nth unit of a kind from a source, counted from 1 in the order transmitted."""
 
     node: int
@@ -69,7 +69,7 @@ class Miss(ConfigValue, tag="miss"):
         require(self.nth >= 1, "a missed unit is counted from 1")
 
 
-class Pause(ConfigValue, tag="pause"):
+class Pause(ConfigValue, tag="pause", frozen=True, kw_only=True):
     """A node does nothing for a while; what arrives waits."""
 
     node: int
@@ -80,7 +80,7 @@ class Pause(ConfigValue, tag="pause"):
         require(self.at >= 0 and self.lasting > 0, "a pause needs `at` from 0 on and a positive `lasting`")
 
 
-class Split(ConfigValue, tag="split"):
+class Split(ConfigValue, tag="split", frozen=True, kw_only=True):
     """The nodes of one side and the rest lose what they send each other; `one_way`: only what the side sends out."""
 
     side: tuple[int, ...]
@@ -93,7 +93,7 @@ class Split(ConfigValue, tag="split"):
         require(self.at >= 0 and self.lasting > 0, "a split needs `at` from 0 on and a positive `lasting`")
 
 
-class Crash(ConfigValue, tag="crash"):
+class Crash(ConfigValue, tag="crash", frozen=True, kw_only=True):
     """A node stops for ever."""
 
     node: int

@@ -19,7 +19,7 @@ class Channel(Enum):
     """MC: each sender's units are heard in the order sent; different senders interleave differently."""
 
 
-class Network(ConfigValue):
+class Network(ConfigValue, frozen=True, kw_only=True):
     """The simulated network and its receivers."""
 
     channel: Channel = Channel.MANY
@@ -58,7 +58,7 @@ class Pattern(Enum):
     """Each node everything at once, as fast as the protocol takes it."""
 
 
-class Workload(ConfigValue):
+class Workload(ConfigValue, frozen=True, kw_only=True):
     """What the applications send."""
 
     messages: int = 100
@@ -94,7 +94,7 @@ class Record(Enum):
     """Only the counters."""
 
 
-class RunConfig(ConfigValue):
+class RunConfig(ConfigValue, frozen=True, kw_only=True):
     """One run."""
 
     protocol: str
