@@ -1,0 +1,215 @@
+"""Reads traces: of one folder or of several together, in one file, in many, or hive-partitioned as Spark leaves them.
+
+What was written elsewhere is read too, as long as it has the columns: integers of any width and strings of any make
+become those of the schema. What is not a trace is refused with the file and the column that is wrong.
+Batches come in the order of the files' names and of the rows in them, whatever the file system says.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ordercast.model.errors import TraceError
+from ordercast.trace.schema import (
+    EVENT,
+    EVENTS,
+    EVENTS_FOLDER,
+    OPTIONAL_EVENT_COLUMNS,
+    OPTIONAL_RUN_COLUMNS,
+    RUN,
+    RUNS,
+    RUNS_FOLDER,
+    SUFFIX,
+    is_hidden,
+)
+
+RunRow = dict[str, Any]
+"""A row of `runs`: all its columns by name."""
+EventColumns = dict[str, list[Any]]
+"""Some rows of `events`: the values of each column, in the order of the rows."""
+
+
+def read_runs(folders: Sequence[Path]) -> list[RunRow]:
+    """The rows of all runs. A run that several members recorded has a row in the folder of each."""
+    rows: list[RunRow] = []
+    for file in _files(folders, RUNS_FOLDER):
+        part = _open(file, RUNS, OPTIONAL_RUN_COLUMNS, RUNS.names)
+        for group in range(part.row_groups):
+            with _blaming(part.path):
+                rows += part.read(group).to_pylist()
+    return rows
+
+
+def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """All events, batch by batch, in the types of the schema; `columns` names those that are wanted."""
+    for file in _files(folders, EVENTS_FOLDER):
+        part = _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, EVENTS.names if columns is None else columns)
+        for group in range(part.row_groups):
+            yield part.read(group)
+
+
+def read_events_by_run(
+    folders: Sequence[Path], columns: Sequence[str], kinds: Collection[str] | None = None
+) -> Iterator[tuple[str, Iterator[EventColumns]]]:
+    """Each run's events, run by run in the order of their names: memory holds what the caller keeps of one run.
+
+    `kinds` names the events that are wanted; a run that has none of these still comes, with nothing in it.
+    """
+    wanted = list(dict.fromkeys([*columns, RUN, EVENT]))
+    places: dict[str, list[tuple[_Part, int]]] = defaultdict(list)
+    for file in _files(folders, EVENTS_FOLDER):
+        part = _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, wanted)
+        for group in range(part.row_groups):
+            for run in part.runs_in(group):
+                places[run].append((part, group))
+    for run in sorted(places):
+        yield run, _columns_of(run, places.pop(run), columns, kinds)
+
+
+def _columns_of(
+    run: str, places: Sequence[tuple["_Part", int]], columns: Sequence[str], kinds: Collection[str] | None
+) -> Iterator[EventColumns]:
+    for part, group in places:
+        batch = part.read(group)
+        batch = batch.filter(pc.equal(batch.column(RUN), run))
+        if kinds is not None:
+            batch = batch.filter(pc.is_in(batch.column(EVENT), pa.array(sorted(kinds), pa.string())))
+        with _blaming(part.path):
+            yield {column: batch.column(column).to_pylist() for column in columns}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One file of a dataset. It is opened anew for each read: a sweep has more files than a process may hold open."""
+
+    path: Path
+    row_groups: int
+    fields: tuple[pa.Field, ...]
+    """What is wanted of it, in the types of the schema."""
+    stored: frozenset[str]
+    """Which of these the file holds itself."""
+    in_path: Mapping[str, str]
+    """What the names of its hive folders say."""
+
+    def read(self, group: int) -> pa.RecordBatch:
+        with _blaming(self.path):
+            table = pq.ParquetFile(self.path).read_row_group(group, columns=sorted(self.stored))
+            arrays = [self._column(table, field) for field in self.fields]
+            return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields))
+
+    def runs_in(self, group: int) -> list[str]:
+        """The runs that a row group has rows of; the file's own statistics mostly know it without reading."""
+        if RUN in self.in_path:
+            return [self.in_path[RUN]]
+        with _blaming(self.path):
+            parquet = pq.ParquetFile(self.path)
+            metadata = parquet.metadata.row_group(group)
+            for index in range(metadata.num_columns):
+                column = metadata.column(index)
+                if column.path_in_schema == RUN and column.is_stats_set and column.statistics.has_min_max:
+                    lowest, highest = column.statistics.min, column.statistics.max
+                    if lowest == highest and isinstance(lowest, str):
+                        return [lowest]
+            runs = parquet.read_row_group(group, columns=[RUN]).column(RUN).unique()
+            return sorted(runs.cast(pa.string()).drop_null().to_pylist())
+
+    def _column(self, table: pa.Table, field: pa.Field) -> pa.Array:
+        rows: int = table.num_rows
+        if field.name in self.in_path:
+            return pa.repeat(pa.scalar(self.in_path[field.name]).cast(field.type), rows)
+        if field.name not in self.stored:
+            return pa.nulls(rows, field.type)
+        column = table.column(field.name).combine_chunks()
+        try:
+            column = column.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise TraceError(f"{self.path}: column {field.name!r} holds what no trace holds: {error}") from error
+        if column.null_count and not field.nullable:
+            raise TraceError(f"{self.path}: column {field.name!r} must not be empty, but {column.null_count} rows are")
+        return column
+
+
+def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> _Part:
+    with _blaming(file.path):
+        parquet = pq.ParquetFile(file.path)
+        found = parquet.schema_arrow
+        row_groups = parquet.num_row_groups
+    fields = tuple(schema.field(name) for name in columns)
+    stored = frozenset(field.name for field in fields if field.name in found.names and field.name not in file.in_path)
+    for field in fields:
+        if field.name in stored:
+            _require_type(file.path, field, found.field(field.name).type)
+        elif field.name not in file.in_path and field.name not in optional:
+            raise TraceError(
+                f"{file.path} has no column {field.name!r} and so is no part of a trace; "
+                "remove it, or write the trace anew"
+            )
+    return _Part(path=file.path, row_groups=row_groups, fields=fields, stored=stored, in_path=file.in_path)
+
+
+def _require_type(path: Path, field: pa.Field, found: pa.DataType) -> None:
+    if not _is_like(field.type, found):
+        raise TraceError(f"{path}: column {field.name!r} is of type {found}; a trace has {field.type} there")
+
+
+def _is_like(wanted: pa.DataType, found: pa.DataType) -> bool:
+    """Whether one type stands for the other without loss of meaning."""
+    types = pa.types
+    if types.is_null(found):  # a column of nothing but nulls, from a writer that guesses types
+        return True
+    if types.is_dictionary(found):
+        return _is_like(wanted, found.value_type)
+    if types.is_list(wanted):
+        return (types.is_list(found) or types.is_large_list(found)) and _is_like(wanted.value_type, found.value_type)
+    if types.is_integer(wanted):
+        return bool(types.is_integer(found))
+    if types.is_string(wanted):
+        return bool(types.is_string(found) or types.is_large_string(found))
+    return bool(wanted == found)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a dataset, and the columns that its folders named `column=value` stand for."""
+
+    path: Path
+    in_path: Mapping[str, str]
+
+
+def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
+    found: list[_File] = []
+    for folder in folders:
+        root = folder / dataset
+        with _blaming(root):
+            if not root.is_dir():
+                raise TraceError(
+                    f"{folder} holds no trace: it has no folder {dataset}/; give one that a run was written to"
+                )
+            inside = sorted(path.relative_to(root) for path in root.rglob(f"*{SUFFIX}") if path.is_file())
+        visible = [path for path in inside if not any(is_hidden(part) for part in path.parts)]
+        if not visible:
+            raise TraceError(f"{folder} holds no whole trace: {root} has no {SUFFIX} file; run it again to the end")
+        found += [_File(root / path, _hive_values(path)) for path in visible]
+    return found
+
+
+def _hive_values(path: Path) -> dict[str, str]:
+    parts = [part.partition("=") for part in path.parts[:-1] if "=" in part]
+    return {name: unquote(value) for name, _, value in parts}
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    """Turns whatever a broken file leads to into a `TraceError` that names it."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise TraceError(f"cannot read {path}: {error}; it is damaged or no Parquet file") from error
