@@ -34,6 +34,9 @@ class Network(ConfigValue, frozen=True, kw_only=True):
     receive_buffer: int = 0
     """Units that may wait at a node; what arrives when it is full is lost (overrun); 0 is without limit."""
 
+    drained: bool = False
+    """Tell a machine whenever nothing more waits for it, as a live host does; it then says at once what it owes."""
+
     def __post_init__(self) -> None:
         for name in ("propagation", "jitter", "bits_per_second", "receive_time", "receive_buffer"):
             require(getattr(self, name) >= 0, f"network.{name} must not be negative")

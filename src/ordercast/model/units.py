@@ -72,7 +72,7 @@ class Ready(msgspec.Struct, frozen=True, gc=False, tag=True):
     wants: int = 0
     """The nodes whose status the sender waits for, one bit each."""
     missing: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
-    """For each source that the sender misses something of: the ranges [start, stop) of seq_to[sender] that it misses."""
+    """For each source of which the sender misses something: the ranges [start, stop) of seq_to[sender] that it misses."""
 
 
 class RetransmitRequest(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -92,7 +92,7 @@ _RANGE = 10  # a missing range: source and two numbers
 
 
 def size_on_wire(unit: Unit) -> int:
-    """The bytes that a unit takes on the network: fixed-width vectors of 32-bit numbers, a bit for each node of a set."""
+    """The bytes that a unit takes on the network: vectors of 32-bit numbers, a bit for each node of a set."""
     if isinstance(unit, Data):
         packet, status = unit.packet, unit.status
         numbers = 2 + len(packet.seq_to) + len(status.expects) + len(status.preacknowledged_below)

@@ -1,0 +1,133 @@
+"""From what happens in a run to the rows of its trace, handed on in batches so that no run outgrows memory."""
+
+from collections.abc import Callable, Sequence
+
+from ordercast.model.machine import Level
+from ordercast.model.nodes import members, names_of
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Unit
+from ordercast.trace.schema import EventKind, EventRow
+
+Sink = Callable[[Sequence[EventRow]], None]
+"""Takes a batch of rows; they are its own from then on."""
+
+BATCH = 50_000
+
+_LEVEL_EVENT = {
+    Level.ACCEPTED: EventKind.ACCEPT.value,
+    Level.PREACKNOWLEDGED: EventKind.PREACK.value,
+    Level.ACKNOWLEDGED: EventKind.ACK.value,
+}
+
+
+class Recorder:
+    """Writes down what happens at the nodes of one run."""
+
+    def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool) -> None:
+        self._sink, self._deliveries_only = sink, deliveries_only
+        self._steps = [0] * nodes
+        self._rows: list[EventRow] = []
+
+    def send(self, time: int, packet: Packet) -> None:
+        """Each message of a packet got its number."""
+        node, step = packet.source, self._steps[packet.source]
+        destinations, priority = members(packet.destinations), packet.priority or None
+        for place, size in enumerate(packet.lengths):
+            self._rows.append(
+                (node, step, time, "send", node, packet.first + place, destinations, priority, size, None, None)
+            )
+            step += 1
+        self._steps[node] = step
+        self._flush_if_full()
+
+    def deliver(self, time: int, node: int, packet: Packet) -> None:
+        """Each message of a packet was handed to the application."""
+        self._messages(time, node, "deliver", packet, None, None)
+
+    def level(self, time: int, node: int, level: Level, packet: Packet) -> None:
+        """What a node knows of a packet rose."""
+        if not self._deliveries_only:
+            self._messages(time, node, _LEVEL_EVENT[level], packet, None, None)
+
+    def transmit(self, time: int, node: int, unit: Unit, number: int, *, again: bool) -> None:
+        """A unit was put on the channel."""
+        if self._deliveries_only:
+            return
+        if isinstance(unit, Data):
+            if again:
+                self._messages(time, node, "retransmit", unit.packet, None, None)
+            self._messages(time, node, "transmit", unit.packet, "copy" if again else "data", number)
+            return
+        asked = describe_request(unit)
+        if asked:
+            self._other(time, node, "request", asked, None)
+        kind = "request" if asked else "poll" if isinstance(unit, Ready) and unit.wants else "status"
+        self._other(time, node, "transmit", kind, number)
+
+    def arrive(self, time: int, node: int, unit: Unit, number: int) -> None:
+        """A unit reached a node."""
+        if self._deliveries_only:
+            return
+        if isinstance(unit, Data):
+            self._messages(time, node, "receive", unit.packet, None, number)
+        else:
+            self._other(time, node, "hear", None, number)
+
+    def lose(self, time: int, node: int, unit: Unit, number: int, cause: str) -> None:
+        """A unit should have reached a node but did not."""
+        if self._deliveries_only:
+            return
+        if isinstance(unit, Data):
+            self._messages(time, node, "lose", unit.packet, cause, number)
+        else:
+            self._other(time, node, "lose", cause, number)
+
+    def discard(self, time: int, node: int, unit: Unit, why: str) -> None:
+        """A node threw a unit away."""
+        if self._deliveries_only:
+            return
+        if isinstance(unit, Data):
+            self._messages(time, node, "discard", unit.packet, why, None)
+        else:
+            self._other(time, node, "discard", why, None)
+
+    def note(self, time: int, node: int, event: EventKind, detail: str | None) -> None:
+        """A timer fired, the group was given up, a node stopped. A stop is told in every recording."""
+        if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH}:
+            self._other(time, node, event.value, detail, None)
+
+    def flush(self) -> None:
+        """Hands on what is left."""
+        if self._rows:
+            self._sink(self._rows)
+            self._rows = []
+
+    def _messages(
+        self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None
+    ) -> None:
+        source, first, step = packet.source, packet.first, self._steps[node]
+        for place in range(len(packet.lengths)):
+            self._rows.append((node, step, time, event, source, first + place, None, None, None, detail, number))
+            step += 1
+        self._steps[node] = step
+        self._flush_if_full()
+
+    def _other(self, time: int, node: int, event: str, detail: str | None, number: int | None) -> None:
+        self._rows.append((node, self._steps[node], time, event, None, None, None, None, None, detail, number))
+        self._steps[node] += 1
+        self._flush_if_full()
+
+    def _flush_if_full(self) -> None:
+        if len(self._rows) >= BATCH:
+            self.flush()
+
+
+def describe_request(unit: Unit) -> str | None:
+    """What a unit asks to be sent again, in words; None if nothing."""
+    if isinstance(unit, RetransmitRequest):
+        return f"all to me from {list(unit.expects)} on"
+    if isinstance(unit, Ready) and unit.missing:
+        return ", ".join(
+            f"{names_of(1 << source)[1:-1]} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
+            for source, ranges in unit.missing
+        )
+    return None

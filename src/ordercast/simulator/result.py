@@ -1,0 +1,24 @@
+"""What a run came to."""
+
+from dataclasses import dataclass
+
+from ordercast.model.runs import RunConfig
+from ordercast.simulator.counters import Counters
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The outcome of one run."""
+
+    config: RunConfig
+    counters: Counters
+    virtual_time: int
+    """When the last thing happened."""
+    complete: bool
+    """Every message was acknowledged everywhere."""
+    stalled: bool
+    """Nothing moved any more although timers went on."""
+    aborted: bool
+    """A node gave the group up."""
+    waits: tuple[tuple[str, ...], ...]
+    """What each node still waits for, in words; all empty when the run is complete."""

@@ -1,0 +1,360 @@
+"""A run: machines, a channel, faults and applications on one virtual clock.
+
+Time is whole nanoseconds, and the heap's key is (time, running number): what happens at one instant happens in the
+order in which it was arranged. A run therefore depends on nothing but its configuration.
+"""
+
+from array import array
+from collections.abc import Callable
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Any
+
+from ordercast.model.faults import Crash, Pause
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Drained,
+    Echo,
+    Input,
+    Level,
+    Machine,
+    Numbered,
+    Output,
+    Reached,
+    Receive,
+    Send,
+    SetTimer,
+    TimerFired,
+)
+from ordercast.model.runs import Pattern, Record, RunConfig
+from ordercast.model.units import Data, Unit, size_on_wire
+from ordercast.protocols import machine_for
+from ordercast.simulator.channels import carrier
+from ordercast.simulator.counters import Counters
+from ordercast.simulator.recorder import Recorder, Sink, describe_request
+from ordercast.simulator.result import RunResult
+from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
+from ordercast.simulator.workloads import senders, submissions
+from ordercast.trace.schema import EventKind
+
+Progress = Callable[[int, int], None]
+"""Told now and then how many of how many messages have been sent."""
+
+_PROGRESS_EVERY = 1 << 14  # heap entries
+_ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
+
+
+class _Lost:
+    """Heap entry: the moment at which a lost unit would have arrived."""
+
+    __slots__ = ("cause", "unit")
+
+    def __init__(self, unit: Unit, cause: str) -> None:
+        self.unit, self.cause = unit, cause
+
+
+class _Arrival:
+    """Heap entry: a unit reaches a node, whose buffer takes it or not."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: Receive) -> None:
+        self.event = event
+
+
+_Entry = Input | _Lost | _Arrival | Pause | Crash
+_DRAINED = Drained()
+
+
+class Simulation:
+    """One run of a group. Make it, then call `run` once."""
+
+    def __init__(self, config: RunConfig, sink: Sink | None = None) -> None:
+        """`sink` gets the rows of the trace, as far as the configuration wants any."""
+        nodes, seed = config.group.nodes, config.seed
+        self.config = config
+        self.machines: list[Machine] = [machine_for(config.protocol, node, config.group) for node in range(nodes)]
+        self.counters = Counters()
+        self._recorder: Recorder | None = None
+        if sink is not None and config.record is not Record.NONE:
+            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is Record.DELIVERIES)
+        self._carrier = carrier(config.network, nodes, seed)
+        self._rules = rules_for(config.faults, seed, nodes)
+        self._echo = self.machines[0].echo
+        self._buffered = config.network.receive_time > 0 or config.network.receive_buffer > 0
+
+        self._heap: list[tuple[int, int, int, _Entry, int]] = []  # time, running number, node, what, transmission
+        self._number = 0
+        self._transmissions = 0
+        self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
+        self._workloads = [submissions(config, node) for node in range(nodes)]
+
+        self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
+        self._crashed = [False] * nodes
+        self._aborted = [False] * nodes
+        self._paused_until = [0] * nodes
+        self._busy_until = [0] * nodes
+        self._queued = [0] * nodes
+
+        self._first_seqs = config.group.first_seqs()
+        self._sent_at = [array("q") for _ in range(nodes)]  # by source and packet
+        self._due = self._acknowledged = 0  # acknowledgments that complete the run
+        self._unsent = config.workload.messages * senders(config)
+        self._accepted = [0] * nodes  # packets at this level, by node
+        self._preacknowledged = [0] * nodes
+        self._last_progress = 0
+        self._doers: dict[type, Callable[[int, int, Any], None]] = {
+            Abort: self._abort,
+            CancelTimer: self._cancel_timer,
+            Deliver: self._deliver,
+            Discard: self._discard,
+            Numbered: self._numbered,
+            Reached: self._reached,
+            Send: self._send,
+            SetTimer: self._set_timer,
+        }
+
+    def run(self, progress: Progress | None = None) -> RunResult:
+        """Runs until nothing is left to happen, or nothing moves any more."""
+        total = self._unsent
+        self._arrange_all()
+        heap, machines, recorder, counters = self._heap, self.machines, self._recorder, self.counters
+        drained = self.config.network.drained
+        time, stalled, entries = 0, False, 0
+        while heap:
+            time, number, node, what, transmission = heappop(heap)
+            entries += 1
+            if progress is not None and not entries % _PROGRESS_EVERY:
+                progress(counters.sent, total)
+            if self._disturbed and self._is_away(time, number, node, what, transmission):
+                continue
+            if type(what) is Receive:
+                if self._buffered:
+                    self._queued[node] -= 1
+                if type(what.unit) is Data:
+                    counters.received += 1
+                if recorder is not None:
+                    recorder.arrive(time, node, what.unit, transmission)
+                self._carry_out(time, node, machines[node].handle(what))
+                if drained and not self._queued[node]:
+                    self._carry_out(time, node, machines[node].handle(_DRAINED))
+            elif type(what) is not TimerFired:
+                self._happen(time, node, what, transmission)
+            elif self._timers[node].get(what.name) == number:
+                if time - self._last_progress > self.config.patience:
+                    stalled = True
+                    break
+                self._fire(time, node, what)
+        if recorder is not None:
+            recorder.flush()
+        return self._result(time, stalled=stalled)
+
+    def _fire(self, time: int, node: int, what: TimerFired) -> None:
+        del self._timers[node][what.name]
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.TIMEOUT, what.name)
+        self._carry_out(time, node, self.machines[node].handle(what))
+
+    # --- what happens besides units and timers ---
+
+    def _is_away(self, time: int, number: int, node: int, what: _Entry, transmission: int) -> bool:
+        """A crashed node does nothing any more; a paused one does it when it is back."""
+        if self._crashed[node]:
+            return True
+        until = self._paused_until[node]
+        if time >= until or isinstance(what, _Arrival | _Lost | Crash | Pause):
+            return False
+        heappush(self._heap, (until, number, node, what, transmission))
+        return True
+
+    def _arrange_all(self) -> None:
+        for fault in self.config.faults:
+            if isinstance(fault, Pause | Crash):
+                self._arrange(fault.at, fault.node, fault)
+        for node in range(self.config.group.nodes):
+            # A node that sends all at once always has a little more waiting than its window takes.
+            saturated = self.config.workload.pattern is Pattern.EVERYBODY
+            for _ in range(self.config.group.window + 1 if saturated else 1):
+                self._arrange_submission(node)
+
+    def _arrange(self, time: int, node: int, what: _Entry, transmission: int = 0) -> int:
+        self._number += 1
+        heappush(self._heap, (time, self._number, node, what, transmission))
+        return self._number
+
+    def _arrange_submission(self, node: int, now: int = 0) -> None:
+        for time, submission in self._workloads[node]:
+            self._arrange(max(now, time), node, submission)
+            return
+
+    def _happen(self, time: int, node: int, what: _Entry, transmission: int) -> None:
+        match what:
+            case _Arrival():
+                self._queue(time, node, what.event, transmission)
+            case _Lost():
+                assert self._recorder is not None
+                self._recorder.lose(time, node, what.unit, transmission, what.cause)
+            case Pause():
+                self._paused_until[node] = max(self._paused_until[node], time + what.lasting)
+                self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
+                self._last_progress = max(self._last_progress, self._paused_until[node])
+            case Crash():
+                self._crashed[node] = True
+                if self._recorder is not None:
+                    self._recorder.note(time, node, EventKind.CRASH, None)
+            case _ if not self._aborted[node]:
+                self._carry_out(time, node, self.machines[node].handle(what))
+                if self.config.workload.pattern is not Pattern.EVERYBODY:
+                    self._arrange_submission(node)
+
+    def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
+        """A receiver takes units one after the other, and loses what its buffer has no room for."""
+        network = self.config.network
+        if network.receive_buffer and self._queued[node] >= network.receive_buffer:
+            self._count_loss(node, event.unit)
+            if self._recorder is not None:
+                self._recorder.lose(time, node, event.unit, transmission, "overrun")
+            return
+        self._queued[node] += 1
+        self._busy_until[node] = max(time, self._busy_until[node]) + network.receive_time
+        self._arrange(self._busy_until[node], node, event, transmission)
+
+    # --- what machines do to the world ---
+
+    def _carry_out(self, time: int, node: int, outputs: list[Output]) -> None:
+        for output in outputs:
+            self._doers[type(output)](time, node, output)
+
+    def _deliver(self, time: int, node: int, output: Deliver) -> None:
+        self.counters.delivered += len(output.packet.lengths)
+        if self._recorder is not None:
+            self._recorder.deliver(time, node, output.packet)
+
+    def _discard(self, time: int, node: int, output: Discard) -> None:
+        if type(output.unit) is Data:
+            self.counters.discarded += 1
+        if self._recorder is not None:
+            self._recorder.discard(time, node, output.unit, output.why)
+
+    def _set_timer(self, time: int, node: int, output: SetTimer) -> None:
+        self._timers[node][output.name] = self._arrange(time + output.after, node, _timer(output.name))
+
+    def _cancel_timer(self, time: int, node: int, output: CancelTimer) -> None:
+        del time
+        self._timers[node].pop(output.name, None)
+
+    def _abort(self, time: int, node: int, output: Abort) -> None:
+        self._aborted[node] = True
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.ABORT, output.why)
+
+    def _numbered(self, time: int, node: int, output: Numbered) -> None:
+        packet, counters = output.packet, self.counters
+        count = len(packet.lengths)
+        counters.sent += count
+        self._unsent -= count
+        self._sent_at[node].append(time)
+        self._due += (packet.destinations | 1 << node).bit_count()
+        self._last_progress = time
+        counters.longest_sent = max(counters.longest_sent, self.machines[node].log_sizes().sent)
+        if self._recorder is not None:
+            self._recorder.send(time, packet)
+        if self.config.workload.pattern is Pattern.EVERYBODY:
+            self._arrange_submission(node, time)
+
+    def _reached(self, time: int, node: int, output: Reached) -> None:
+        level, packet, counters = output.level, output.packet, self.counters
+        for_me = packet.destinations >> node & 1
+        self._last_progress = time
+        if for_me:
+            sent_at = self._sent_at[packet.source][packet.seq - self._first_seqs[packet.source]]
+            counters.latency[level].add(time - sent_at)
+        if level is _ACCEPTED:
+            self._accepted[node] += 1
+            if self._accepted[node] > counters.longest_accepted:
+                counters.longest_accepted = self._accepted[node]
+        elif level is _PREACKNOWLEDGED:
+            self._accepted[node] -= for_me
+            self._preacknowledged[node] += 1
+            if self._preacknowledged[node] > counters.longest_preacknowledged:
+                counters.longest_preacknowledged = self._preacknowledged[node]
+        else:
+            self._preacknowledged[node] -= 1
+            self._acknowledged += 1
+        if self._recorder is not None:
+            self._recorder.level(time, node, level, packet)
+
+    def _send(self, time: int, node: int, output: Send) -> None:
+        unit, counters = output.unit, self.counters
+        size = size_on_wire(unit)
+        self._transmissions += 1
+        number = self._transmissions
+        counters.bytes += size
+        control = type(unit) is not Data
+        if control:
+            counters.control += 1
+            counters.requests += describe_request(unit) is not None
+        elif output.again:
+            counters.retransmitted += 1
+        else:
+            counters.transmitted += 1
+        if self._recorder is not None:
+            self._recorder.transmit(time, node, unit, number, again=output.again)
+        flight = Flight(number, time, node, control=control, copy=output.again)
+        arrivals = self._carrier.arrivals(time, node, size)
+        event = Receive(unit)
+        self._put_on_channel(flight, arrivals, _Arrival(event) if self._buffered else event, output.to)
+
+    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: _Arrival | Receive, to: int | None) -> None:
+        heap, rules = self._heap, self._rules
+        for receiver, arrival in enumerate(arrivals):
+            if receiver == flight.sender:
+                if self._echo is not Echo.CHANNEL:
+                    if self._echo is Echo.SAFE:
+                        self._arrange(flight.time, receiver, what, flight.number)
+                    continue
+            elif to is not None and receiver != to:
+                continue
+            decided = verdict(rules, flight, receiver) if rules else None
+            if decided is None:
+                self._number += 1
+                heappush(heap, (arrival, self._number, receiver, what, flight.number))
+            else:
+                self._disturb(flight, receiver, arrival, what, decided)
+
+    def _disturb(self, flight: Flight, receiver: int, arrival: int, what: _Arrival | Receive, decided: str) -> None:
+        if decided == DUPLICATED:
+            self.counters.duplicated += 1
+            self._arrange(arrival, receiver, what, flight.number)
+            self._arrange(arrival + self.config.network.jitter, receiver, what, flight.number)
+            return
+        unit = what.event.unit if isinstance(what, _Arrival) else what.unit
+        self._count_loss(receiver, unit)
+        if self._recorder is not None:
+            self._arrange(arrival, receiver, _Lost(unit, decided), flight.number)
+
+    def _count_loss(self, node: int, unit: Unit) -> None:
+        self.counters.lost += 1
+        if isinstance(unit, Data) and unit.packet.destinations >> node & 1:
+            self.counters.lost_data += 1
+
+    def _result(self, time: int, *, stalled: bool) -> RunResult:
+        nodes = range(self.config.group.nodes)
+        complete = self._unsent == 0 and self._due == self._acknowledged and not any(self._aborted)
+        return RunResult(
+            config=self.config,
+            counters=self.counters,
+            virtual_time=time,
+            complete=complete,
+            stalled=stalled,
+            aborted=any(self._aborted),
+            waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
+        )
+
+
+@lru_cache(maxsize=1 << 12)
+def _timer(name: str) -> TimerFired:
+    return TimerFired(name)
