@@ -1,0 +1,43 @@
+"""The commands of `ordercast`, and how every failure becomes one sentence and an exit status."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ordercast import __version__
+from ordercast.cli.audit import audit_command
+from ordercast.cli.simulate import simulate_command
+from ordercast.model.errors import OrdercastError
+
+app = typer.Typer(
+    name="ordercast",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("simulate")(simulate_command)
+app.command("audit")(audit_command)
+
+
+@app.callback()
+def ordercast(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """Ordered group communication over networks that lose messages."""
+    if version:
+        typer.echo(f"ordercast {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs the command line; errors that we raise on purpose are sentences on standard error, exit 2."""
+    try:
+        app()
+    except OrdercastError as error:
+        typer.echo(f"ordercast: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""`ordercast audit`."""
+
+
+def audit_command() -> None:
+    """Judges a trace."""

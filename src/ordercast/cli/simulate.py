@@ -1,0 +1,160 @@
+"""`ordercast simulate`: one run, its summary, its trace and its picture."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
+
+from ordercast.cli import values
+from ordercast.cli.summary import as_json, print_summary
+from ordercast.drawing import draw_svg, draw_text, paint
+from ordercast.model.config import GroupConfig, Rules, Timing
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Loss
+from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.protocols import PROTOCOLS
+from ordercast.simulator import simulate
+from ordercast.simulator.simulation import Progress
+from ordercast.trace.schema import EventRow
+
+Value = TypeVar("Value")
+
+_GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its faults", "What is shown and kept"
+_FAULTS = (
+    "A fault, as often as wanted: 'loss rate=0.1 shared=true', 'bursts well=10ms bad=1ms', 'duplicates rate=0.01', "
+    "'miss node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', 'split side=E1,E2 at=1ms lasting=5ms', "
+    "'crash node=E2 at=3ms'. Times count from the start."
+)
+
+
+def simulate_command(
+    protocol: Annotated[str, typer.Argument(help=f"One of: {', '.join(PROTOCOLS)}.")],
+    nodes: Annotated[int, typer.Option(help="Nodes of the group.", rich_help_panel=_GROUP)] = 4,
+    rules: Annotated[
+        Rules, typer.Option(help="The mended rules, or the printed ones.", rich_help_panel=_GROUP)
+    ] = Rules.SOUND,
+    window: Annotated[int, typer.Option(help="Packets a source may have under way.", rich_help_panel=_GROUP)] = 32,
+    quota: Annotated[int, typer.Option(help="Places a node keeps for each source.", rich_help_panel=_GROUP)] = 256,
+    hearsay: Annotated[
+        bool, typer.Option(help="Ask early about losses that others' words show.", rich_help_panel=_GROUP)
+    ] = False,
+    messages: Annotated[int, typer.Option(help="Messages by each node.", rich_help_panel=_WORK)] = 100,
+    spread: Annotated[
+        float, typer.Option(help="Share of the group that a message is for, above 0 to 1.", rich_help_panel=_WORK)
+    ] = 1.0,
+    pattern: Annotated[Pattern, typer.Option(help="When nodes send.", rich_help_panel=_WORK)] = Pattern.POISSON,
+    gap: Annotated[str, typer.Option(help="Mean time between a node's messages.", rich_help_panel=_WORK)] = "200us",
+    burst: Annotated[int, typer.Option(help="Messages of a burst.", rich_help_panel=_WORK)] = 16,
+    batch: Annotated[int, typer.Option(help="Messages in one packet.", rich_help_panel=_WORK)] = 1,
+    size: Annotated[int, typer.Option(help="Bytes of a message.", rich_help_panel=_WORK)] = 64,
+    loss: Annotated[
+        float, typer.Option(help="Chance that a node loses a unit, 0 to below 1.", rich_help_panel=_NET)
+    ] = 0.0,
+    fault: Annotated[list[str] | None, typer.Option(help=_FAULTS, rich_help_panel=_NET)] = None,
+    channel: Annotated[
+        Channel, typer.Option(help="One order for all (1C), or each sender's only (MC).", rich_help_panel=_NET)
+    ] = Channel.MANY,
+    propagation: Annotated[str, typer.Option(help="Least time on the way.", rich_help_panel=_NET)] = "50us",
+    jitter: Annotated[str, typer.Option(help="The most added to it.", rich_help_panel=_NET)] = "50us",
+    bandwidth: Annotated[str, typer.Option(help="Speed such as 10Mbit; 0: no limit.", rich_help_panel=_NET)] = "0",
+    receive_time: Annotated[str, typer.Option(help="Time to take in a unit.", rich_help_panel=_NET)] = "0",
+    receive_buffer: Annotated[
+        int, typer.Option(help="Units that may wait at a node; more are lost; 0: no limit.", rich_help_panel=_NET)
+    ] = 0,
+    drained: Annotated[
+        bool, typer.Option(help="Say at once what is owed when no unit waits, as live.", rich_help_panel=_NET)
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Same seed, same run.", rich_help_panel=_NET)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the trace there.", rich_help_panel=_SHOW)] = None,
+    record: Annotated[Record, typer.Option(help="How much the trace keeps.", rich_help_panel=_SHOW)] = Record.ALL,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)] = False,
+    draw: Annotated[bool, typer.Option("--draw", help="Draw a small run here.", rich_help_panel=_SHOW)] = False,
+    svg: Annotated[Path | None, typer.Option(help="Draw a small run as SVG there.", rich_help_panel=_SHOW)] = None,
+) -> None:
+    """Simulates one run. Exit 0: every message was acknowledged everywhere; 1: not; 2: bad arguments."""
+    network = Network(
+        channel=channel,
+        propagation=_read("--propagation", values.duration, propagation),
+        jitter=_read("--jitter", values.duration, jitter),
+        bits_per_second=_read("--bandwidth", values.speed, bandwidth),
+        receive_time=_read("--receive-time", values.duration, receive_time),
+        receive_buffer=receive_buffer,
+        drained=drained,
+    )
+    config = RunConfig(
+        protocol=protocol,
+        group=GroupConfig(
+            nodes=nodes,
+            rules=rules,
+            window=window,
+            quota=quota,
+            hearsay=hearsay,
+            timing=Timing.for_round_trip(network.round_trip(), least_status=max(nodes, 1) * network.receive_time),
+        ),
+        network=network,
+        workload=Workload(
+            messages=messages,
+            spread=spread,
+            pattern=pattern,
+            gap=_read("--gap", values.duration, gap),
+            burst=burst,
+            batch=batch,
+            size=size,
+        ),
+        faults=(
+            *([Loss(rate=loss)] if loss else []),
+            *(_read("--fault", values.fault, text) for text in fault or []),
+        ),
+        seed=seed,
+        record=record,
+    )
+    _show(config, out, json=json, draw=draw, svg=svg)
+
+
+def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
+    console = Console()
+    rows: list[EventRow] | None = [] if draw or svg else None
+    with _progress(config) as progress:
+        result = simulate(config, out, rows=rows, progress=progress)
+    if rows is not None:
+        _draw(rows, config.group.nodes, console if draw else None, svg)
+    if json:
+        typer.echo(as_json(result))
+    else:
+        print_summary(result, console, out)
+    raise typer.Exit(0 if result.complete else 1)
+
+
+def _draw(rows: list[EventRow], nodes: int, console: Console | None, svg: Path | None) -> None:
+    if svg is not None:
+        try:
+            svg.write_text(draw_svg(rows, nodes), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot write the picture {svg}: {error}; choose another place") from error
+    if console is not None:
+        console.print(paint(draw_text(rows, nodes, width=max(console.width, 80))), soft_wrap=True)
+
+
+@contextmanager
+def _progress(config: RunConfig) -> Iterator[Progress | None]:
+    """A bar on standard error, where somebody looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{config.protocol}, {config.group.nodes} nodes: messages sent")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _read(option: str, reader: Callable[[str], Value], text: str) -> Value:
+    try:
+        return reader(text)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from error

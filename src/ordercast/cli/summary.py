@@ -1,0 +1,105 @@
+"""What a run came to, for people and for scripts."""
+
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ordercast.model.machine import Level
+from ordercast.model.nodes import name_of
+from ordercast.simulator import RunResult
+
+_LEVELS = {Level.ACCEPTED: "accepted", Level.PREACKNOWLEDGED: "pre-acknowledged", Level.ACKNOWLEDGED: "acknowledged"}
+
+
+def as_json(result: RunResult) -> str:
+    """One JSON object with everything that the summary shows."""
+    latency = {
+        _LEVELS[level]: {"count": times.count, "p50": times.percentile(50), "p99": times.percentile(99)}
+        for level, times in result.counters.latency.items()
+    }
+    document = {
+        "run": result.config.name(),
+        "complete": result.complete,
+        "stalled": result.stalled,
+        "aborted": result.aborted,
+        "virtual_time": result.virtual_time,
+        "counters": dict(result.counters.columns()),
+        "latency": latency,
+        "waits_for": {name_of(node): lines for node, lines in enumerate(result.waits) if lines},
+        "config": result.config,
+    }
+    return msgspec.json.encode(document).decode()
+
+
+def print_summary(result: RunResult, console: Console, out: Path | None) -> None:
+    """The summary that `ordercast simulate` prints."""
+    counts = result.counters
+    console.print(_headline(result))
+    console.print(_counts(result))
+    levels = Table("reached", "p50", "p99", "most", "longest log", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    longest = {Level.ACCEPTED: counts.longest_accepted, Level.PREACKNOWLEDGED: counts.longest_preacknowledged}
+    for level, times in counts.latency.items():
+        log = f"{longest[level]:,}" if level in longest else "delivered"
+        shown = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
+        levels.add_row(_LEVELS[level], *shown, log)
+    console.print(levels)
+    if not result.complete:
+        for node, lines in enumerate(result.waits):
+            for line in lines:
+                console.print(f"  {name_of(node)}: {line}")
+    if out is not None:
+        console.print(f"The trace is in {out}; judge it with: ordercast audit {out}", soft_wrap=True)
+
+
+def _counts(result: RunResult) -> Table:
+    counts = result.counters
+    control, repairs = _per(counts.control, counts.transmitted), _per(counts.retransmitted, counts.lost_data)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for name, count, explained in (
+        ("messages", counts.sent, f"sent by {result.config.group.nodes} nodes; {counts.delivered:,} deliveries"),
+        ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
+        ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
+        ("losses", counts.lost, f"units that missed a node; {counts.lost_data:,} of them were data for it"),
+        (
+            "repairs",
+            counts.retransmitted,
+            f"copies for {counts.requests:,} requests; {repairs} for each such loss",
+        ),
+        ("discarded", counts.discarded, f"data units thrown away; {counts.duplicated:,} units came twice"),
+    ):
+        table.add_row(name, f"{count:,}", explained)
+    return table
+
+
+def _headline(result: RunResult) -> Text:
+    config = result.config
+    what = f"{config.protocol} ({config.group.rules.value} rules), {config.group.nodes} nodes, seed {config.seed}: "
+    if result.complete:
+        verdict = Text("every message acknowledged everywhere", style="bold green")
+    else:
+        why = (
+            "a node gave up"
+            if result.aborted
+            else "nothing moves any more"
+            if result.stalled
+            else "nothing is left to happen"
+        )
+        verdict = Text(f"incomplete, {why}", style="bold red")
+    return Text(what) + verdict + Text(f" after {_time(result.virtual_time)}")
+
+
+def _per(count: int, base: int) -> str:
+    return f"{count / base:.2f}" if base else "–"
+
+
+def _time(nanoseconds: int) -> str:
+    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds} ns"

@@ -1,0 +1,77 @@
+"""Values as people write them on a command line: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
+
+import re
+
+import msgspec
+
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split
+
+_TIMES = {"": 1, "ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SPEEDS = {"": 1, "bit": 1, "kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
+_FAULTS: dict[str, type[Fault]] = {
+    "loss": Loss,
+    "bursts": Bursts,
+    "duplicates": Duplicates,
+    "miss": Miss,
+    "pause": Pause,
+    "split": Split,
+    "crash": Crash,
+}
+_TIME_FIELDS = {"until", "well", "bad", "at", "lasting"}
+_NODE_FIELDS = {"node", "source"}
+
+
+def duration(text: str) -> int:
+    """Nanoseconds from 200, 200ns, 50us, 1.5ms or 2s."""
+    return _scaled(text, _TIMES, "a duration such as 50us, 1.5ms or 2s")
+
+
+def speed(text: str) -> int:
+    """Bits a second from 9600, 10Mbit or 1Gbit; 0 is without limit."""
+    return _scaled(text, _SPEEDS, "a speed such as 10Mbit or 1Gbit")
+
+
+def node_number(text: str) -> int:
+    """A node from 0, 1, … or from E1, E2, …, the papers' names."""
+    match = re.fullmatch(r"(E?)(\d+)", text.strip())
+    if match is None or match[0] == "E0":
+        raise ConfigError(f"{text!r} is not a node; write 0, 1, … or E1, E2, …")
+    return int(match[2]) - (1 if match[1] else 0)
+
+
+def fault(text: str) -> Fault:
+    """A fault from its name and its fields: "miss node=E3 source=E1 nth=2", "split side=E1,E2 at=1ms lasting=5ms"."""
+    words = text.split()
+    if not words or words[0] not in _FAULTS:
+        raise ConfigError(f"there is no fault {text!r}; there are: {', '.join(_FAULTS)}")
+    kind = _FAULTS[words[0]]
+    fields: dict[str, object] = {}
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        if not equals or name not in kind.__struct_fields__:
+            known = " ".join(f"{field}=…" for field in kind.__struct_fields__)
+            raise ConfigError(f"{word!r} is no field of the fault {words[0]!r}; write: {words[0]} {known}")
+        fields[name] = _field(name, value)
+    try:
+        return msgspec.convert(fields, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the fault {text!r} is not understood: {error}") from error
+
+
+def _field(name: str, value: str) -> object:
+    if name in _TIME_FIELDS:
+        return duration(value)
+    if name in _NODE_FIELDS:
+        return node_number(value)
+    if name == "side":
+        return tuple(node_number(node) for node in value.split(","))
+    return value
+
+
+def _scaled(text: str, units: dict[str, int], wanted: str) -> int:
+    match = re.fullmatch(r"(\d+)(?:\.(\d+))?\s*([a-zµ]*)", text.strip().lower())
+    if match is None or match[3] not in units:
+        raise ConfigError(f"{text!r} is not {wanted}")
+    whole, fraction, unit = match[1], match[2] or "", units[match[3]]
+    return int(whole + fraction) * unit // int("1" + "0" * len(fraction))

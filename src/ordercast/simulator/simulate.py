@@ -1,0 +1,53 @@
+"""Simulate a configuration, and keep its trace where one is wanted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ordercast.model.runs import RunConfig
+from ordercast.simulator.result import RunResult
+from ordercast.simulator.simulation import Progress, Simulation
+from ordercast.trace.schema import COUNTERS, EventRow
+from ordercast.trace.writer import TraceWriter
+
+
+def simulate(
+    config: RunConfig,
+    out: Path | None = None,
+    *,
+    rows: list[EventRow] | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Runs a configuration.
+
+    With `out`, its trace is written into that folder as the run goes on; with `rows`, the rows of the trace are kept
+    in that list, which is meant for small runs.
+    """
+    if out is None:
+        return Simulation(config, None if rows is None else rows.extend).run(progress)
+    with TraceWriter(out, config.name()) as trace:
+
+        def sink(batch: Sequence[EventRow]) -> None:
+            trace.write(batch)
+            if rows is not None:
+                rows.extend(batch)
+
+        result = Simulation(config, sink).run(progress)
+        trace.finish(runs_row(result))
+    return result
+
+
+def runs_row(result: RunResult) -> dict[str, object]:
+    """The row of a run in the trace."""
+    config, counts = result.config, dict(result.counters.columns())
+    return {
+        "protocol": config.protocol,
+        "nodes": config.group.nodes,
+        "channel": config.network.channel.value,
+        "seed": config.seed,
+        "config": config.to_json(),
+        "complete": result.complete,
+        "stalled": result.stalled,
+        "aborted": result.aborted,
+        "virtual_time": result.virtual_time,
+        **{name: counts[name] for name in COUNTERS},
+    }
