@@ -1,0 +1,55 @@
+"""Whether each node got what was meant for it: all of that, nothing else, nothing twice."""
+
+from ordercast.audit.logs import RunLogs
+from ordercast.audit.violations import Message, Violation, Violations, message_name
+from ordercast.model.nodes import members, name_of, names_of
+
+
+def complete(logs: RunLogs) -> Violations:
+    """Information-preserved (L5), with destinations selectively so (L5'): RL holds what is addressed to its node.
+
+    A node that stopped may lack anything. What a stopped node sent may be lacking too, but then everywhere: as
+    soon as one of those that go on has it, all of them owe it.
+    """
+    yield from _numbered_twice(logs)
+    yield from _lacking(logs)
+    for node, log in enumerate(logs.delivered):
+        yield from _surplus(logs, node, log)
+
+
+def _numbered_twice(logs: RunLogs) -> Violations:
+    for message in logs.numbered_twice:
+        sentence = f"{name_of(message[0])} gave the name {message_name(message)} to two messages"
+        yield Violation(complete.__name__, sentence, messages=(message,), nodes=(message[0],))
+
+
+def _lacking(logs: RunLogs) -> Violations:
+    seen = [set(log) for log in logs.delivered]
+    going_on = [node for node in range(logs.nodes) if node not in logs.stopped]
+    for message, sent in logs.sent.items():
+        lacking = [to for to in members(sent.destinations) if message not in seen[to] and to not in logs.stopped]
+        if not lacking or (message[0] in logs.stopped and not any(message in seen[node] for node in going_on)):
+            continue
+        for node in lacking:
+            sentence = f"{name_of(node)} lacks {message_name(message)}, sent to {names_of(sent.destinations)}"
+            yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,))
+
+
+def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
+    first_place: dict[Message, int] = {}
+    for place, message in enumerate(log):
+        name = f"{name_of(node)} was given {message_name(message)}"
+        sent = logs.sent.get(message)
+        places: tuple[int, ...] = (place,)
+        if message in first_place:
+            places = (first_place[message], place)
+            sentence = f"{name} twice, as numbers {places[0]} and {places[1]} of its log"
+        elif sent is None:
+            sentence = f"{name}, which nobody sent"
+        elif not sent.destinations >> node & 1:
+            sentence = f"{name}, which was sent to {names_of(sent.destinations)} only"
+        else:
+            sentence = ""
+        first_place.setdefault(message, place)
+        if sentence:
+            yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=places)

@@ -1,0 +1,165 @@
+"""Judges traces: holds each run against the promises of its service."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
+from ordercast.audit.services import PROMISES, SELECTIVE, TRUTHS, Property
+from ordercast.audit.violations import Violation
+from ordercast.model.errors import TraceError
+from ordercast.model.services import Service
+from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
+from ordercast.trace.schema import ABORTED, NODES, PROTOCOL, RUN
+
+MOST_WITNESSES = 10
+"""Witnesses that are kept for each property; violations are all counted."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A violation, and the run that it was found in."""
+
+    run: str
+    violation: Violation
+
+
+@dataclass
+class Finding:
+    """What was found about one property, over all runs that promise it and recorded what it is about."""
+
+    runs: int = 0
+    """Runs that were held against it."""
+    violations: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+    """The first few."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no run broke it."""
+        return not self.violations
+
+
+@dataclass
+class Verdict:
+    """What an audit found."""
+
+    runs: int = 0
+    deliveries: int = 0
+    findings: dict[str, Finding] = field(default_factory=dict)
+    """By the name of the property."""
+    not_recorded: Counter[str] = field(default_factory=Counter)
+    """Properties that some runs promise but recorded too little to be held against: in how many runs."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no run broke a promise."""
+        return all(finding.holds for finding in self.findings.values())
+
+    def as_document(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "holds": self.holds,
+            "runs": self.runs,
+            "deliveries": self.deliveries,
+            "properties": {
+                name: {
+                    "holds": finding.holds,
+                    "violations": finding.violations,
+                    "witnesses": [
+                        {"run": witness.run, **witness.violation.as_document()} for witness in finding.witnesses
+                    ],
+                    "runs": finding.runs,
+                }
+                for name, finding in self.findings.items()
+            },
+            "not_recorded": dict(self.not_recorded),
+        }
+
+
+def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
+    """Holds all runs of some folders against their services, or against the one given.
+
+    Raises `TraceError` for what is no trace, or not a whole one.
+    """
+    runs = _runs_by_name(read_runs(folders))
+    verdict = Verdict()
+    for name, parts in read_events_by_run(folders, COLUMNS, KINDS):
+        if name not in runs:
+            raise TraceError(
+                f"there are events of run {name} but no row in runs/: the trace is not whole; run it again"
+            )
+        _judge_run(runs.pop(name), parts, service, verdict)
+    for row in runs.values():
+        _require_silence(row)
+        _judge_run(row, (), service, verdict)
+    return verdict
+
+
+def _judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
+    logs = logs_of(row[RUN], row[NODES], parts)
+    if row[ABORTED] and not logs.stopped:
+        # A narrow recording tells that the group was given up, but not by whom.
+        logs = replace(logs, stopped=frozenset(range(logs.nodes)))
+    judge(logs, service or _service_of(row), verdict)
+
+
+def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
+    """Holds one run against the promises of a service, and adds what it finds to a verdict."""
+    if service not in SELECTIVE:
+        logs = logs.addressed_to_everybody()
+    verdict.runs += 1
+    verdict.deliveries += sum(len(log) for log in logs.delivered)
+    levels_recorded = logs.has_levels()
+    for promise in PROMISES[service]:
+        if promise in TRUTHS and not levels_recorded:
+            verdict.not_recorded[promise.__name__] += 1
+        else:
+            _hold_against(logs, promise, verdict.findings.setdefault(promise.__name__, Finding()))
+
+
+def _hold_against(logs: RunLogs, promise: Property, finding: Finding) -> None:
+    finding.runs += 1
+    violations = promise(logs)
+    kept = list(islice(violations, MOST_WITNESSES - len(finding.witnesses)))
+    finding.witnesses += [Witness(logs.run, violation) for violation in kept]
+    finding.violations += len(kept) + sum(1 for _ in violations)
+
+
+def _runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
+    """One row for each run; members of one group have a row each, which must not contradict each other."""
+    runs: dict[str, RunRow] = {}
+    for row in rows:
+        known = runs.setdefault(row[RUN], dict(row))
+        for column in (PROTOCOL, NODES):
+            if known[column] != row[column]:
+                raise TraceError(
+                    f"run {row[RUN]} is recorded with {column} {known[column]} and with {row[column]}; "
+                    "judge folders of different groups one by one"
+                )
+        known[ABORTED] = known[ABORTED] or row[ABORTED]
+    for row in runs.values():
+        if row[NODES] < 1:
+            raise TraceError(f"run {row[RUN]} has {row[NODES]} nodes; a group has at least one")
+    return runs
+
+
+def _service_of(row: RunRow) -> Service:
+    try:
+        return Service(row[PROTOCOL])
+    except ValueError:
+        known = ", ".join(service.value for service in Service)
+        raise TraceError(
+            f"run {row[RUN]} is of the protocol {row[PROTOCOL]!r}, whose promises are not known; "
+            f"say which service to hold it against: {known}"
+        ) from None
+
+
+def _require_silence(row: RunRow) -> None:
+    """A run without events must be one in which nothing was sent; otherwise silence would pass for innocence."""
+    if row["sent"] != 0:
+        raise TraceError(
+            f"run {row[RUN]} was recorded without its events: there is nothing to judge; record deliveries"
+        )

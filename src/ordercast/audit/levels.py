@@ -1,0 +1,117 @@
+"""Whether nodes spoke the truth about what they knew: accepted, pre-acknowledged, acknowledged, delivered.
+
+A protocol may reach its levels by any reasoning; here they are held against what had happened by then. Events of one
+node are compared by their steps. Events of two nodes are compared by the run's one clock, and a cause at the same
+instant as its effect is taken to be in time, since a network may be told to need no time at all.
+
+All of it is about runs whose trace records the levels (`RunLogs.has_levels`).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from ordercast.audit.logs import Moment, RunLogs, Sent
+from ordercast.audit.violations import Message, Violation, Violations, message_name
+from ordercast.model.nodes import mask_of, members, name_of, names_of
+from ordercast.trace.schema import EventKind
+
+
+def accepted_truthfully(logs: RunLogs) -> Violations:
+    """Accepted: the node has the message, and all that its source sent to the node before it."""
+    addressed: dict[tuple[int, int], list[Sent]] = defaultdict(list)
+    for sent in logs.sent.values():
+        for node in members(sent.destinations):
+            addressed[sent.message[0], node].append(sent)
+    checks_receipt = any(logs.first[EventKind.RECEIVE])
+    for node, accepts in enumerate(logs.first[EventKind.ACCEPT]):
+        accepted: set[Message] = set()
+        next_due: dict[int, int] = defaultdict(int)
+        for message, moment in accepts.items():
+            named = f"{name_of(node)} accepted {message_name(message)}"
+            this = logs.sent.get(message)
+            if this is None:
+                yield _untrue(accepted_truthfully.__name__, f"{named}, which nobody sent", message, node)
+                continue
+            if checks_receipt and not _had(logs, node, this, moment):
+                yield _untrue(accepted_truthfully.__name__, f"{named} without having received it", message, node)
+            source = message[0]
+            due = addressed[source, node]
+            while next_due[source] < len(due) and due[next_due[source]].message in accepted:
+                next_due[source] += 1
+            if next_due[source] < len(due) and due[next_due[source]].place < this.place:
+                earlier = due[next_due[source]].message
+                sentence = f"{named} before {message_name(earlier)}, which was sent to it earlier"
+                yield _untrue(accepted_truthfully.__name__, sentence, message, node, earlier)
+            accepted.add(message)
+
+
+def preacknowledged_truthfully(logs: RunLogs) -> Violations:
+    """Pre-acknowledged (PACK): every destination has accepted the message."""
+    yield from _only_after(logs, EventKind.PREACK, EventKind.ACCEPT, preacknowledged_truthfully.__name__)
+
+
+def acknowledged_truthfully(logs: RunLogs) -> Violations:
+    """Acknowledged (ACK): every destination has pre-acknowledged the message. This is the papers' atomicity."""
+    yield from _only_after(logs, EventKind.ACK, EventKind.PREACK, acknowledged_truthfully.__name__)
+
+
+def delivered_truthfully(logs: RunLogs) -> Violations:
+    """The application was handed only what its node had acknowledged."""
+    for node, deliveries in enumerate(logs.first[EventKind.DELIVER]):
+        acknowledged = logs.first[EventKind.ACK][node]
+        for message, moment in deliveries.items():
+            if message not in acknowledged or acknowledged[message].step > moment.step:
+                sentence = f"{name_of(node)} delivered {message_name(message)} without having acknowledged it"
+                yield _untrue(delivered_truthfully.__name__, sentence, message, node)
+
+
+_PAST = {EventKind.ACCEPT: "accepted", EventKind.PREACK: "pre-acknowledged", EventKind.ACK: "acknowledged"}
+
+
+def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str) -> Violations:
+    causes = logs.first[cause]
+    last_cause: dict[Message, int | None] = {}
+    for node, effects in enumerate(logs.first[effect]):
+        for message, moment in effects.items():
+            sent = logs.sent.get(message)
+            named = f"{name_of(node)} {_PAST[effect]} {message_name(message)}"
+            if sent is None:
+                yield _untrue(breaks, f"{named}, which nobody sent", message, node)
+                continue
+            if message not in last_cause:
+                last_cause[message] = _time_of_the_last(causes, sent)
+            latest, own = last_cause[message], causes[node].get(message)
+            if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
+                continue  # the common case, without a look at each destination
+            late = _late(causes, sent, node, moment)
+            if late:
+                sentence = f"{named} before {names_of(mask_of(late))} had {_PAST[cause]} it"
+                yield Violation(breaks, sentence, messages=(message,), nodes=(node, *late))
+
+
+def _time_of_the_last(causes: tuple[Mapping[Message, Moment], ...], sent: Sent) -> int | None:
+    """When the last of the destinations had it happen; None if one of them never had."""
+    moments = [causes[to].get(sent.message) for to in members(sent.destinations)]
+    times = [moment.time for moment in moments if moment is not None]
+    return max(times, default=sent.moment.time) if len(times) == len(moments) else None
+
+
+def _late(causes: tuple[Mapping[Message, Moment], ...], sent: Sent, node: int, effect: Moment) -> tuple[int, ...]:
+    late: list[int] = []
+    for to in members(sent.destinations):
+        cause = causes[to].get(sent.message)
+        if cause is None or (cause.step > effect.step if to == node else cause.time > effect.time):
+            late.append(to)
+    return tuple(late)
+
+
+def _had(logs: RunLogs, node: int, sent: Sent, moment: Moment) -> bool:
+    """Whether the node had received the message by then, or sent it itself."""
+    if sent.message[0] == node and sent.moment.step < moment.step:
+        return True
+    received = logs.first[EventKind.RECEIVE][node].get(sent.message)
+    return received is not None and received.step < moment.step
+
+
+def _untrue(breaks: str, sentence: str, message: Message, node: int, *others: Message) -> Violation:
+    return Violation(breaks, sentence, messages=(message, *others), nodes=(node,))

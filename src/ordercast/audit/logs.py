@@ -1,0 +1,187 @@
+"""What a trace says about one run, as the logs that the definitions speak of.
+
+A sending log (SL) is what a node sent, a receipt log (RL) what was delivered to its application, both in the order
+of that node's own events. Of the levels only the first time that a node reached each is kept: if that was not too
+early, no later one was.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ordercast.audit.violations import Message, message_name
+from ordercast.model.errors import TraceError
+from ordercast.model.nodes import everybody, mask_of, name_of
+from ordercast.trace.reader import EventColumns
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+
+COLUMNS = (NODE, STEP, TIME, EVENT, SOURCE, SEQ, DESTINATIONS, PRIORITY)
+"""What an audit reads of each event."""
+KINDS = frozenset(
+    {
+        EventKind.SEND,
+        EventKind.RECEIVE,
+        EventKind.ACCEPT,
+        EventKind.PREACK,
+        EventKind.ACK,
+        EventKind.DELIVER,
+        EventKind.CRASH,
+        EventKind.ABORT,
+    }
+)
+"""The events that an audit reads."""
+LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK)
+
+_TIMED = (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER)
+_ENDINGS = frozenset({EventKind.CRASH, EventKind.ABORT})
+
+
+class Moment(NamedTuple):
+    """When something happened at a node."""
+
+    step: int
+    """Orders the events of one node."""
+    time: int
+    """Compares events of different nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as its source sent it."""
+
+    message: Message
+    place: int
+    """Its position in the source's sending log."""
+    destinations: int
+    """DST, one bit for each node."""
+    priority: int
+    moment: Moment
+
+
+@dataclass(frozen=True)
+class RunLogs:
+    """All logs of one run. Lists are by node; a message's name is (source, seq)."""
+
+    run: str
+    nodes: int
+    sent: Mapping[Message, Sent]
+    """SL of all nodes: source by source, each in sending order."""
+    delivered: tuple[tuple[Message, ...], ...]
+    """RL of each node."""
+    first: Mapping[str, tuple[Mapping[Message, Moment], ...]]
+    """For each kind of event but `send`: when each node first had it happen to each message, in the node's order."""
+    stopped: frozenset[int] = frozenset()
+    """Nodes that crashed or gave the group up."""
+    numbered_twice: tuple[Message, ...] = ()
+    """Names that a source gave to more than one message."""
+
+    def has_levels(self) -> bool:
+        """Whether the levels of knowledge were recorded."""
+        return any(moments for level in LEVELS for moments in self.first[level])
+
+    def addressed_to_everybody(self) -> "RunLogs":
+        """The same run, judged as a broadcast: every message is for every node, whatever its destinations say."""
+        mask = everybody(self.nodes)
+        widened = {
+            name: sent if sent.destinations == mask else replace(sent, destinations=mask)
+            for name, sent in self.sent.items()
+        }
+        return replace(self, sent=widened)
+
+
+def logs_of(run: str, nodes: int, parts: Iterable[EventColumns]) -> RunLogs:
+    """The logs that the events of one run amount to. The rows may come in any order."""
+    collected = _Collected(run, nodes)
+    for part in parts:
+        for row in zip(*(part[column] for column in COLUMNS), strict=True):
+            collected.add(*row)
+    return collected.logs()
+
+
+class _Collected:
+    """The rows of a run, sorted out by what they are about."""
+
+    def __init__(self, run: str, nodes: int) -> None:
+        self.run = run
+        self.nodes = nodes
+        self.names: dict[Message, Message] = {}
+        self.sends: list[list[tuple[Moment, Message, int, int]]] = [[] for _ in range(nodes)]
+        self.deliveries: list[list[tuple[int, Message]]] = [[] for _ in range(nodes)]
+        self.first: dict[str, list[dict[Message, Moment]]] = {kind: [{} for _ in range(nodes)] for kind in _TIMED}
+        self.stopped: set[int] = set()
+
+    def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
+        source, seq, destinations, priority = about
+        if not 0 <= node < self.nodes:
+            raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
+        if kind in _ENDINGS:
+            self.stopped.add(node)
+            return
+        if kind != EventKind.SEND and kind not in self.first:
+            return
+        if source is None or seq is None:
+            raise self._error(f"step {step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
+        # One object for each message, however many rows name it.
+        message = self.names.setdefault((source, seq), (source, seq))
+        moment = Moment(step, time)
+        if kind == EventKind.SEND:
+            self._add_send(node, moment, message, destinations, priority)
+            return
+        if kind == EventKind.DELIVER:
+            self.deliveries[node].append((step, message))
+        known = self.first[kind][node].setdefault(message, moment)
+        if moment < known:
+            self.first[kind][node][message] = moment
+
+    def logs(self) -> RunLogs:
+        self._require_steps_of_their_own()
+        sent, twice = self._sent()
+        return RunLogs(
+            run=self.run,
+            nodes=self.nodes,
+            sent=sent,
+            delivered=tuple(tuple(message for _, message in sorted(rows)) for rows in self.deliveries),
+            first={kind: tuple(_by_step(moments) for moments in lists) for kind, lists in self.first.items()},
+            stopped=frozenset(self.stopped),
+            numbered_twice=twice,
+        )
+
+    def _add_send(
+        self, node: int, moment: Moment, message: Message, destinations: list[int] | None, priority: int | None
+    ) -> None:
+        name = message_name(message)
+        if message[0] != node:
+            raise self._error(f"{name} was sent at {name_of(node)}; a message is sent at its source")
+        if destinations is None or not all(0 <= to < self.nodes for to in destinations):
+            raise self._error(f"{name} is addressed to {destinations}; destinations are some of 0 to {self.nodes - 1}")
+        self.sends[node].append((moment, message, mask_of(destinations), priority or 0))
+
+    def _sent(self) -> tuple[dict[Message, Sent], tuple[Message, ...]]:
+        sent: dict[Message, Sent] = {}
+        twice: list[Message] = []
+        for rows in self.sends:
+            for place, (moment, message, destinations, priority) in enumerate(sorted(rows)):
+                if message in sent:
+                    twice.append(message)
+                else:
+                    sent[message] = Sent(message, place, destinations, priority, moment)
+        return sent, tuple(twice)
+
+    def _require_steps_of_their_own(self) -> None:
+        """Two events of a node at one step: most likely one run was given twice."""
+        for node in range(self.nodes):
+            steps = [step for step, _ in self.deliveries[node]] + [moment.step for moment, *_ in self.sends[node]]
+            if len(set(steps)) < len(steps):
+                [(step, _)] = Counter(steps).most_common(1)
+                raise self._error(
+                    f"two events of {name_of(node)} have the step {step}; "
+                    "each node is recorded once, so give no two folders that hold the same node of the same run"
+                )
+
+    def _error(self, sentence: str) -> TraceError:
+        return TraceError(f"the trace of run {self.run} contradicts itself: {sentence}")
+
+
+def _by_step(moments: dict[Message, Moment]) -> Mapping[Message, Moment]:
+    return dict(sorted(moments.items(), key=lambda item: item[1]))

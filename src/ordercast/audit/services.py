@@ -1,0 +1,41 @@
+"""Which properties each service promises."""
+
+from collections.abc import Callable
+
+from ordercast.audit.completeness import complete
+from ordercast.audit.levels import (
+    accepted_truthfully,
+    acknowledged_truthfully,
+    delivered_truthfully,
+    preacknowledged_truthfully,
+)
+from ordercast.audit.logs import RunLogs
+from ordercast.audit.order import no_cycle, same_order, sender_order_kept
+from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
+from ordercast.audit.violations import Violations
+from ordercast.model.services import Service
+
+Property = Callable[[RunLogs], Violations]
+"""A definition: finds each way in which a run breaks it. Its name is that of the function."""
+
+TRUTHS: tuple[Property, ...] = (
+    accepted_truthfully,
+    preacknowledged_truthfully,
+    acknowledged_truthfully,
+    delivered_truthfully,
+)
+"""Promised by all protocols that have levels; asked only where the levels were recorded."""
+
+PROMISES: dict[Service, tuple[Property, ...]] = {
+    Service.SELECTIVE_PARTIAL: (sender_order_kept, complete, *TRUTHS),
+    Service.SELECTIVE_TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
+    Service.PRIORITY: (complete, same_runs, *TRUTHS),
+    Service.PRIORITY_TOTAL: (complete, same_runs, sender_order_kept_by_priority, same_order, no_cycle, *TRUTHS),
+    Service.TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
+    Service.PARTIAL: (sender_order_kept, complete, *TRUTHS),
+    # The sequencer's nodes deliver what was numbered: they reach no levels.
+    Service.SEQUENCED: (sender_order_kept, complete, same_order, no_cycle),
+}
+
+SELECTIVE = frozenset({Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL})
+"""The services that heed destinations; the others bring everything to everybody."""

@@ -1,0 +1,75 @@
+"""All that is addressed to a node, nothing else, nothing twice."""
+
+import pytest
+from audit_figures import Figure
+
+from ordercast.audit.completeness import complete
+
+SENT = ["a23 b3 c1", "p13", "x123"]
+WHOLE = ["c p x", "a x", "a b p x"]
+
+
+def found(figure: Figure) -> list[tuple[str, int]]:
+    return [(figure.letters(violation), violation.nodes[0]) for violation in complete(figure.logs())]
+
+
+def sentences(figure: Figure) -> str:
+    return "; ".join(violation.sentence for violation in complete(figure.logs()))
+
+
+def test_each_node_has_what_is_for_it() -> None:
+    assert found(Figure(SENT, WHOLE)) == []
+    assert found(Figure(SENT, ["x c p", "x a", "p x b a"])) == []
+
+
+@pytest.mark.parametrize(
+    ("received", "expected", "sentence"),
+    [
+        (["c p", "a x", "a b p x"], [("x", 0)], "E1 lacks E3#0, sent to {E1,E2,E3}"),
+        (["", "a x", "a b p x"], [("c", 0), ("p", 0), ("x", 0)], "E1 lacks E1#2"),
+        (["c p", "a", "a b p"], [("x", 0), ("x", 1), ("x", 2)], "E2 lacks E3#0"),
+        (["c b p x", "a x", "a b p x"], [("b", 0)], "E1 was given E1#1, which was sent to {E3} only"),
+        (["c p x", "a x p", "a b p x"], [("p", 1)], "E2 was given E2#0, which was sent to {E1,E3} only"),
+        (["c p x", "a x a", "a b p x"], [("a", 1)], "E2 was given E1#0 twice, as numbers 0 and 2 of its log"),
+        (["c p x x x", "a x", "a b p x"], [("x", 0), ("x", 0)], "twice, as numbers 2 and 4"),
+        (["c p x ?", "a x", "a b p x"], [("?", 0)], "which nobody sent"),
+        (["c p x", "a x", "b p x b"], [("a", 2), ("b", 2)], "E3 lacks E1#0"),
+    ],
+)
+def test_each_way_of_breaking_it_is_told(received: list[str], expected: list[tuple[str, int]], sentence: str) -> None:
+    figure = Figure(SENT, received)
+    assert found(figure) == expected
+    assert sentence in sentences(figure)
+
+
+def test_a_name_given_twice_is_told() -> None:
+    figure = Figure(SENT, WHOLE)
+    figure.add(0, "send", "a", to=(1,))
+    assert found(figure) == [("a", 0)]
+    assert "E1 gave the name E1#0 to two messages" in sentences(figure)
+
+
+def test_a_broadcast_heeds_no_destinations() -> None:
+    figure = Figure(["a23", "", ""], ["", "a", "a"])
+    assert found(figure) == []
+    [violation] = complete(figure.logs().addressed_to_everybody())
+    assert violation.nodes == (0,)
+
+
+@pytest.mark.parametrize("ending", ["crash", "abort"])
+def test_a_node_that_stopped_may_lack_anything_but_have_nothing_else(ending: str) -> None:
+    figure = Figure(SENT, ["c p x", "x", "a b p x"])
+    figure.add(1, ending)
+    assert found(figure) == []
+    figure.add(1, "deliver", "p")
+    figure.add(1, "deliver", "x")
+    assert found(figure) == [("p", 1), ("x", 1)]
+
+
+def test_what_a_stopped_node_sent_goes_to_all_who_go_on_or_to_none() -> None:
+    nobody = Figure(["a123 b2", "", "c12"], ["a", "", ""])
+    nobody.add(0, "crash")
+    assert found(nobody) == [("c", 1)]  # its sender goes on, and so does the one that lacks it
+    somebody = Figure(["a123", "", ""], ["", "a", ""])
+    somebody.add(0, "crash")
+    assert found(somebody) == [("a", 2)]

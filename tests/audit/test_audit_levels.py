@@ -1,0 +1,126 @@
+"""The truth of the levels, broken in every way that they can be."""
+
+from collections.abc import Callable
+
+import pytest
+from audit_figures import Figure
+
+from ordercast.audit.levels import (
+    accepted_truthfully,
+    acknowledged_truthfully,
+    delivered_truthfully,
+    preacknowledged_truthfully,
+)
+from ordercast.audit.services import TRUTHS, Property
+
+Spoil = Callable[[list[tuple[int, str, str, int]]], list[tuple[int, str, str, int]]]
+
+# E1 sends a to E1 and E2, then b to E2 and E3; c of E3 is for E2 alone. (node, event, message, time)
+HAPPENED = [
+    (1, "receive", "a", 10),
+    (0, "accept", "a", 0),
+    (1, "accept", "a", 10),
+    (1, "receive", "b", 12),
+    (1, "accept", "b", 12),
+    (2, "receive", "b", 13),
+    (2, "accept", "b", 13),
+    (1, "receive", "c", 14),
+    (1, "accept", "c", 14),
+    (0, "preack", "a", 20),
+    (1, "preack", "a", 21),
+    (1, "preack", "b", 20),
+    (2, "preack", "b", 22),
+    (1, "preack", "c", 14),
+    (0, "ack", "a", 30),
+    (1, "ack", "a", 30),
+    (1, "ack", "b", 30),
+    (2, "ack", "b", 22),
+    (1, "ack", "c", 14),
+    (0, "deliver", "a", 30),
+    (1, "deliver", "a", 30),
+    (1, "deliver", "b", 30),
+    (2, "deliver", "b", 30),
+    (1, "deliver", "c", 30),
+]
+
+
+def play(happened: list[tuple[int, str, str, int]]) -> Figure:
+    figure = Figure(["a12 b23", "", "c2"], ["", "", ""])
+    for node, kind, letter, time in happened:
+        figure.add(node, kind, letter, time=time)
+    return figure
+
+
+def broken(figure: Figure) -> dict[str, list[str]]:
+    logs = figure.logs()
+    found = {truth.__name__: [figure.letters(violation) for violation in truth(logs)] for truth in TRUTHS}
+    return {name: letters for name, letters in found.items() if letters}
+
+
+def without(*gone: tuple[int, str, str]) -> list[tuple[int, str, str, int]]:
+    return [row for row in HAPPENED if row[:3] not in gone]
+
+
+def at(moved: tuple[int, str, str], time: int) -> list[tuple[int, str, str, int]]:
+    return [(*row[:3], time) if row[:3] == moved else row for row in HAPPENED]
+
+
+def first(moved: tuple[int, str, str]) -> list[tuple[int, str, str, int]]:
+    """At the same time, but before everything else that the node did."""
+    return sorted(HAPPENED, key=lambda row: row[:3] != moved)
+
+
+def test_the_truth_is_told() -> None:
+    assert broken(play(HAPPENED)) == {}
+
+
+@pytest.mark.parametrize(
+    ("happened", "truth", "letters"),
+    [
+        (without((1, "receive", "b")), accepted_truthfully, ["b"]),  # accepted, never received
+        (first((1, "accept", "a")), accepted_truthfully, ["a"]),  # accepted, received later
+        (without((1, "accept", "a")), accepted_truthfully, ["b a"]),  # an earlier one was never accepted
+        ([*without((1, "accept", "a")), (1, "accept", "a", 13)], accepted_truthfully, ["b a"]),  # … or later
+        ([*HAPPENED, (0, "receive", "?", 13), (0, "accept", "?", 13)], accepted_truthfully, ["?"]),  # nobody sent it
+        (without((2, "accept", "b")), preacknowledged_truthfully, ["b", "b"]),  # a destination never accepted
+        (at((2, "accept", "b"), 21), preacknowledged_truthfully, ["b"]),  # … or too late for one of the two
+        (first((1, "preack", "a")), preacknowledged_truthfully, ["a"]),  # itself later, at any time
+        ([*HAPPENED, (2, "preack", "a", 9)], preacknowledged_truthfully, ["a"]),  # at one that is no destination
+        ([*HAPPENED, (0, "preack", "?", 40)], preacknowledged_truthfully, ["?"]),
+        (without((0, "preack", "a")), acknowledged_truthfully, ["a", "a"]),
+        (at((2, "preack", "b"), 31), acknowledged_truthfully, ["b"]),  # for itself, time says nothing
+        (first((2, "ack", "b")), acknowledged_truthfully, ["b"]),
+        ([*HAPPENED, (0, "ack", "c", 13)], acknowledged_truthfully, ["c"]),
+        (without((1, "ack", "b")), delivered_truthfully, ["b"]),
+        (first((2, "deliver", "b")), delivered_truthfully, ["b"]),
+        ([*HAPPENED, (2, "deliver", "a", 90)], delivered_truthfully, ["a"]),
+    ],
+)
+def test_each_untruth_is_told(happened: list[tuple[int, str, str, int]], truth: Property, letters: list[str]) -> None:
+    assert broken(play(happened))[truth.__name__] == letters
+
+
+def test_the_late_ones_are_named() -> None:
+    [violation] = preacknowledged_truthfully(play(at((2, "accept", "b"), 21)).logs())
+    assert violation.nodes == (1, 2)
+    assert violation.sentence == "E2 pre-acknowledged E1#1 before {E3} had accepted it"
+
+
+def test_a_cause_at_the_same_instant_elsewhere_is_in_time() -> None:
+    assert broken(play(at((2, "accept", "b"), 20))) == {}
+    assert "preacknowledged_truthfully" in broken(play(at((2, "accept", "b"), 21)))
+
+
+def test_a_level_reached_again_changes_nothing() -> None:
+    assert broken(play([*HAPPENED, (2, "accept", "b", 99), (2, "preack", "b", 99)])) == {}
+
+
+def test_without_recorded_receipts_acceptance_is_judged_by_order_only() -> None:
+    narrow = [row for row in HAPPENED if row[1] != "receive"]
+    assert broken(play(narrow)) == {}
+    assert "accepted_truthfully" in broken(play([row for row in narrow if row[:3] != (1, "accept", "a")]))
+
+
+def test_levels_are_recorded_or_not() -> None:
+    assert play(HAPPENED).logs().has_levels()
+    assert not play([row for row in HAPPENED if row[1] in {"receive", "deliver"}]).logs().has_levels()
