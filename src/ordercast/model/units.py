@@ -72,7 +72,7 @@ class Ready(msgspec.Struct, frozen=True, gc=False, tag=True):
     wants: int = 0
     """The nodes whose status the sender waits for, one bit each."""
     missing: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
-    """For each source of which the sender misses something: the ranges [start, stop) of seq_to[sender] that it misses."""
+    """By source of which the sender misses something: the ranges [start, stop) of seq_to[sender] that are missing."""
 
 
 class RetransmitRequest(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -93,13 +93,14 @@ _RANGE = 10  # a missing range: source and two numbers
 
 def size_on_wire(unit: Unit) -> int:
     """The bytes that a unit takes on the network: vectors of 32-bit numbers, a bit for each node of a set."""
-    if isinstance(unit, Data):
+    if type(unit) is Data:
         packet, status = unit.packet, unit.status
         numbers = 2 + len(packet.seq_to) + len(status.expects) + len(status.preacknowledged_below)
-        body = _LENGTH * len(packet.lengths) + sum(packet.lengths)
+        body = _LENGTH * len(packet.lengths) + len(packet.payload)
         return _FIXED + _NUMBER * numbers + (len(packet.seq_to) + 7) // 8 + body
-    if isinstance(unit, Ready):
+    if type(unit) is Ready:
         numbers = 1 + 3 * len(unit.next_seq_to)
         ranges = sum(len(ranges) for _, ranges in unit.missing)
         return _FIXED + _NUMBER * numbers + (len(unit.next_seq_to) + 7) // 8 + _RANGE * ranges
+    assert type(unit) is RetransmitRequest
     return _FIXED + _NUMBER * len(unit.expects)

@@ -44,7 +44,7 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody, members, name_of, names_of
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Data, Packet, Ready, Status, Unit
 from ordercast.protocols.gaps import missing_ranges
 from ordercast.protocols.sending_log import SendingLog
 from ordercast.protocols.timers import spread
@@ -80,6 +80,7 @@ class Spo:
         self.me, self.config = me, config
         self._nodes, self._my_bit, self._everybody = nodes, 1 << me, everybody(nodes)
         self._prompt = max(1, config.window // 2)  # packets of one source that may go unsaid
+        self._opened = False  # something in this transition may have opened the window
 
         # Sending.
         self.next_seq = first[me]  # TSEQ
@@ -137,21 +138,16 @@ class Spo:
         out: list[Output] = []
         if self.aborted:
             return out
-        if isinstance(event, Receive):
-            unit = event.unit
-            if isinstance(unit, Data) and unit.packet.source != self.me:
-                self._receive_data(unit, out)
-            elif isinstance(unit, Ready) and unit.source != self.me:
-                self._receive_ready(unit, out)
-            else:
-                out.append(Discard(unit, "stray"))
-        elif isinstance(event, Submit):
+        self._opened = False
+        if type(event) is Receive:
+            self._receive(event.unit, out)
+        elif type(event) is Submit:
             self._submit(event)
-        elif isinstance(event, TimerFired):
+        elif type(event) is TimerFired:
             self._fire(event.name, out)
         elif self.owes:  # Drained
             self._send_ready(out)
-        if self.waiting:
+        if self._opened and self.waiting:
             self._send_waiting(out)
         if self.owes and not self.status_timer:
             self.status_timer, self.status_paid = True, False
@@ -160,6 +156,14 @@ class Spo:
             self.poll_timer, self.moved, self.poll_patience = True, False, 1
             self._set_timer("poll", self.config.timing.poll, out)
         return out
+
+    def _receive(self, unit: Unit, out: list[Output]) -> None:
+        if type(unit) is Data and unit.packet.source != self.me:
+            self._receive_data(unit, out)
+        elif type(unit) is Ready and unit.source != self.me:
+            self._receive_ready(unit, out)
+        else:
+            out.append(Discard(unit, "stray"))
 
     # --- transmission (EN 4.2 B, JP 3.2) ---
 
@@ -170,6 +174,7 @@ class Spo:
                 f"{names_of(event.destinations) if event.destinations > 0 else event.destinations} was asked for"
             )
         self.waiting.append(event)
+        self._opened = True
 
     def _send_waiting(self, out: list[Output]) -> None:
         while self.waiting and self._can_send(self.waiting[0].destinations):
@@ -318,19 +323,23 @@ class Spo:
     def _learn(self, source: int, status: Status, out: list[Output]) -> None:
         """Takes the newest facts, from whatever unit they came with: they are true whoever hears them."""
         self.stamps[source] = status.stamp
+        if self.free[source] < self.config.window:
+            self._opened = True
         self.free[source] = status.free
         self.accepted.columns[source] = status.expects
         self.preacknowledged.columns[source] = status.preacknowledged_below
         for packet in self.sent.accepted(source, status.expects[self.me]):
-            self.moved = True
+            self.moved = self._opened = True
             if not packet.destinations & self._my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.receipts += 1
                 self._climb(self._nodes, packet, out)
-        for row in self.accepted.wake(source):
-            self._preacknowledge(row, out)
-        for row in self.preacknowledged.wake(source):
-            self._acknowledge(row, out)
+        if self.accepted.watchers[source]:
+            for row in self.accepted.wake(source):
+                self._preacknowledge(row, out)
+        if self.preacknowledged.watchers[source]:
+            for row in self.preacknowledged.wake(source):
+                self._acknowledge(row, out)
         if self.config.hearsay and not self.hearsay_timer and self._hearsay():
             self.hearsay_timer = True
             self._set_timer("hearsay", self.config.timing.hearsay, out)
@@ -361,6 +370,8 @@ class Spo:
                 self.receipts -= 1
             else:
                 self.places[row] -= 1
+                if row == self.me:
+                    self._opened = True
                 out.append(Deliver(packet))
                 if self.said_free < self.config.window and self._free() >= 2 * max(1, self.said_free):
                     self.owes = True  # whoever held back for me may go on

@@ -20,13 +20,14 @@ UNBOUNDED = 1 << 62
 class WatchedLogs:
     """Several logs, one a row, of packets that wait for what the nodes say about their sources."""
 
-    __slots__ = ("_passed_below", "_passed_set", "_place", "_so_far", "_watchers", "columns", "rows")
+    __slots__ = ("_passed_below", "_passed_set", "_place", "_so_far", "columns", "rows", "watchers")
 
     def __init__(self, rows: int, columns: list[Sequence[int]]) -> None:
         self.rows: list[deque[Packet]] = [deque() for _ in range(rows)]
         self.columns = columns
         """columns[node][source]: node has said that it has passed everything of source below this."""
-        self._watchers: list[list[int]] = [[] for _ in columns]  # by node: the rows whose top waits for it
+        self.watchers: list[list[int]] = [[] for _ in columns]
+        """By node: the rows whose top waits for it."""
         # The look at a row's top that was broken off: at which of its destinations, and the lowest said until then.
         self._place = [0] * rows
         self._so_far = [UNBOUNDED] * rows
@@ -36,7 +37,7 @@ class WatchedLogs:
 
     def wake(self, node: int) -> list[int]:
         """The rows whose top was waiting for what this node has now said, ascending; they no longer watch it."""
-        watchers = self._watchers[node]
+        watchers = self.watchers[node]
         if not watchers:
             return watchers
         column = self.columns[node]
@@ -49,7 +50,7 @@ class WatchedLogs:
             else:
                 waiting.append(row)
         if woken:
-            self._watchers[node] = waiting
+            self.watchers[node] = waiting
             woken.sort()  # the order of waking must not depend on how the rows came to watch
         return woken
 
@@ -70,7 +71,7 @@ class WatchedLogs:
                     said = columns[nodes[place]][source]
                     if said <= seq:
                         self._place[row], self._so_far[row] = place, lowest
-                        self._watchers[nodes[place]].append(row)
+                        self.watchers[nodes[place]].append(row)
                         return risen
                     if said < lowest:
                         lowest = said
@@ -98,7 +99,7 @@ class WatchedLogs:
             self.rows[row] = deque(packets)
             self._place[row], self._so_far[row] = 0, UNBOUNDED
             self._passed_set[row], self._passed_below[row] = 0, 0
-        self._watchers = [[] for _ in self.columns]
+        self.watchers = [[] for _ in self.columns]
         for row in range(len(self.rows)):
             risen = self.rise(row)
             assert not risen, "a snapshot is taken between transitions, when all that could rise has risen"

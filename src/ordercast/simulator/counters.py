@@ -68,7 +68,7 @@ class Counters:
     bytes: int = 0
     """What all units put on the channel take."""
     longest_sent: int = 0
-    """The most packets that a node had under way (SL)."""
+    """The most packets of its own that a node did not know to be accepted by all their destinations."""
     longest_accepted: int = 0
     """The most packets that a node had accepted and not yet pre-acknowledged."""
     longest_preacknowledged: int = 0

@@ -12,11 +12,7 @@ Sink = Callable[[Sequence[EventRow]], None]
 
 BATCH = 50_000
 
-_LEVEL_EVENT = {
-    Level.ACCEPTED: EventKind.ACCEPT.value,
-    Level.PREACKNOWLEDGED: EventKind.PREACK.value,
-    Level.ACKNOWLEDGED: EventKind.ACK.value,
-}
+_LEVEL_EVENT = ("", EventKind.ACCEPT.value, EventKind.PREACK.value, EventKind.ACK.value)  # by level
 
 
 class Recorder:

@@ -27,6 +27,7 @@ from ordercast.model.machine import (
     Receive,
     Send,
     SetTimer,
+    Submit,
     TimerFired,
 )
 from ordercast.model.runs import Pattern, Record, RunConfig
@@ -43,7 +44,7 @@ from ordercast.trace.schema import EventKind
 Progress = Callable[[int, int], None]
 """Told now and then how many of how many messages have been sent."""
 
-_PROGRESS_EVERY = 1 << 14  # heap entries
+_PROGRESS_MASK = (1 << 14) - 1  # told of every so many heap entries
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
@@ -90,6 +91,8 @@ class Simulation:
         self._number = 0
         self._transmissions = 0
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
+        # A node that sends all at once always has a little more waiting than its window takes.
+        self._saturated = config.workload.pattern is Pattern.EVERYBODY
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
         self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
@@ -103,9 +106,11 @@ class Simulation:
         self._sent_at = [array("q") for _ in range(nodes)]  # by source and packet
         self._due = self._acknowledged = 0  # acknowledgments that complete the run
         self._unsent = config.workload.messages * senders(config)
+        self._under_way = [0] * nodes  # own packets not known to be accepted by all, by node
         self._accepted = [0] * nodes  # packets at this level, by node
         self._preacknowledged = [0] * nodes
         self._last_progress = 0
+        self._latency = [self.counters.latency[Level(max(level, 1))].add for level in range(len(Level) + 1)]  # by level
         self._doers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
@@ -121,26 +126,19 @@ class Simulation:
         """Runs until nothing is left to happen, or nothing moves any more."""
         total = self._unsent
         self._arrange_all()
-        heap, machines, recorder, counters = self._heap, self.machines, self._recorder, self.counters
-        drained = self.config.network.drained
+        heap, counters = self._heap, self.counters
         time, stalled, entries = 0, False, 0
         while heap:
             time, number, node, what, transmission = heappop(heap)
             entries += 1
-            if progress is not None and not entries % _PROGRESS_EVERY:
+            if not entries & _PROGRESS_MASK and progress is not None:
                 progress(counters.sent, total)
             if self._disturbed and self._is_away(time, number, node, what, transmission):
                 continue
             if type(what) is Receive:
-                if self._buffered:
-                    self._queued[node] -= 1
-                if type(what.unit) is Data:
-                    counters.received += 1
-                if recorder is not None:
-                    recorder.arrive(time, node, what.unit, transmission)
-                self._carry_out(time, node, machines[node].handle(what))
-                if drained and not self._queued[node]:
-                    self._carry_out(time, node, machines[node].handle(_DRAINED))
+                self._receive(time, node, what, transmission)
+            elif type(what) is Submit:
+                self._submit(time, node, what)
             elif type(what) is not TimerFired:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
@@ -148,9 +146,21 @@ class Simulation:
                     stalled = True
                     break
                 self._fire(time, node, what)
-        if recorder is not None:
-            recorder.flush()
+        if self._recorder is not None:
+            self._recorder.flush()
         return self._result(time, stalled=stalled)
+
+    def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
+        if type(event.unit) is Data:
+            self.counters.received += 1
+        if self._buffered:
+            self._queued[node] -= 1
+        if self._recorder is not None:
+            self._recorder.arrive(time, node, event.unit, transmission)
+        machine = self.machines[node]
+        self._carry_out(time, node, machine.handle(event))
+        if self.config.network.drained and not self._queued[node]:
+            self._carry_out(time, node, machine.handle(_DRAINED))
 
     def _fire(self, time: int, node: int, what: TimerFired) -> None:
         del self._timers[node][what.name]
@@ -175,9 +185,7 @@ class Simulation:
             if isinstance(fault, Pause | Crash):
                 self._arrange(fault.at, fault.node, fault)
         for node in range(self.config.group.nodes):
-            # A node that sends all at once always has a little more waiting than its window takes.
-            saturated = self.config.workload.pattern is Pattern.EVERYBODY
-            for _ in range(self.config.group.window + 1 if saturated else 1):
+            for _ in range(self.config.group.window + 1 if self._saturated else 1):
                 self._arrange_submission(node)
 
     def _arrange(self, time: int, node: int, what: _Entry, transmission: int = 0) -> int:
@@ -189,6 +197,12 @@ class Simulation:
         for time, submission in self._workloads[node]:
             self._arrange(max(now, time), node, submission)
             return
+
+    def _submit(self, time: int, node: int, what: Submit) -> None:
+        if not self._aborted[node]:
+            self._carry_out(time, node, self.machines[node].handle(what))
+            if not self._saturated:
+                self._arrange_submission(node)
 
     def _happen(self, time: int, node: int, what: _Entry, transmission: int) -> None:
         match what:
@@ -205,10 +219,6 @@ class Simulation:
                 self._crashed[node] = True
                 if self._recorder is not None:
                     self._recorder.note(time, node, EventKind.CRASH, None)
-            case _ if not self._aborted[node]:
-                self._carry_out(time, node, self.machines[node].handle(what))
-                if self.config.workload.pattern is not Pattern.EVERYBODY:
-                    self._arrange_submission(node)
 
     def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
         """A receiver takes units one after the other, and loses what its buffer has no room for."""
@@ -259,10 +269,12 @@ class Simulation:
         self._sent_at[node].append(time)
         self._due += (packet.destinations | 1 << node).bit_count()
         self._last_progress = time
-        counters.longest_sent = max(counters.longest_sent, self.machines[node].log_sizes().sent)
+        self._under_way[node] += 1
+        if self._under_way[node] > counters.longest_sent:
+            counters.longest_sent = self._under_way[node]
         if self._recorder is not None:
             self._recorder.send(time, packet)
-        if self.config.workload.pattern is Pattern.EVERYBODY:
+        if self._saturated:
             self._arrange_submission(node, time)
 
     def _reached(self, time: int, node: int, output: Reached) -> None:
@@ -271,13 +283,15 @@ class Simulation:
         self._last_progress = time
         if for_me:
             sent_at = self._sent_at[packet.source][packet.seq - self._first_seqs[packet.source]]
-            counters.latency[level].add(time - sent_at)
+            self._latency[level](time - sent_at)
         if level is _ACCEPTED:
             self._accepted[node] += 1
             if self._accepted[node] > counters.longest_accepted:
                 counters.longest_accepted = self._accepted[node]
         elif level is _PREACKNOWLEDGED:
             self._accepted[node] -= for_me
+            if packet.source == node:
+                self._under_way[node] -= 1
             self._preacknowledged[node] += 1
             if self._preacknowledged[node] > counters.longest_preacknowledged:
                 counters.longest_preacknowledged = self._preacknowledged[node]

@@ -1,6 +1,8 @@
 """What the applications of a simulated group send, and when; drawn as it is needed, never kept whole."""
 
 from collections.abc import Iterator
+from functools import cache
+from itertools import combinations, count, repeat
 from random import Random
 
 from ordercast.model.machine import Submit
@@ -8,30 +10,43 @@ from ordercast.model.nodes import mask_of
 from ordercast.model.runs import Pattern, RunConfig
 from ordercast.simulator.chance import exponential, stream
 
+_SMALL_GROUP = 12
+
 
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     """What one node sends: the time of each packet and its submission."""
     work, nodes = config.workload, config.group.nodes
     if work.pattern is Pattern.TALKER and node != 0:
         return
-    whom, when = stream(config.seed, f"destinations/{node}"), stream(config.seed, f"arrivals/{node}")
-    full = _batch(work.batch, work.size)
-    time = work.gap * node // nodes if work.pattern is Pattern.STEADY else 0
-    since_burst, left = 0, work.messages
-    while left:
-        count = min(work.batch, left)
-        lengths, payload = full if count == work.batch else _batch(count, work.size)
-        match work.pattern:
-            case Pattern.POISSON:
-                time += exponential(when, work.gap * count)
-            case Pattern.BURSTY if since_burst >= work.burst:
-                time += work.gap * since_burst
-                since_burst = 0
-        yield time, Submit(_draw_destinations(whom, nodes, work.spread), lengths, payload)
-        if work.pattern in {Pattern.STEADY, Pattern.TALKER}:
-            time += work.gap * count
-        since_burst += count
-        left -= count
+    whom = stream(config.seed, f"destinations/{node}")
+    lengths, payload = _batch(work.batch, work.size)
+    packets, rest = divmod(work.messages, work.batch)
+    times = _times(config, node)
+    for _ in range(packets):
+        yield next(times), Submit(_draw_destinations(whom, nodes, work.spread), lengths, payload)
+    if rest:
+        yield next(times), Submit(_draw_destinations(whom, nodes, work.spread), *_batch(rest, work.size))
+
+
+def _times(config: RunConfig, node: int) -> Iterator[int]:
+    """When one node sends its packets, without end."""
+    work, time = config.workload, 0
+    gap = work.gap * work.batch
+    match work.pattern:
+        case Pattern.EVERYBODY:
+            yield from repeat(0)
+        case Pattern.POISSON:
+            chance = stream(config.seed, f"arrivals/{node}")
+            while True:
+                time += exponential(chance, gap)
+                yield time
+        case Pattern.BURSTY:
+            size = max(1, work.burst // work.batch)  # in packets
+            while True:
+                yield from repeat(time, size)
+                time += gap * size
+        case Pattern.STEADY | Pattern.TALKER:
+            yield from count(gap * node // config.group.nodes, gap)
 
 
 def senders(config: RunConfig) -> int:
@@ -39,14 +54,23 @@ def senders(config: RunConfig) -> int:
     return 1 if config.workload.pattern is Pattern.TALKER else config.group.nodes
 
 
-def _batch(count: int, size: int) -> tuple[tuple[int, ...], bytes]:
-    return (size,) * count, bytes(size * count)
+def _batch(messages: int, size: int) -> tuple[tuple[int, ...], bytes]:
+    return (size,) * messages, bytes(size * messages)
 
 
 def _draw_destinations(chance: Random, nodes: int, spread: float) -> int:
     """A random subset of `spread` of the nodes on average, and at least one."""
     wanted = spread * nodes
-    count = int(wanted)
-    if chance.random() < wanted - count:
-        count += 1
-    return mask_of(chance.sample(range(nodes), max(1, count)))
+    size = int(wanted)
+    if chance.random() < wanted - size:
+        size += 1
+    if nodes > _SMALL_GROUP:
+        return mask_of(chance.sample(range(nodes), max(1, size)))
+    subsets = _subsets(nodes, max(1, size))
+    return subsets[int(chance.random() * len(subsets))]
+
+
+@cache
+def _subsets(nodes: int, size: int) -> list[int]:
+    """All subsets of a small group, so that one is drawn with one draw."""
+    return [mask_of(subset) for subset in combinations(range(nodes), size)]
