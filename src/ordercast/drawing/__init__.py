@@ -1,1 +1,12 @@
-"""drawing."""
+"""Space-time diagrams of small runs: one lane for each node, one arrow for each arrival, a cross for each loss.
+
+`draw_text` is for a terminal, time downwards; `draw_svg` is for a page or a wall, time to the right. Both take plain
+event rows in the column order of a trace and give back a string; `paint` adds colour to the first. Nothing here
+judges a run or reads a file.
+"""
+
+from ordercast.drawing.scene import MOST_NODES, MOST_TRANSMISSIONS, Row
+from ordercast.drawing.svg import draw_svg
+from ordercast.drawing.text import draw_text, paint
+
+__all__ = ["MOST_NODES", "MOST_TRANSMISSIONS", "Row", "draw_svg", "draw_text", "paint"]

@@ -1,0 +1,331 @@
+"""From event rows to what is to be seen, before anybody decides where it goes on the paper.
+
+A scene holds flights (one transmission and its arrivals) and moments (what one node did at one instant, in its own
+order). Rows that say one thing twice are shown once: a `send` at the instant of its own transmission is that
+transmission's label, an `ack` that delivers is the delivery, `request` and `retransmit` are the units they cause.
+A timer that fires and changes nothing is not shown.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple, TypeAlias
+
+from ordercast.model.config import require
+
+MOST_TRANSMISSIONS = 400
+MOST_NODES = 16
+
+Row: TypeAlias = tuple[
+    int,  # node
+    int,  # step
+    int,  # time, in nanoseconds
+    str,  # event
+    int | None,  # source
+    int | None,  # seq
+    Sequence[int] | None,  # destinations
+    int | None,  # priority
+    int | None,  # size
+    str | None,  # detail
+    int | None,  # transmission
+]
+
+Message: TypeAlias = tuple[int, int]
+"""Source and number of a message."""
+
+
+class Event(NamedTuple):
+    """A row, its columns by name."""
+
+    node: int
+    step: int
+    time: int
+    event: str
+    source: int | None
+    seq: int | None
+    destinations: Sequence[int] | None
+    priority: int | None
+    size: int | None
+    detail: str | None
+    transmission: int | None
+
+    def messages(self) -> tuple[Message, ...]:
+        """The message that it names, if any."""
+        return () if self.source is None or self.seq is None else ((self.source, self.seq),)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where a transmission came, or should have come."""
+
+    node: int
+    time: int
+    lost: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """One transmission: a unit that a node put on the channel, and what became of it at the others."""
+
+    number: int
+    node: int
+    time: int
+    kind: str
+    """data, copy, status, poll, request or control."""
+    messages: tuple[Message, ...]
+    note: str
+    """Of data sent at this very instant: to whom; of a request: what it asks for."""
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called on its arrows: its messages, what it asks for, or its kind."""
+        return " ".join(spans(self.messages)) or self.note or self.kind
+
+    @property
+    def label(self) -> str:
+        """What it is called where it leaves."""
+        return {"copy": f"copy {self.name}", "data": self.name + self.note}.get(self.kind, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that a node did by itself, with all messages that it did it to at that instant."""
+
+    event: str
+    messages: tuple[Message, ...]
+    note: str
+
+    def lines(self) -> tuple[str, ...]:
+        """The words beside it, line by line."""
+        names = spans(self.messages)
+        if self.event == "send":
+            return (" ".join(names) + self.note,)
+        return (*names, self.note) if self.note else tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What happened at one node at one instant."""
+
+    node: int
+    time: int
+    arrivals: tuple[tuple[Flight, Arrival], ...]
+    doings: tuple[Mark | Flight, ...]
+    """Its own marks and transmissions, in the node's order."""
+
+    def fate(self, flight: Flight) -> Mark | None:
+        """What became at once of a unit that arrived here now; None for one without messages."""
+        for doing in self.doings:
+            if isinstance(doing, Mark) and doing.event in FATES and set(doing.messages) & set(flight.messages):
+                return doing
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a picture shows."""
+
+    nodes: int
+    flights: tuple[Flight, ...]
+    """In the order transmitted."""
+    moments: tuple[Moment, ...]
+    """Ascending by time, then node."""
+    flight_time: int
+    """How long a unit usually takes: the natural measure of time; at least 1."""
+
+    def instants(self) -> list[int]:
+        """The times at which anything happened, ascending."""
+        return sorted({moment.time for moment in self.moments})
+
+    def is_silence(self, gap: int) -> bool:
+        """Whether so long a time without any event is cut."""
+        return gap > 2 * self.flight_time
+
+    def crashes(self) -> dict[int, int]:
+        """When each node that stopped did so."""
+        return {
+            moment.node: moment.time
+            for moment in reversed(self.moments)
+            for doing in moment.doings
+            if isinstance(doing, Mark) and doing.event == "crash"
+        }
+
+
+FOREIGN = "foreign"
+"""The mark of a message that arrived where it was not addressed: a discard that nobody need worry about."""
+FATES = ("receive", "accept", "discard", FOREIGN)
+"""What can become at once of a message that arrives; `receive` if nothing did: it is kept for later."""
+_MARKS = frozenset(
+    {"send", "receive", "accept", "preack", "ack", "deliver", "discard", "timeout", "abort", "view", "crash"}
+)
+_NOTED = frozenset({"discard", "timeout", "abort", "view"})  # whose detail is worth words in the picture
+_OF_A_UNIT = frozenset({"transmit", "receive", "hear", "lose"})
+
+
+def spans(messages: Iterable[Message]) -> list[str]:
+    """Names of messages, a row of one source's as one: 1.0–3 is E1's messages 0 to 3."""
+    stretches: list[list[int]] = []
+    for source, seq in sorted(set(messages)):
+        if stretches and stretches[-1][0] == source and stretches[-1][2] == seq - 1:
+            stretches[-1][2] = seq
+        else:
+            stretches.append([source, seq, seq])
+    return [f"{source + 1}.{low}" if low == high else f"{source + 1}.{low}–{high}" for source, low, high in stretches]
+
+
+def microseconds(time: int, digits: int = 1) -> str:
+    """A time in microseconds, cut (not rounded) to one to three digits."""
+    return f"{time // 1000}.{time % 1000:03}"[: digits - 3 or None]
+
+
+def make_scene(rows: Iterable[Row], nodes: int) -> Scene:
+    """The scene of these rows; a run too large to be drawn is refused."""
+    events = sorted((Event(*row) for row in rows), key=lambda event: (event.time, event.node, event.step))
+    _refuse_what_cannot_be_drawn(events, nodes)
+    destinations = {
+        message: tuple(sorted(event.destinations or ()))
+        for event in events
+        if event.event == "send"
+        for message in event.messages()
+    }
+    flights = _flights(events, destinations, nodes)
+    moments = _moments(events, flights, destinations, nodes)
+    return Scene(nodes, tuple(flights.values()), moments, _usual_flight_time(flights.values(), moments))
+
+
+def _usual_flight_time(flights: Iterable[Flight], moments: Sequence[Moment]) -> int:
+    """The median; where units take no time or there are none, the median time between events instead."""
+    under_way = [arrival.time - flight.time for flight in flights for arrival in flight.arrivals]
+    between = [later.time - earlier.time for earlier, later in pairwise(moments)]
+    measures = [time for time in under_way if time > 0] or [time for time in between if time > 0]
+    return int(median(measures or [1]))
+
+
+def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
+    transmissions = len({event.transmission for event in events if event.event == "transmit"})
+    require(2 <= nodes <= MOST_NODES, f"a picture shows 2 to {MOST_NODES} nodes, not {nodes}: draw a smaller group")
+    require(
+        transmissions <= MOST_TRANSMISSIONS,
+        f"the run is too large to be drawn: {transmissions} transmissions, and a picture shows at most "
+        f"{MOST_TRANSMISSIONS}; take fewer messages or fewer nodes",
+    )
+    strange = next((event.node for event in events if not 0 <= event.node < nodes), None)
+    require(strange is None, f"an event is of node {strange}, but the picture is of nodes 0 to {nodes - 1}")
+
+
+def _flights(
+    events: Sequence[Event], destinations: dict[Message, tuple[int, ...]], nodes: int
+) -> dict[int | None, Flight]:
+    """The transmissions by their numbers."""
+    rows_of: dict[int, list[Event]] = defaultdict(list)
+    asked: dict[int, list[Event]] = defaultdict(list)
+    requests: dict[int, list[Event]] = {}
+    sent_at: dict[Message, int] = {}
+    for event in events:
+        if event.event == "send":
+            sent_at.update(dict.fromkeys(event.messages(), event.time))
+        elif event.event == "request":
+            asked[event.node].append(event)
+        elif event.event in _OF_A_UNIT and event.transmission is not None:
+            rows_of[event.transmission].append(event)
+            if event.event == "transmit" and event.detail == "request":
+                requests[event.transmission] = asked.pop(event.node, [])
+    flights: dict[int | None, Flight] = {}
+    for number, rows in rows_of.items():
+        start = next((row for row in rows if row.event == "transmit"), None)
+        if start is None:
+            continue  # the recording began while it was under way
+        kind = start.detail or "control"
+        carried = tuple(sorted({message for row in rows for message in row.messages()}))
+        note = _what_is_asked(requests.get(number, ())) if kind == "request" else ""
+        if kind == "data" and carried and all(sent_at.get(message) == start.time for message in carried):
+            note = _to(start.node, destinations[carried[0]], nodes)
+        arrivals = {
+            (row.node, row.time): Arrival(row.node, row.time, row.event == "lose", row.detail or "")
+            for row in rows
+            if row.event != "transmit"
+        }
+        flights[number] = Flight(number, start.node, start.time, kind, carried, note, tuple(arrivals.values()))
+    return flights
+
+
+def _what_is_asked(requests: Sequence[Event]) -> str:
+    """The label of a request: the messages that it names, or the words that it came with."""
+    named = spans(message for request in requests for message in request.messages())
+    words = [request.detail for request in requests if request.detail and not request.messages()]
+    return " ".join(["asks", *named, *words]) if named or words else "request"
+
+
+def _to(source: int, destinations: Sequence[int], nodes: int) -> str:
+    """To whom, in the shorter way: →{2,3}, or →others, or →all."""
+    ways = [f"→{{{','.join(str(node + 1) for node in destinations)}}}"]
+    if len(destinations) == nodes:
+        ways.append("→all")
+    elif len(destinations) == nodes - 1 and source not in destinations:
+        ways.append("→others")
+    return min(ways, key=len)
+
+
+def _moments(
+    events: Sequence[Event],
+    flights: dict[int | None, Flight],
+    destinations: dict[Message, tuple[int, ...]],
+    nodes: int,
+) -> tuple[Moment, ...]:
+    """What each node did at each instant, like marks joined."""
+    doings: dict[tuple[int, int], dict[object, Mark | Flight]] = defaultdict(dict)
+    arrivals: dict[tuple[int, int], list[tuple[Flight, Arrival]]] = defaultdict(list)
+    for flight in flights.values():
+        for arrival in flight.arrivals:
+            arrivals[arrival.time, arrival.node].append((flight, arrival))
+    shown = {(message, flight.time) for flight in flights.values() if flight.note for message in flight.messages}
+    did = {(event.node, event.time, event.messages(), event.event) for event in events}
+    for event in events:
+        here = doings[event.time, event.node]
+        here_and_now = event.node, event.time, event.messages()
+        if event.event == "transmit" and event.transmission in flights:
+            here[event.transmission] = flights[event.transmission]
+        repeats = (
+            (event.event == "send" and all((message, event.time) in shown for message in event.messages()))
+            or (event.event == "ack" and (*here_and_now, "deliver") in did)
+            or (event.event == "receive" and {(*here_and_now, "accept"), (*here_and_now, "discard")} & did)
+        )
+        if event.event in _MARKS and not repeats:
+            mark = _mark(event, destinations, nodes)
+            before = here.get((mark.event, mark.note))
+            joined = before.messages if isinstance(before, Mark) else ()
+            here[mark.event, mark.note] = Mark(mark.event, (*joined, *mark.messages), mark.note)
+    moments = []
+    for time, node in sorted({*doings, *arrivals}):
+        done = _without_idle_timers(tuple(doings[time, node].values()))
+        if done or arrivals[time, node]:
+            moments.append(Moment(node, time, tuple(arrivals[time, node]), done))
+    return tuple(moments)
+
+
+def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flight, ...]:
+    """Without timers that changed nothing, and without the name of one that the unit it sent has as well."""
+    kinds = {doing.kind for doing in doings if isinstance(doing, Flight)}
+    timers = {doing for doing in doings if isinstance(doing, Mark) and doing.event == "timeout"}
+    if timers == set(doings):
+        return ()
+    return tuple(
+        Mark(doing.event, (), "") if isinstance(doing, Mark) and doing in timers and doing.note in kinds else doing
+        for doing in doings
+    )
+
+
+def _mark(event: Event, destinations: dict[Message, tuple[int, ...]], nodes: int) -> Mark:
+    """The mark of one event."""
+    addressed = [destinations[message] for message in event.messages() if message in destinations]
+    if event.event == "discard" and addressed and event.node not in addressed[0]:
+        return Mark(FOREIGN, event.messages(), "")
+    if event.event == "send":
+        note = "".join(_to(event.node, to, nodes) for to in addressed)
+    else:
+        note = (event.detail or "") if event.event in _NOTED else ""
+    return Mark(event.event, event.messages(), note)
