@@ -32,10 +32,10 @@ _GLYPHS = {
     "deliver": ("●", "acknowledged and delivered"),
     FOREIGN: ("◦", "not for this node"),
     "discard": ("⊘", "discarded"),
-    "echo": ("↩", "its own unit came back"),
+    "echo": ("↺", "its own unit came back"),
     "timeout": ("◷", "timer fired"),
     "view": ("◈", "membership changed"),
-    "abort": ("‼", "gave the group up"),
+    "abort": ("!", "gave the group up"),
     "crash": ("╳", "stopped"),
 }
 
@@ -54,8 +54,8 @@ class _Stroke(NamedTuple):
 
 
 _STROKES = {
-    "data": _Stroke("─", "┼", "╶╴", "▶◀", "data"),
-    "copy": _Stroke("═", "╪", "══", "▶◀", "copy"),
+    "data": _Stroke("─", "┼", "╶╴", "►◄", "data"),
+    "copy": _Stroke("═", "╪", "══", "►◄", "copy"),
     "control": _Stroke("┈", "┊", "┈┈", "▷◁", "status, poll, request"),
     "lost": _Stroke("┄", "┼", "┄┄", _CROSS * 2, "lost"),
     "lost control": _Stroke("┈", "┊", "┈┈", _CROSS * 2, "lost, without data"),
@@ -89,12 +89,12 @@ _COLOURS = {
     rf"┈[┈┊]*{_NAME}┈*[▷✗]|[◁✗]┈*{_NAME}[┈┊]*┈": "bright_black",
     r"┈[┈┊]* asks [^│┈]+┈*[▷✗]|[◁✗]┈* asks [^│┈]+[┈┊]*┈": "yellow",
     rf"┄[┄┼]*{_NAME}┄*✗|✗┄*{_NAME}[┄┼]*┄": "red",
-    rf"═[═╪]*{_NAME}═*▶|◀═*{_NAME}[═╪]*═|□ copy \S+": "magenta",
+    rf"═[═╪]*{_NAME}═*►|◄═*{_NAME}[═╪]*═|□ copy \S+": "magenta",
     r"▫ (status|poll|control)|◷": "bright_black",
     r"▫ (asks( [\w.,–…]+)+|request)": "yellow",
     r"■ \S+": "bold blue",
     r"[○◔◑◕●]": "green",
-    r"⊘|╳|‼[^│]*": "red",
+    r"⊘|╳|! [^│]*": "red",
     r"(?m)^ *[\d.]+(?= )": "bright_black",
 }
 
@@ -122,7 +122,7 @@ class _Sheet:
 
     def silence(self, time: int) -> str:
         """The line that stands for a silence until then, however long."""
-        return self._render("⋮", dict.fromkeys(self._alive(time), "┊"))
+        return self._render("···", dict.fromkeys(self._alive(time), "┊"))
 
     def instant(self, time: int) -> list[str]:
         """All that happened at one instant, on as many lines as it needs."""
