@@ -109,14 +109,14 @@ def lay_out(scene: Scene) -> Layout:
     """Places everything."""
     spots = {(moment.time, moment.node): _spot(moment, scene.nodes) for moment in scene.moments}
     whole = _along_the_time(scene, spots, inf).right
-    line = _along_the_time(scene, spots, 1.06 * whole / ceil(whole / STAVE) + FLIGHT / 2)  # or the last one is a stump
+    axis = _along_the_time(scene, spots, 1.06 * whole / ceil(whole / STAVE) + FLIGHT / 2)  # or the last one is a stump
     lines = [line for spot in spots.values() for line in spot.reaches()]
     above, below = LINE * -min([-1, *lines]) + 10, LINE * max([1, *lines]) + 10
-    staves = (0.0, *line.cuts, line.right)
-    return Layout(line.times, spots, line.breaks, staves, max(104, above + below + 36), above, below)
+    staves = (0.0, *axis.cuts, axis.right)
+    return Layout(axis.times, spots, axis.breaks, staves, max(104, above + below + 36), above, below)
 
 
-class _Line(NamedTuple):
+class _Axis(NamedTuple):
     """The time axis: where each instant is, where silences are cut, where staves are, where it ends."""
 
     times: dict[int, float]
@@ -125,7 +125,7 @@ class _Line(NamedTuple):
     right: float
 
 
-def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], stave: float) -> _Line:
+def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], stave: float) -> _Axis:
     """Puts each instant as far right as its time and its labels ask; begins a new stave when one is full."""
     times: dict[int, float] = {}
     breaks, cuts = [], [0.0]
@@ -149,7 +149,7 @@ def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], stave: flo
             free |= {(spot.moment.node, line): x + right for line, (_, right) in spot.reaches().items()}
         times[time], last = x, time
         least = x + max((spot.columns[-1].offset for spot in here if spot.columns), default=0) + _LEAST
-    return _Line(times, tuple(breaks), tuple(cuts[1:]), max([least, *free.values()]) + FLIGHT / 4)
+    return _Axis(times, tuple(breaks), tuple(cuts[1:]), max([least, *free.values()]) + FLIGHT / 4)
 
 
 def _spot(moment: Moment, nodes: int) -> Spot:
