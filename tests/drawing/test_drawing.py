@@ -6,13 +6,13 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from drawing_story import Teller, story
 from rich.cells import cell_len
 
 from ordercast.drawing import MOST_NODES, MOST_TRANSMISSIONS, Row, draw_svg, draw_text, paint
 from ordercast.drawing.layout import LABEL, lay_out, text_width
 from ordercast.drawing.scene import make_scene
 from ordercast.model.errors import ConfigError
+from tests.drawing.story import Teller, story
 
 Element = ET.Element
 GOLDEN = Path(__file__).with_name("story.txt")
