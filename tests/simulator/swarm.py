@@ -65,9 +65,7 @@ def _draw_faults(chance: Random, nodes: int) -> tuple[Fault, ...]:
         faults.append(Duplicates(rate=chance.choice([0.01, 0.2])))
     if chance.random() < 0.15:
         start, lasting = chance.randint(0, 5), chance.randint(1, 20)
-        faults.append(
-            Pause(node=chance.randrange(nodes), at=start * MILLISECOND, lasting=lasting * MILLISECOND)
-        )
+        faults.append(Pause(node=chance.randrange(nodes), at=start * MILLISECOND, lasting=lasting * MILLISECOND))
     if chance.random() < 0.15:
         side = tuple(node for node in range(nodes) if chance.random() < 0.5) or (0,)
         start, lasting = chance.randint(0, 5), chance.randint(1, 20)

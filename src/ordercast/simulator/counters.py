@@ -8,15 +8,13 @@ from ordercast.model.machine import Level
 _FINE = 5  # bits of a duration that are told apart: its histogram is right to 3 %
 
 
+@dataclass(slots=True)
 class Durations:
     """A histogram of durations, right to 3 %, whatever their number."""
 
-    __slots__ = ("_buckets", "count", "highest")
-
-    def __init__(self) -> None:
-        self._buckets: dict[int, int] = {}
-        self.count = 0
-        self.highest = 0
+    count: int = 0
+    highest: int = 0
+    _buckets: dict[int, int] = field(default_factory=dict)
 
     def add(self, duration: int) -> None:
         """Counts one."""

@@ -13,7 +13,7 @@ class RunResult:
     config: RunConfig
     counters: Counters
     virtual_time: int
-    """When the last thing happened."""
+    """When something last moved; what came later was only silence falling."""
     complete: bool
     """Every message was acknowledged everywhere."""
     stalled: bool

@@ -127,7 +127,7 @@ class Simulation:
         total = self._unsent
         self._arrange_all()
         heap, counters = self._heap, self.counters
-        time, stalled, entries = 0, False, 0
+        stalled, entries = False, 0
         while heap:
             time, number, node, what, transmission = heappop(heap)
             entries += 1
@@ -142,13 +142,13 @@ class Simulation:
             elif type(what) is not TimerFired:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - self._last_progress > self.config.patience:
+                if time - max(self._last_progress, *self._paused_until) > self.config.patience:
                     stalled = True
                     break
                 self._fire(time, node, what)
         if self._recorder is not None:
             self._recorder.flush()
-        return self._result(time, stalled=stalled)
+        return self._result(stalled=stalled)
 
     def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
         if type(event.unit) is Data:
@@ -214,7 +214,6 @@ class Simulation:
             case Pause():
                 self._paused_until[node] = max(self._paused_until[node], time + what.lasting)
                 self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
-                self._last_progress = max(self._last_progress, self._paused_until[node])
             case Crash():
                 self._crashed[node] = True
                 if self._recorder is not None:
@@ -355,13 +354,13 @@ class Simulation:
         if isinstance(unit, Data) and unit.packet.destinations >> node & 1:
             self.counters.lost_data += 1
 
-    def _result(self, time: int, *, stalled: bool) -> RunResult:
+    def _result(self, *, stalled: bool) -> RunResult:
         nodes = range(self.config.group.nodes)
         complete = self._unsent == 0 and self._due == self._acknowledged and not any(self._aborted)
         return RunResult(
             config=self.config,
             counters=self.counters,
-            virtual_time=time,
+            virtual_time=self._last_progress,
             complete=complete,
             stalled=stalled,
             aborted=any(self._aborted),

@@ -1,0 +1,5 @@
+"""`python -m ordercast.cli`."""
+
+from ordercast.cli.app import main
+
+main()

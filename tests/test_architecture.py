@@ -1,0 +1,89 @@
+"""The rooms of the package, what each may import, and how large a file may grow: enforced, not hoped for."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "ordercast"
+
+# Each room: our rooms that it may import, and the packages. "stdlib" is the whole standard library.
+ROOMS: dict[str, tuple[set[str], set[str]]] = {
+    "model": (set(), {"stdlib", "msgspec"}),
+    "trace": ({"model"}, {"stdlib", "pyarrow"}),
+    # By allow-list: a clock, a socket, chance or a log would be found here, whatever it is called.
+    "protocols": ({"model"}, {"collections", "enum", "functools", "heapq", "itertools", "operator", "typing"}),
+    "audit": ({"model", "trace"}, {"stdlib"}),
+    "drawing": ({"model"}, {"stdlib", "rich"}),
+    "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    "cli": (
+        {"model", "trace", "protocols", "audit", "drawing", "simulator"},
+        {"stdlib", "msgspec", "rich", "typer"},
+    ),
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide which room is meant"
+            found.add(str(node.module))
+    return found
+
+
+def test_every_room_is_listed() -> None:
+    assert {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ROOMS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_it_may(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0]
+    if room.endswith(".py"):
+        return  # the front door
+    rooms, packages = ROOMS[room]
+    for name in imports_of(path):
+        top, *rest = name.split(".")
+        if top == "ordercast":
+            if rest:  # the front door itself, which holds the version, may be imported by all
+                assert rest[0] in rooms | {room}, f"{room} may not import {name}"
+        elif top not in packages:
+            assert "stdlib" in packages, f"{room} may not import {name}"
+            assert top in sys.stdlib_module_names, f"{room} may not import {name}"
+
+
+def test_the_arrows_point_one_way() -> None:
+    order = list(ROOMS)
+    for room, (rooms, _) in ROOMS.items():
+        assert all(order.index(other) < order.index(room) for other in rooms)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400, "what second thing is in it?"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name != "simulate_command":  # whose options are its length
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < 70, f"{node.name} does more than one thing"
+
+
+def test_no_clock_or_chance_in_the_simulator_but_its_own() -> None:
+    for path in (PACKAGE / "simulator").glob("*.py"):
+        forbidden = {"time", "datetime", "secrets", "uuid", "os", "threading", "asyncio"}
+        if path.name != "chance.py":
+            assert "Random(" not in path.read_text(), f"{path.name}: chance comes from `chance.stream`"
+        assert not imports_of(path) & forbidden
+
+
+def test_the_project_speaks_only_of_itself() -> None:
+    words = ("TO" + "DO", "FIX" + "ME", "XX" + "X")
+    for path in [*MODULES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for word in words:
+            assert word not in path.read_text(), f"{path} has something left to do"
