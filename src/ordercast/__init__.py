@@ -1,4 +1,39 @@
-"""ordercast: ordered group communication over networks that lose messages."""
+"""ordercast: ordered group communication over networks that lose messages.
+
+Here are the values that people write down: configurations and errors. What works with them has a room of its own:
+`ordercast.simulator.simulate` runs a configuration, `ordercast.audit.audit` judges its trace.
+"""
+
+from ordercast.model.config import GroupConfig, PaperRules, Rules, Timing
+from ordercast.model.errors import ConfigError, LocalProtocolError, OrdercastError, TraceError
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split
+from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.services import Service
 
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = [
+    "Bursts",
+    "Channel",
+    "ConfigError",
+    "Crash",
+    "Duplicates",
+    "Fault",
+    "GroupConfig",
+    "LocalProtocolError",
+    "Loss",
+    "Miss",
+    "Network",
+    "OrdercastError",
+    "PaperRules",
+    "Pattern",
+    "Pause",
+    "Record",
+    "Rules",
+    "RunConfig",
+    "Service",
+    "Split",
+    "Timing",
+    "TraceError",
+    "Workload",
+    "__version__",
+]
