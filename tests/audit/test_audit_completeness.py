@@ -1,9 +1,9 @@
 """All that is addressed to a node, nothing else, nothing twice."""
 
 import pytest
-from audit_figures import Figure
 
 from ordercast.audit.completeness import complete
+from tests.audit.figures import Figure
 
 SENT = ["a23 b3 c1", "p13", "x123"]
 WHOLE = ["c p x", "a x", "a b p x"]

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_figures import Figure, Row
 
 from ordercast.audit.judge import MOST_WITNESSES, audit
 from ordercast.audit.services import PROMISES
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.trace.writer import TraceWriter
+from tests.audit.figures import Figure, Row
 
 BY_LETTER = ["a123 b123", "p123", "x123"]
 TOTAL = ["a p b x"] * 3
@@ -143,6 +143,13 @@ def test_a_group_that_was_given_up_owes_nothing_more(tmp_path: Path) -> None:
     rows = Figure(BY_LETTER, ["a p b x", "a", ""]).rows
     assert broken([write(tmp_path / "whole", rows, complete=False)]) == {"complete"}
     assert broken([write(tmp_path / "aborted", rows, complete=False, aborted=True)]) == set()
+
+
+def test_one_member_tells_that_the_group_was_given_up(tmp_path: Path) -> None:
+    rows = Figure(BY_LETTER, ["a p b x", "a", ""]).rows
+    one = write(tmp_path / "1", [row for row in rows if row[0] == 0], complete=False)
+    other = write(tmp_path / "2", [row for row in rows if row[0] > 0], complete=False, aborted=True)
+    assert broken([one, other]) == set()
 
 
 def test_who_gave_up_is_excused_and_nobody_else(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from audit_figures import Figure
 
 from ordercast.audit.levels import (
     accepted_truthfully,
@@ -12,6 +11,7 @@ from ordercast.audit.levels import (
     preacknowledged_truthfully,
 )
 from ordercast.audit.services import TRUTHS, Property
+from tests.audit.figures import Figure
 
 Spoil = Callable[[list[tuple[int, str, str, int]]], list[tuple[int, str, str, int]]]
 
@@ -100,6 +100,12 @@ def test_each_untruth_is_told(happened: list[tuple[int, str, str, int]], truth: 
     assert broken(play(happened))[truth.__name__] == letters
 
 
+def test_an_own_message_is_not_accepted_before_it_is_sent() -> None:
+    figure = play(without((0, "accept", "a")))
+    figure.rows.append((0, -1, 0, "accept", 0, 0, None, None))
+    assert broken(figure)["accepted_truthfully"] == ["a"]
+
+
 def test_the_late_ones_are_named() -> None:
     [violation] = preacknowledged_truthfully(play(at((2, "accept", "b"), 21)).logs())
     assert violation.nodes == (1, 2)
@@ -119,6 +125,22 @@ def test_without_recorded_receipts_acceptance_is_judged_by_order_only() -> None:
     narrow = [row for row in HAPPENED if row[1] != "receive"]
     assert broken(play(narrow)) == {}
     assert "accepted_truthfully" in broken(play([row for row in narrow if row[:3] != (1, "accept", "a")]))
+
+
+def test_who_gives_up_delivers_at_that_instant_what_it_preacknowledged() -> None:
+    def last_words(preacknowledged: bool, delivered_at: int, *, gives_up: bool = True) -> dict[str, list[str]]:
+        figure = play([row for row in HAPPENED if row[2] == "a" and row[1] in {"receive", "accept"}])
+        if preacknowledged:
+            figure.add(1, "preack", "a", time=20)
+        figure.add(1, "deliver", "a", time=delivered_at)
+        if gives_up:
+            figure.add(1, "abort", time=50)
+        return broken(figure)
+
+    assert last_words(True, 50) == {}
+    assert last_words(True, 49) == {"delivered_truthfully": ["a"]}
+    assert last_words(False, 50) == {"delivered_truthfully": ["a"]}
+    assert last_words(True, 50, gives_up=False) == {"delivered_truthfully": ["a"]}
 
 
 def test_levels_are_recorded_or_not() -> None:

@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from audit_figures import Figure, Row, columns, logs_from
 
 from ordercast.audit.logs import Moment, logs_of
 from ordercast.model.errors import TraceError
+from tests.audit.figures import Figure, Row, columns, logs_from
 
 SEND: Row = (0, 0, 5, "send", 0, 0, (0, 1), 7)
 
@@ -46,7 +46,9 @@ def test_the_first_time_of_a_level_counts() -> None:
 
 def test_crashes_and_aborts_stop_a_node() -> None:
     rows: list[Row] = [(1, 0, 0, "crash", None, None, None, None), (2, 0, 0, "abort", None, None, None, None)]
-    assert logs_from(3, rows).stopped == {1, 2}
+    logs = logs_from(3, rows)
+    assert logs.stopped == {1, 2}
+    assert logs.gave_up == {2: Moment(step=0, time=0)}
 
 
 def test_events_of_unknown_kinds_are_passed_over() -> None:

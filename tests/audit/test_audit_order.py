@@ -3,7 +3,6 @@
 from itertools import combinations
 
 import pytest
-from audit_figures import Figure, figure_of, golden
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.violations import Message
+from tests.audit.figures import Figure, figure_of, golden
 
 SERVICES = golden("golden-spo-st.json")["services"]
 SENT = ["a123 b123 c123", "p123 q123", "x123"]
@@ -113,6 +113,7 @@ def test_sender_order_is_the_order_of_steps_not_of_numbers() -> None:
         (["p a", "a p", "p a"], [("p a", (0, 1)), ("a p", (1, 2))]),
         (["a x p b", "p q a", ""], [("a p", (0, 1))]),  # what only one has stands between
         (["a p a", "p a", ""], [("a p", (0, 1))]),  # twice: the first place counts
+        (["a p x q", "a p a q x", ""], [("x q", (0, 1))]),
     ],
 )
 def test_same_order_names_neighbours_that_two_nodes_have_the_other_way_round(

@@ -4,7 +4,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from audit_figures import Figure, golden
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.logs import Moment, Sent
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.priorities import priority_ordered, priority_runs, same_runs, sender_order_kept_by_priority
+from tests.audit.figures import Figure, golden
 
 PRITO = golden("golden-prito-seq.json")["prito"]
 
@@ -49,6 +49,12 @@ def test_fig_1_is_priority_equivalent_and_not_order_equivalent() -> None:
         assert priority_ordered([logs.sent[message] for message in log])
     assert found(figure) == []
     assert [not list(complete(logs)), not list(same_order(logs))] == [True, False]
+
+
+def test_equal_priorities_of_one_sender_are_ordered_by_sending() -> None:
+    first, second = (Sent((0, seq), seq, 0, 1, Moment(seq, 0)) for seq in range(2))
+    assert priority_ordered([first, second])
+    assert not priority_ordered([second, first])
 
 
 def test_fig_2_runs() -> None:
@@ -136,9 +142,20 @@ def test_the_log_of_a_stopped_node_ends_anywhere(cut: str, expected: list[str]) 
     assert found(figure) == expected
 
 
+def test_those_that_go_on_are_what_a_stopped_one_is_measured_by() -> None:
+    priorities = {letter: priority for log in SENT for letter, priority in log}
+    figure = Figure(["a123 b123", "c123 d123", "e123 f123"], ["b c d", "b", "b c e d a f"], priorities)
+    figure.add(2, "crash")
+    assert [violation.nodes for violation in same_runs(figure.logs())] == [(1, 0), (2, 0)]
+
+
 def test_two_that_both_stopped_may_have_stopped_at_different_places() -> None:
     priorities = {letter: priority for log in SENT for letter, priority in log}
     figure = Figure(["a123 b123", "c123 d123", "e123 f123"], ["b c", "b e", "b e c d a"], priorities)
+    for node in range(3):
+        figure.add(node, "abort")
+    assert found(figure) == []
+    figure = Figure(["a123 b123", "c123 d123", "e123 f123"], ["b e", "b", "b c a"], priorities)
     for node in range(3):
         figure.add(node, "abort")
     assert found(figure) == []

@@ -204,6 +204,10 @@ def test_arrow_errors_while_writing_are_trace_errors(tmp_path: Path, monkeypatch
         def write_batch(self, *_: object) -> None:
             raise pa.ArrowException("out of luck")
 
+        def close(self) -> None:
+            self.is_open = False
+            raise OSError("and of room for the footer")
+
     monkeypatch.setattr(pq, "ParquetWriter", Broken)
     with pytest.raises(TraceError, match="out of luck"):
         write_trace(tmp_path, [[SEND]])
@@ -235,6 +239,7 @@ def test_a_full_disk_is_a_trace_error_and_leaves_nothing(tmp_path: Path) -> None
         [sys.executable, "-c", dedent(program), str(tmp_path / "t")], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 7, ended.stderr
+    assert ended.stderr == ""
     assert str(tmp_path / "t") in ended.stdout
     assert "disk has room" in ended.stdout
     assert not (tmp_path / "t").exists()

@@ -27,20 +27,22 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
         accepted: set[Message] = set()
         next_due: dict[int, int] = defaultdict(int)
         for message, moment in accepts.items():
-            named = f"{name_of(node)} accepted {message_name(message)}"
             this = logs.sent.get(message)
             if this is None:
-                yield _untrue(accepted_truthfully.__name__, f"{named}, which nobody sent", message, node)
+                sentence = _claim(node, EventKind.ACCEPT, message, ", which nobody sent")
+                yield _untrue(accepted_truthfully.__name__, sentence, message, node)
                 continue
             if checks_receipt and not _had(logs, node, this, moment):
-                yield _untrue(accepted_truthfully.__name__, f"{named} without having received it", message, node)
+                sentence = _claim(node, EventKind.ACCEPT, message, " without having received it")
+                yield _untrue(accepted_truthfully.__name__, sentence, message, node)
             source = message[0]
             due = addressed[source, node]
             while next_due[source] < len(due) and due[next_due[source]].message in accepted:
                 next_due[source] += 1
             if next_due[source] < len(due) and due[next_due[source]].place < this.place:
                 earlier = due[next_due[source]].message
-                sentence = f"{named} before {message_name(earlier)}, which was sent to it earlier"
+                but = f" before {message_name(earlier)}, which was sent to it earlier"
+                sentence = _claim(node, EventKind.ACCEPT, message, but)
                 yield _untrue(accepted_truthfully.__name__, sentence, message, node, earlier)
             accepted.add(message)
 
@@ -56,11 +58,18 @@ def acknowledged_truthfully(logs: RunLogs) -> Violations:
 
 
 def delivered_truthfully(logs: RunLogs) -> Violations:
-    """The application was handed only what its node had acknowledged."""
+    """The application was handed only what its node had acknowledged.
+
+    A node that gives the group up hands over at that instant what it has pre-acknowledged too: this may have been
+    acknowledged, and so delivered, elsewhere.
+    """
     for node, deliveries in enumerate(logs.first[EventKind.DELIVER]):
-        acknowledged = logs.first[EventKind.ACK][node]
+        acknowledged, preacknowledged = logs.first[EventKind.ACK][node], logs.first[EventKind.PREACK][node]
+        end = logs.gave_up.get(node)
         for message, moment in deliveries.items():
-            if message not in acknowledged or acknowledged[message].step > moment.step:
+            at_the_end = end is not None and moment.time == end.time
+            known = acknowledged.get(message) or (preacknowledged.get(message) if at_the_end else None)
+            if known is None or known.step > moment.step:
                 sentence = f"{name_of(node)} delivered {message_name(message)} without having acknowledged it"
                 yield _untrue(delivered_truthfully.__name__, sentence, message, node)
 
@@ -74,9 +83,8 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
     for node, effects in enumerate(logs.first[effect]):
         for message, moment in effects.items():
             sent = logs.sent.get(message)
-            named = f"{name_of(node)} {_PAST[effect]} {message_name(message)}"
             if sent is None:
-                yield _untrue(breaks, f"{named}, which nobody sent", message, node)
+                yield _untrue(breaks, _claim(node, effect, message, ", which nobody sent"), message, node)
                 continue
             if message not in last_cause:
                 last_cause[message] = _time_of_the_last(causes, sent)
@@ -85,7 +93,8 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
                 continue  # the common case, without a look at each destination
             late = _late(causes, sent, node, moment)
             if late:
-                sentence = f"{named} before {names_of(mask_of(late))} had {_PAST[cause]} it"
+                but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
+                sentence = _claim(node, effect, message, but)
                 yield Violation(breaks, sentence, messages=(message,), nodes=(node, *late))
 
 
@@ -111,6 +120,10 @@ def _had(logs: RunLogs, node: int, sent: Sent, moment: Moment) -> bool:
         return True
     received = logs.first[EventKind.RECEIVE][node].get(sent.message)
     return received is not None and received.step < moment.step
+
+
+def _claim(node: int, level: EventKind, message: Message, but: str) -> str:
+    return f"{name_of(node)} {_PAST[level]} {message_name(message)}{but}"
 
 
 def _untrue(breaks: str, sentence: str, message: Message, node: int, *others: Message) -> Violation:

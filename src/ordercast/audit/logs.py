@@ -7,7 +7,8 @@ early, no later one was.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ordercast.audit.violations import Message, message_name
@@ -33,8 +34,8 @@ KINDS = frozenset(
 """The events that an audit reads."""
 LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK)
 
-_TIMED = (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER)
-_ENDINGS = frozenset({EventKind.CRASH, EventKind.ABORT})
+_TIMED = tuple(kind.value for kind in (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER))
+_SEND, _DELIVER = EventKind.SEND.value, EventKind.DELIVER.value  # looked up for millions of rows
 
 
 class Moment(NamedTuple):
@@ -73,6 +74,8 @@ class RunLogs:
     """For each kind of event but `send`: when each node first had it happen to each message, in the node's order."""
     stopped: frozenset[int] = frozenset()
     """Nodes that crashed or gave the group up."""
+    gave_up: Mapping[int, Moment] = field(default_factory=dict)
+    """When the nodes that gave the group up did so."""
     numbered_twice: tuple[Message, ...] = ()
     """Names that a source gave to more than one message."""
 
@@ -110,29 +113,34 @@ class _Collected:
         self.deliveries: list[list[tuple[int, Message]]] = [[] for _ in range(nodes)]
         self.first: dict[str, list[dict[Message, Moment]]] = {kind: [{} for _ in range(nodes)] for kind in _TIMED}
         self.stopped: set[int] = set()
+        self.gave_up: dict[int, Moment] = {}
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
-        if kind in _ENDINGS:
-            self.stopped.add(node)
-            return
-        if kind != EventKind.SEND and kind not in self.first:
+        if kind not in self.first and kind != _SEND:
+            self._add_ending(node, Moment(step, time), kind)
             return
         if source is None or seq is None:
             raise self._error(f"step {step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
-        # One object for each message, however many rows name it.
-        message = self.names.setdefault((source, seq), (source, seq))
-        moment = Moment(step, time)
-        if kind == EventKind.SEND:
-            self._add_send(node, moment, message, destinations, priority)
+        name = (source, seq)
+        message = self.names.setdefault(name, name)  # one object for each message, however many rows name it
+        if kind == _SEND:
+            self._add_send(node, Moment(step, time), message, destinations, priority)
             return
-        if kind == EventKind.DELIVER:
+        if kind == _DELIVER:
             self.deliveries[node].append((step, message))
-        known = self.first[kind][node].setdefault(message, moment)
-        if moment < known:
-            self.first[kind][node][message] = moment
+        moments = self.first[kind][node]
+        known = moments.get(message)
+        if known is None or step < known.step:
+            moments[message] = Moment(step, time)
+
+    def _add_ending(self, node: int, moment: Moment, kind: str) -> None:
+        if kind in {EventKind.CRASH, EventKind.ABORT}:
+            self.stopped.add(node)
+        if kind == EventKind.ABORT:
+            self.gave_up[node] = moment
 
     def logs(self) -> RunLogs:
         self._require_steps_of_their_own()
@@ -144,6 +152,7 @@ class _Collected:
             delivered=tuple(tuple(message for _, message in sorted(rows)) for rows in self.deliveries),
             first={kind: tuple(_by_step(moments) for moments in lists) for kind, lists in self.first.items()},
             stopped=frozenset(self.stopped),
+            gave_up=self.gave_up,
             numbered_twice=twice,
         )
 
@@ -184,4 +193,7 @@ class _Collected:
 
 
 def _by_step(moments: dict[Message, Moment]) -> Mapping[Message, Moment]:
-    return dict(sorted(moments.items(), key=lambda item: item[1]))
+    found = list(moments.values())
+    if found == sorted(found):  # as they come from a trace that nobody shuffled
+        return moments
+    return dict(sorted(moments.items(), key=itemgetter(1)))
