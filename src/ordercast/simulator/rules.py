@@ -1,9 +1,10 @@
 """Faults as rules outside the machines: each looks at a unit on its way to one node and says what becomes of it.
 
-All rules are asked about every unit, so that the draws and counts of one do not depend on the others; the first that
-answers decides.
+All rules are asked about every unit, so that the draws and counts of one do not depend on the others. The first that
+answers decides, but what is lost does not arrive twice.
 """
 
+from collections import Counter
 from typing import Protocol
 
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
@@ -139,7 +140,7 @@ def verdict(rules: list[Rule], flight: Flight, receiver: int) -> str | None:
     decided = None
     for rule in rules:
         answer = rule.judge(flight, receiver)
-        if decided is None:
+        if answer is not None and (decided is None or decided == DUPLICATED):
             decided = answer
     return decided
 
@@ -147,7 +148,10 @@ def verdict(rules: list[Rule], flight: Flight, receiver: int) -> str | None:
 def rules_for(faults: tuple[Fault, ...], seed: int, nodes: int) -> list[Rule]:
     """The rules for the faults that concern units under way; pauses and crashes concern nodes."""
     rules: list[Rule] = []
-    for place, fault in enumerate(faults):
+    places: Counter[type[Fault]] = Counter()  # a stream belongs to a place among faults of its kind, whatever else is
+    for fault in faults:
+        place = places[type(fault)]
+        places[type(fault)] += 1
         match fault:
             case Loss(rate=0):
                 pass
