@@ -17,11 +17,6 @@ class Carrier(Protocol):
         ...
 
 
-def transmission_time(network: Network, size: int) -> int:
-    """How long the medium is busy with so many bytes."""
-    return size * 8 * 1_000_000_000 // network.bits_per_second if network.bits_per_second else 0
-
-
 class OneChannel:
     """1C: one medium, one order for all.
 
@@ -38,7 +33,7 @@ class OneChannel:
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """After its turn on the medium, everywhere."""
         del sender
-        done = max(now, self._busy_until) + transmission_time(self._network, size)
+        done = max(now, self._busy_until) + self._network.transmission_time(size)
         self._busy_until = done
         return [done + delay for delay in self._delays]
 
@@ -53,13 +48,13 @@ class ManyChannels:
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
         """After its turn on the sender's medium, at each node with a delay drawn anew, never before an older unit."""
-        done = max(now, self._busy_until[sender]) + transmission_time(self._network, size)
+        done = max(now, self._busy_until[sender]) + self._network.transmission_time(size)
         self._busy_until[sender] = done
         latest, jitter = self._latest[sender], self._network.jitter
         done += self._network.propagation
         if jitter:
             draw = self._chance.random
-            times = [int(done + jitter * draw()) for _ in latest]
+            times = [done + int(jitter * draw()) for _ in latest]
             times = list(map(max, latest, times))
         else:
             times = [done] * len(latest)
