@@ -319,6 +319,9 @@ class Simulation:
         flight = Flight(number, time, node, control=control, copy=output.again)
         arrivals = self._carrier.arrivals(time, node, size)
         event = Receive(unit)
+        if self._echo is Echo.SAFE:  # past the buffer, which could lose it
+            self._queued[node] += self._buffered
+            self._arrange(time, node, event, number)
         self._put_on_channel(flight, arrivals, _Arrival(event) if self._buffered else event, output.to)
 
     def _put_on_channel(self, flight: Flight, arrivals: list[int], what: _Arrival | Receive, to: int | None) -> None:
@@ -326,8 +329,6 @@ class Simulation:
         for receiver, arrival in enumerate(arrivals):
             if receiver == flight.sender:
                 if self._echo is not Echo.CHANNEL:
-                    if self._echo is Echo.SAFE:
-                        self._arrange(flight.time, receiver, what, flight.number)
                     continue
             elif to is not None and receiver != to:
                 continue
