@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
@@ -22,6 +23,16 @@ def simulate(
     With `out`, its trace is written into that folder as the run goes on; with `rows`, the rows of the trace are kept
     in that list, which is meant for small runs.
     """
+    try:
+        return _simulate(config, out, rows, progress)
+    except OverflowError as error:
+        raise ConfigError(
+            "a time of this run, or its seed, outgrows the 64 bits that numbers have here (292 years in nanoseconds); "
+            "take shorter times, fewer messages or a smaller seed"
+        ) from error
+
+
+def _simulate(config: RunConfig, out: Path | None, rows: list[EventRow] | None, progress: Progress | None) -> RunResult:
     if out is None:
         return Simulation(config, None if rows is None else rows.extend).run(progress)
     with TraceWriter(out, config.name()) as trace:
