@@ -10,6 +10,8 @@ from ordercast.cli.audit import audit_command
 from ordercast.cli.simulate import simulate_command
 from ordercast.model.errors import OrdercastError
 
+_INTERRUPTED = 130  # what typer makes of an interrupt, without a word
+
 app = typer.Typer(
     name="ordercast",
     no_args_is_help=True,
@@ -38,6 +40,10 @@ def main() -> None:
     except OrdercastError as error:
         typer.echo(f"ordercast: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
-        sys.exit(130)
+    except OSError as error:  # what rooms read and write raises an error of ours: this is where we print
+        typer.echo(f"ordercast: cannot print the outcome: {error}; give standard output a place with room", err=True)
+        sys.exit(2)
+    except SystemExit as ended:
+        if ended.code == _INTERRUPTED:
+            typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
+        raise

@@ -1,4 +1,4 @@
-"""`ordercast audit`: are the promises of a service kept in a trace?"""
+"""`ordercast audit`: whether the promises of a service are kept in a trace."""
 
 from pathlib import Path
 from typing import Annotated

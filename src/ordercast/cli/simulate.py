@@ -14,7 +14,7 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.config import GroupConfig, Rules, Timing
+from ordercast.model.config import SECOND, GroupConfig, Rules, Timing, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
@@ -24,6 +24,9 @@ from ordercast.simulator.simulation import Progress
 from ordercast.trace.schema import EventRow
 
 Value = TypeVar("Value")
+
+_PATIENCE = 30 * SECOND
+_PATIENT_POLLS = 1024  # more than a node leaves unanswered: where a unit takes seconds, so does patience
 
 _GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its faults", "What is shown and kept"
 _FAULTS = (
@@ -78,6 +81,7 @@ def simulate_command(
     svg: Annotated[Path | None, typer.Option(help="Draw a small run as SVG there.", rich_help_panel=_SHOW)] = None,
 ) -> None:
     """Simulates one run. Exit 0: every message was acknowledged everywhere; 1: not; 2: bad arguments."""
+    require(not (json and draw), "--json and --draw both want standard output; take --svg FILE for the picture")
     network = Network(
         channel=channel,
         propagation=_read("--propagation", values.duration, propagation),
@@ -87,32 +91,29 @@ def simulate_command(
         receive_buffer=receive_buffer,
         drained=drained,
     )
+    timing = Timing.for_round_trip(network.round_trip(), least_status=max(nodes, 1) * network.receive_time)
+    workload = Workload(
+        messages=messages,
+        spread=spread,
+        pattern=pattern,
+        gap=_read("--gap", values.duration, gap),
+        burst=burst,
+        batch=batch,
+        size=size,
+    )
+    timing = workload.timing(network, nodes)
     config = RunConfig(
         protocol=protocol,
-        group=GroupConfig(
-            nodes=nodes,
-            rules=rules,
-            window=window,
-            quota=quota,
-            hearsay=hearsay,
-            timing=Timing.for_round_trip(network.round_trip(), least_status=max(nodes, 1) * network.receive_time),
-        ),
+        group=GroupConfig(nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, timing=timing),
         network=network,
-        workload=Workload(
-            messages=messages,
-            spread=spread,
-            pattern=pattern,
-            gap=_read("--gap", values.duration, gap),
-            burst=burst,
-            batch=batch,
-            size=size,
-        ),
+        workload=workload,
         faults=(
             *([Loss(rate=loss)] if loss else []),
             *(_read("--fault", values.fault, text) for text in fault or []),
         ),
         seed=seed,
         record=record,
+        patience=max(_PATIENCE, _PATIENT_POLLS * timing.poll),
     )
     _show(config, out, json=json, draw=draw, svg=svg)
 

@@ -1,6 +1,7 @@
 """What a run came to, for people and for scripts."""
 
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 from rich.console import Console
@@ -49,9 +50,10 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
     if not result.complete:
         for node, lines in enumerate(result.waits):
             for line in lines:
-                console.print(f"  {name_of(node)}: {line}")
+                console.print(f"  {name_of(node)}: {line}", soft_wrap=True, markup=False)
     if out is not None:
-        console.print(f"The trace is in {out}; judge it with: ordercast audit {out}", soft_wrap=True)
+        sentence = f"The trace is in {out}; judge it with: ordercast audit {quote(str(out))}"
+        console.print(sentence, soft_wrap=True, markup=False)
 
 
 def _counts(result: RunResult) -> Table:

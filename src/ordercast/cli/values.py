@@ -34,8 +34,8 @@ def speed(text: str) -> int:
 
 def node_number(text: str) -> int:
     """A node from 0, 1, … or from E1, E2, …, the papers' names."""
-    match = re.fullmatch(r"(E?)(\d+)", text.strip())
-    if match is None or match[0] == "E0":
+    match = re.fullmatch(r"(E?)(\d{1,9})", text.strip())
+    if match is None or (match[1] and not int(match[2])):
         raise ConfigError(f"{text!r} is not a node; write 0, 1, … or E1, E2, …")
     return int(match[2]) - (1 if match[1] else 0)
 
@@ -70,7 +70,7 @@ def _field(name: str, value: str) -> object:
 
 
 def _scaled(text: str, units: dict[str, int], wanted: str) -> int:
-    match = re.fullmatch(r"(\d+)(?:\.(\d+))?\s*([a-zµ]*)", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,18})(?:\.(\d{1,18}))?\s*([a-zµ]*)", text.strip().lower())
     if match is None or match[3] not in units:
         raise ConfigError(f"{text!r} is not {wanted}")
     whole, fraction, unit = match[1], match[2] or "", units[match[3]]
