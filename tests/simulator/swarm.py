@@ -4,7 +4,7 @@ from random import Random
 
 from ordercast.audit.judge import Verdict, judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Timing
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig
 from ordercast.model.faults import Bursts, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.model.services import Service
@@ -17,6 +17,13 @@ def draw_config(number: int, *, most_nodes: int = 16, receipts: int = 3_000) -> 
     chance = Random(f"swarm/{number}")
     nodes = chance.randint(2, most_nodes)
     network = _draw_network(chance)
+    work = Workload(
+        messages=max(2, receipts // (nodes * (nodes - 1))),
+        spread=chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
+        pattern=chance.choice(list(Pattern)),
+        gap=chance.choice([5, 50, 200, 1000]) * MICROSECOND,
+        batch=chance.choice([1, 1, 1, 3, 16]),
+    )
     return RunConfig(
         protocol="spo",
         group=GroupConfig(
@@ -26,16 +33,10 @@ def draw_config(number: int, *, most_nodes: int = 16, receipts: int = 3_000) -> 
             hearsay=chance.random() < 0.3,
             polls_to_abort=1_000_000_000,  # pauses and splits end; nobody is given up
             first_seq=tuple(chance.randint(0, 9) for _ in range(nodes)) if chance.random() < 0.3 else (),
-            timing=Timing.for_round_trip(network.round_trip(), least_status=nodes * network.receive_time),
+            timing=work.timing(network, nodes),
         ),
         network=network,
-        workload=Workload(
-            messages=max(2, receipts // (nodes * (nodes - 1))),
-            spread=chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
-            pattern=chance.choice(list(Pattern)),
-            gap=chance.choice([5, 50, 200, 1000]) * MICROSECOND,
-            batch=chance.choice([1, 1, 1, 3, 16]),
-        ),
+        workload=work,
         faults=_draw_faults(chance, nodes),
         seed=number,
     )

@@ -13,10 +13,8 @@ from ordercast.simulator import simulate
 from ordercast.trace.schema import EventRow
 from tests.simulator.swarm import draw_config
 
-ARGUMENTS = (
-    "simulate spo --nodes 5 --messages 60 --spread 0.5 --loss 0.1 --seed 7 --pattern bursty "
-    "--receive-time 5us --receive-buffer 8 --hearsay"
-).split()
+ARGUMENTS = ["simulate", "spo", "--nodes=5", "--messages=60", "--spread=0.5", "--loss=0.1", "--seed=7", "--hearsay"]
+ARGUMENTS += ["--pattern=bursty", "--receive-time=5us", "--receive-buffer=8"]
 FAULTS = ["--fault", "bursts well=5ms bad=1ms", "--fault", "duplicates rate=0.05"]
 
 

@@ -14,7 +14,7 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.config import SECOND, GroupConfig, Rules, Timing, require
+from ordercast.model.config import SECOND, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
@@ -91,7 +91,6 @@ def simulate_command(
         receive_buffer=receive_buffer,
         drained=drained,
     )
-    timing = Timing.for_round_trip(network.round_trip(), least_status=max(nodes, 1) * network.receive_time)
     workload = Workload(
         messages=messages,
         spread=spread,
@@ -101,7 +100,7 @@ def simulate_command(
         batch=batch,
         size=size,
     )
-    timing = workload.timing(network, nodes)
+    timing = workload.timing(network, max(nodes, 1))
     config = RunConfig(
         protocol=protocol,
         group=GroupConfig(nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, timing=timing),

@@ -5,9 +5,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from ordercast.model.config import MICROSECOND, ConfigValue, GroupConfig, require
+from ordercast.model.config import MICROSECOND, SECOND, ConfigValue, GroupConfig, Timing, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, nodes_named
+from ordercast.model.units import LENGTH_SIZE, header_size
 
 
 class Channel(Enum):
@@ -41,9 +42,15 @@ class Network(ConfigValue, frozen=True, kw_only=True):
         for name in ("propagation", "jitter", "bits_per_second", "receive_time", "receive_buffer"):
             require(getattr(self, name) >= 0, f"network.{name} must not be negative")
 
-    def round_trip(self) -> int:
-        """The longest way there and back of a unit that nothing holds up."""
-        return 2 * (self.propagation + self.jitter + self.receive_time)
+    def transmission_time(self, size: int) -> int:
+        """How long the medium is busy with so many bytes."""
+        return size * 8 * SECOND // self.bits_per_second if self.bits_per_second else 0
+
+    def round_trip(self, nodes: int, unit_bytes: int) -> int:
+        """The longest way there and back when everybody on the medium has a unit to send."""
+        turns = nodes if self.channel is Channel.ONE else 1
+        medium = turns * self.transmission_time(unit_bytes)
+        return 2 * (self.propagation + self.jitter + medium + self.receive_time)
 
 
 class Pattern(Enum):
@@ -85,6 +92,11 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         require(self.burst >= 1, "workload.burst must be at least 1")
         require(1 <= self.batch <= 1024, "a packet carries 1 to 1024 messages (workload.batch)")
         require(0 <= self.size <= 65_000, "a message has 0 to 65000 bytes (workload.size)")
+
+    def timing(self, network: Network, nodes: int) -> Timing:
+        """Timers that suit this work on a network."""
+        unit_bytes = header_size(nodes) + self.batch * (self.size + LENGTH_SIZE)
+        return Timing.for_round_trip(network.round_trip(nodes, unit_bytes), least_status=nodes * network.receive_time)
 
 
 class Record(Enum):

@@ -87,20 +87,21 @@ Unit = Data | Ready | RetransmitRequest
 
 _FIXED = 16  # version, kind, group and view, source, stamp, free
 _NUMBER = 4  # a number in a vector
-_LENGTH = 2  # the length of a message in a packet
+LENGTH_SIZE = 2  # the length of a message in a packet
 _RANGE = 10  # a missing range: source and two numbers
 
 
+def header_size(nodes: int) -> int:
+    """The bytes of a data unit without its messages: three vectors of 32-bit numbers, a bit for each node of a set."""
+    return _FIXED + _NUMBER * (2 + 3 * nodes) + (nodes + 7) // 8
+
+
 def size_on_wire(unit: Unit) -> int:
-    """The bytes that a unit takes on the network: vectors of 32-bit numbers, a bit for each node of a set."""
+    """The bytes that a unit takes on the network."""
     if type(unit) is Data:
-        packet, status = unit.packet, unit.status
-        numbers = 2 + len(packet.seq_to) + len(status.expects) + len(status.preacknowledged_below)
-        body = _LENGTH * len(packet.lengths) + len(packet.payload)
-        return _FIXED + _NUMBER * numbers + (len(packet.seq_to) + 7) // 8 + body
+        packet = unit.packet
+        return header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
     if type(unit) is Ready:
-        numbers = 1 + 3 * len(unit.next_seq_to)
-        ranges = sum(len(ranges) for _, ranges in unit.missing)
-        return _FIXED + _NUMBER * numbers + (len(unit.next_seq_to) + 7) // 8 + _RANGE * ranges
+        return header_size(len(unit.next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in unit.missing)
     assert type(unit) is RetransmitRequest
     return _FIXED + _NUMBER * len(unit.expects)

@@ -1,0 +1,81 @@
+"""The documents tell the truth: their examples run, their pictures are what is drawn, their links lead somewhere."""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ordercast
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The ordercast commands of a document."""
+    lines = "".join(blocks(text, "sh") + blocks(text, "console")).replace("\\\n", " ").splitlines()
+    stripped = [line.removeprefix("$ ") for line in lines]
+    return [shlex.split(line, comments=True)[1:] for line in stripped if line.startswith("ordercast ")]
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ordercast.cli", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
+    (example,) = blocks(README, "python")
+    promised = re.findall(r"^print\(.*#\s*(.*)$", example, flags=re.MULTILINE)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+    assert printed.getvalue().splitlines() == promised
+    assert len([line for line in example.splitlines() if line]) <= 12
+
+
+def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
+    found = commands(README)
+    assert [arguments[0] for arguments in found] == ["simulate", "audit", "simulate"]
+    for arguments in found:
+        done = run(arguments, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+        assert not done.stderr
+
+
+def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path: Path) -> None:
+    *_, drawn = commands(README)
+    assert run([*drawn, "--svg", "picture.svg"], tmp_path).returncode == 0
+    assert (tmp_path / "picture.svg").read_bytes() == (ROOT / "docs/pictures/spo.svg").read_bytes()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
+        assert (path.parent / target).exists(), target
+
+
+def test_the_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", "".join(blocks(README, "sh")), flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_the_public_surface_is_sorted_and_real() -> None:
+    assert sorted(ordercast.__all__) == list(ordercast.__all__)
+    for name in ordercast.__all__:
+        assert getattr(ordercast, name) is not None
+
+
+def test_versions_agree() -> None:
+    assert f'version = "{ordercast.__version__}"' in (ROOT / "pyproject.toml").read_text()
