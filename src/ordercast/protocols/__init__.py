@@ -6,11 +6,12 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo_paper import SpoPaper
 
 MachineClass = Callable[[int, GroupConfig], Machine]
 
 PROTOCOLS: dict[str, dict[Rules, MachineClass]] = {
-    "spo": {Rules.SOUND: Spo},
+    "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
 }
 
 
