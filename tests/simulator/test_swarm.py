@@ -1,0 +1,120 @@
+"""Random configurations and a grid of them: every run finishes, falls silent and keeps what its service promises.
+
+A run is decided by its number alone: `run_and_judge(draw_config(NUMBER))` brings a failure back.
+"""
+
+import os
+import sys
+import time
+from itertools import product
+
+import pytest
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.faults import Loss
+from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from tests.simulator.swarm import draw_config, failures, run_and_judge
+
+CHUNK = 5
+
+
+@pytest.mark.parametrize("first", range(0, 60, CHUNK))
+def test_a_swarm_of_random_runs_holds(first: int) -> None:
+    for number in range(first, first + CHUNK):
+        result, verdict = run_and_judge(draw_config(number, receipts=2_000))
+        assert not failures(result, verdict), f"number {number}"
+        assert result.counters.delivered > 0
+
+
+def test_the_swarm_is_of_all_sorts() -> None:
+    """What a swarm is worth depends on what it draws."""
+    configs = [draw_config(number) for number in range(200)]
+    assert {config.group.nodes for config in configs} == set(range(2, 17))
+    assert {config.network.channel for config in configs} == set(Channel)
+    assert len({config.workload.pattern for config in configs}) == 5
+    kinds = {type(fault).__name__ for config in configs for fault in config.faults}
+    assert kinds >= {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
+    assert any(config.network.receive_buffer for config in configs)
+    assert any(config.group.first_seq for config in configs)
+    assert {config.group.hearsay for config in configs} == {False, True}
+    assert len({config.name() for config in configs}) == 200
+
+
+# --- a grid ---
+
+Point = tuple[int, float, float, Channel]
+
+
+def at(point: Point, receipts: int) -> RunConfig:
+    """The run at a point of the grid, with about so many receipts."""
+    nodes, spread, loss, channel = point
+    network = Network(channel=channel)
+    workload = Workload(messages=max(2, receipts // (nodes * (nodes - 1))), spread=spread)
+    return RunConfig(
+        protocol="spo",
+        group=GroupConfig(nodes=nodes, polls_to_abort=10**9),
+        network=network,
+        workload=workload,
+        faults=(Loss(rate=loss),),
+        seed=nodes,
+    )
+
+
+def require_good(point: Point, receipts: int) -> int:
+    config = at(point, receipts)
+    result, verdict = run_and_judge(config)
+    assert not failures(result, verdict), f"n={point[0]} spread={point[1]} loss={point[2]} channel={point[3].value}"
+    assert (result.counters.lost > 0) == (point[2] > 0)
+    return result.counters.delivered
+
+
+@pytest.mark.parametrize("channel", list(Channel))
+@pytest.mark.parametrize("nodes", [2, 3, 5, 9, 16])
+def test_a_small_grid_holds(nodes: int, channel: Channel) -> None:
+    for spread, loss in product((0.1, 0.5, 1.0), (0.0, 0.1, 0.3)):
+        require_good((nodes, spread, loss, channel), receipts=600)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("channel", list(Channel))
+@pytest.mark.parametrize("nodes", range(2, 17))
+def test_a_large_grid_holds(nodes: int, channel: Channel) -> None:
+    points = list(product((0.1, 0.2, 0.3, 0.5, 0.75, 1.0), (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)))
+    delivered = sum(require_good((nodes, spread, loss, channel), receipts=6_000) for spread, loss in points)
+    say(f"grid: {nodes} nodes on {channel.value} hold, {len(points)} runs, {delivered:,} deliveries")
+
+
+# --- for as long as wanted ---
+
+SLICES = 20
+"""The time is cut into slices, so that any number of workers share it evenly."""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("piece", range(SLICES))
+def test_a_swarm_holds_for_a_long_time(piece: int) -> None:
+    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    seconds = float(os.environ.get("SOAK_SECONDS", "600")) * workers / SLICES
+    first = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
+    first += worker * 10**7 + piece * 10**5
+    started = told = time.monotonic()
+    runs = deliveries = 0
+    while not runs or time.monotonic() - started < seconds:
+        number = first + runs
+        result, verdict = run_and_judge(draw_config(number))
+        wrong = failures(result, verdict)
+        assert not wrong, f"number {number}: {wrong}"
+        runs += 1
+        deliveries += result.counters.delivered
+        if time.monotonic() - told > 30:
+            told = time.monotonic()
+            say(f"swarm: slice {piece + 1} of {SLICES}, {runs:,} runs so far, {deliveries:,} deliveries")
+    say(f"swarm: slice {piece + 1} of {SLICES} holds, {runs:,} runs from {first} on, {deliveries:,} deliveries")
+
+
+def say(line: str) -> None:
+    """To whoever waits for it: standard error is what reaches people from a worker."""
+    sys.stderr.write(f"\n{line}")
+    sys.stderr.flush()
