@@ -23,14 +23,20 @@ app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
 
 
-@app.callback()
-def ordercast(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-) -> None:
-    """Ordered group communication over networks that lose messages."""
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"ordercast {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def ordercast(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Ordered group communication over networks that lose messages."""
+    del version  # asked for before any command is
 
 
 def main() -> None:
