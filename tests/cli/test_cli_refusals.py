@@ -1,0 +1,237 @@
+"""Whatever is wrong: exit 2, one sentence that says what to do, no stack trace, and nothing half-written."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ordercast.simulator import RunResult
+from ordercast.simulator import simulate as simulate_module
+from ordercast.simulator.simulation import Progress, Simulation
+from tests.cli.conftest import Command
+
+SMALL = "simulate spo --nodes 3 --messages 4"
+LONG = "simulate spo --nodes 16 --messages 100000 --record deliveries"
+
+
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- bad values ---
+
+OURS = [
+    ("simulate xyz", "there is no protocol 'xyz'; there are: "),
+    ("simulate spo --nodes 1", "a group has 2 to 1024 nodes, not 1"),
+    ("simulate spo --nodes 0", "a group has 2 to 1024 nodes, not 0"),
+    ("simulate spo --nodes -4", "a group has 2 to 1024 nodes, not -4"),
+    ("simulate spo --nodes 1025", "a group has 2 to 1024 nodes, not 1025"),
+    ("simulate spo --spread 0", "the spread must be above 0 and at most 1, not 0"),
+    ("simulate spo --spread 1.5", "the spread must be above 0 and at most 1, not 1.5"),
+    ("simulate spo --spread nan", "the spread must be above 0 and at most 1, not nan"),
+    ("simulate spo --loss 1", "the loss rate must be at least 0 and below 1, not 1"),
+    ("simulate spo --loss -0.1", "the loss rate must be at least 0 and below 1, not -0.1"),
+    ("simulate spo --loss nan", "the loss rate must be at least 0 and below 1, not nan"),
+    ("simulate spo --messages -1", "the number of messages must not be negative"),
+    ("simulate spo --window 0", "the window must be at least 1, not 0"),
+    ("simulate spo --quota 0", "the quota must be at least 1, not 0"),
+    ("simulate spo --burst 0", "burst must be at least 1"),
+    ("simulate spo --batch 0", "a packet carries 1 to 1024 messages"),
+    ("simulate spo --batch 1025", "a packet carries 1 to 1024 messages"),
+    ("simulate spo --size -1", "a message has 0 to 65000 bytes"),
+    ("simulate spo --size 65001", "a message has 0 to 65000 bytes"),
+    ("simulate spo --receive-buffer -1", "receive_buffer must not be negative"),
+    ("simulate spo --gap soon", "--gap: 'soon' is not a duration such as 50us, 1.5ms or 2s"),
+    ("simulate spo --gap -5us", "--gap: '-5us' is not a duration such as"),
+    ("simulate spo --propagation 5parsecs", "--propagation: '5parsecs' is not a duration such as"),
+    ("simulate spo --jitter ''", "--jitter: '' is not a duration such as"),
+    ("simulate spo --receive-time 1e3", "--receive-time: '1e3' is not a duration such as"),
+    ("simulate spo --bandwidth fast", "--bandwidth: 'fast' is not a speed such as 10Mbit or 1Gbit"),
+    ("simulate spo --fault ''", "--fault: there is no fault ''; there are: loss, bursts, "),
+    ("simulate spo --fault 'flood at=1ms'", "--fault: there is no fault 'flood at=1ms'; there are: loss, "),
+    ("simulate spo --fault 'crash node=E2'", "--fault: the fault 'crash node=E2' is not understood: "),
+    (
+        "simulate spo --fault 'crash node=E2 when=1ms'",
+        "'when=1ms' is no field of the fault 'crash'; write: crash node=…",
+    ),
+    ("simulate spo --fault 'crash node=E5 at=1ms'", "a fault names node 4, but the group's nodes are 0 to 3"),
+    (
+        "simulate spo --fault 'split side=E1,E9 at=0 lasting=1'",
+        "a fault names node 8, but the group's nodes are 0 to 3",
+    ),
+    ("simulate spo --json --draw", "take --svg FILE"),
+    ("simulate spo --seed 99999999999999999999", "outgrows the 64 bits"),
+    ("simulate spo --gap 99999999999s", "outgrows the 64 bits"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), OURS, ids=lambda text: text if text.startswith("simulate") else "")
+def test_a_bad_value_is_refused_with_what_would_be_right(
+    ordercast: Command, tmp_path: Path, line: str, words: str
+) -> None:
+    done = ordercast(line, "--out", tmp_path / "t")
+    assert (done.status, done.out) == (2, "")
+    assert words in done.sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("simulate", "Missing argument"),
+        ("simulate spo --nodes many", "--nodes"),
+        ("simulate spo --spread wide", "--spread"),
+        ("simulate spo --seed x", "--seed"),
+        ("simulate spo --channel both", "'both' is not one of 'one', 'many'"),
+        ("simulate spo --pattern random", "'random' is not one of"),
+        ("simulate spo --record most", "'most' is not one of"),
+        ("simulate spo --rules printed", "'printed' is not one of 'sound', 'paper'"),
+        ("simulate spo --knots 4", "No such option: --knots"),
+        ("simulate spo st", "unexpected extra argument"),
+        ("simulate spo --nodes", "--nodes"),
+        ("simulat spo", "No such command 'simulat'"),
+    ],
+)
+def test_what_the_command_does_not_know_is_refused(ordercast: Command, line: str, words: str) -> None:
+    done = ordercast(line)
+    assert (done.status, done.out) == (2, "")
+    assert words.lower() in done.err.lower()
+    assert "Traceback" not in done.err
+
+
+# --- places that cannot be written ---
+
+
+def test_a_folder_that_holds_a_trace_is_left_as_it_is(ordercast: Command, tmp_path: Path) -> None:
+    assert ordercast(SMALL, "--out", tmp_path / "t").status == 0
+    before = bytes_in(tmp_path)
+    assert len(before) == 2
+    for seed in (0, 1):  # the same run, and another
+        done = ordercast(SMALL, "--seed", seed, "--out", tmp_path / "t")
+        assert (done.status, done.out) == (2, "")
+        assert done.sentence == f"{tmp_path / 't'} already holds a trace; choose another folder or remove this one"
+    assert bytes_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
+def test_a_path_through_a_file_is_refused(ordercast: Command, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    done = ordercast(SMALL, "--out", tmp_path / place)
+    assert (done.status, done.out) == (2, "")
+    assert str(tmp_path / place) in done.sentence
+    assert "choose" in done.sentence
+    assert bytes_in(tmp_path) == {"file": b"mine"}
+
+
+def test_a_folder_that_cannot_be_made_is_refused(ordercast: Command) -> None:
+    done = ordercast(SMALL, "--out", "/proc/ordercast")
+    assert (done.status, done.out) == (2, "")
+    assert "cannot write the trace /proc/ordercast" in done.sentence
+    assert "choose another" in done.sentence
+
+
+@pytest.mark.parametrize("place", ["nowhere/run.svg", "folder", "/dev/full"])
+def test_a_picture_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    done = ordercast(SMALL, "--svg", tmp_path / place)
+    assert (done.status, done.out) == (2, "")
+    assert done.sentence.startswith(f"cannot write the picture {tmp_path / place}: ")
+    assert done.sentence.endswith("; choose another place")
+
+
+def test_a_run_too_large_to_be_drawn_is_refused_and_its_trace_is_whole(ordercast: Command, tmp_path: Path) -> None:
+    done = ordercast("simulate spo --messages 300 --draw --out", tmp_path / "t")
+    assert done.status == 2
+    assert "too large to be drawn" in done.sentence
+    assert "fewer" in done.sentence
+    assert ordercast("audit", tmp_path / "t").status == 0
+
+
+# --- in processes of their own ---
+
+
+def run_limited(file_size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command where no file may grow larger: the kernel refuses to write on, as it does on a full disk."""
+    program = (
+        "import resource, sys; from ordercast.cli import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); main()"
+    )
+    command = [sys.executable, "-c", program, str(file_size), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+@pytest.mark.parametrize("file_size", [0, 3_000, 60_000])  # no room for a header, for the first rows, for the last
+def test_a_full_disk_leaves_nothing(tmp_path: Path, file_size: int) -> None:
+    line = "simulate spo --nodes 4 --messages 2500 --loss 0.1 --out"
+    done = run_limited(file_size, *line.split(), tmp_path / "t")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"ordercast: cannot write the trace {tmp_path / 't'}: ")
+    assert done.stderr.count("\n") == 1
+    assert "its disk has room" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_standard_output_without_room_is_told(more: str) -> None:
+    command = [sys.executable, "-m", "ordercast.cli", *SMALL.split(), *more.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert done.stderr.startswith("ordercast: cannot print the outcome: ")
+    assert done.stderr.count("\n") == 1
+
+
+# --- interrupts ---
+
+
+def test_an_interrupt_leaves_nothing_half_written(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes when a batch of rows is written already."""
+    seen: list[str] = []
+
+    class Interrupted(Simulation):
+        def run(self, progress: Progress | None = None) -> RunResult:
+            super().run(progress)
+            seen.extend(path.name for path in (tmp_path / "t" / "events").iterdir())
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[simulate_module.__module__], "Simulation", Interrupted)
+    done = ordercast(SMALL, "--out", tmp_path / "t")
+    assert (done.status, done.out) == (130, "")
+    assert done.sentence == "stopped; nothing half-written was kept"
+    assert [name.startswith("_") for name in seen] == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+def unfinished(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*.unfinished") if path.stat().st_size > 10_000)
+
+
+def test_an_interrupt_from_outside_leaves_nothing_half_written(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ordercast.cli", *LONG.split(), "--out", str(tmp_path / "t")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        deadline = time.monotonic() + 60
+        while not any(unfinished(tmp_path)) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "ordercast: stopped; nothing half-written was kept\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_our_own_mistakes_are_not_hidden(ordercast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack trace is right where nobody but us is wrong."""
+
+    def broken(*_: object, **__: object) -> RunResult:
+        raise AssertionError("our own mistake")
+
+    monkeypatch.setattr("ordercast.cli.simulate.simulate", broken)
+    with pytest.raises(AssertionError, match="our own mistake"):
+        ordercast(SMALL)
