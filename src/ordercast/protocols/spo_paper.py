@@ -1,25 +1,27 @@
-"""SPO as printed: for the papers' worked examples, for the evaluation, and for the counterexamples. Do not build on it.
+"""SPO as printed: the rules of the papers with their misprints mended and nothing else.
 
 From: Nakamura and Takizawa, "Selective Broadcast Service for Distributed Systems" (EN, sections 4.1 to 4.5) and
-"Data Transmission Procedure of Selective Broadcast Protocol on Multi-Channel" (JP, sections 3.1 to 3.5).
+"Data Transmission Procedure of Selective Broadcast Protocol on Multi-Channel" (JP, sections 3.1 to 3.5). They are
+here for the papers' examples, evaluation and counterexamples: even without a loss they may leave a group waiting for
+ever. Whoever wants the service takes `spo`, which says why.
 
-Only misprints are mended, so that what is printed can be run:
- 1. EN's accept action sets TREQ_j to p.TSEQ; JP's to p.TSEQ + 1, which Example 3.1 needs.
- 2. AL_hj and PAL_hj are n times n: what E_j expects from E_h; the indices of EN's actions are mended so.
- 3. All of PSEQ starts at one's own first number (Example 3.1), and PAL starts as AL does.
- 4. The ACK action looks at top(PPL), not top(PPR).
- 5. The test for duplicates comes first: printed last, it lets TREQ go backwards (D1).
- 6. The flow condition divides real numbers: with whole ones nothing could ever be sent.
- 7. "If q satisfies the accept condition" in the lost PDU action (2) is void: q never does.
+Misprints mended, and gaps filled in the only way that fits the papers' own examples:
+ 1. EN accept action: TREQ_j becomes p.TSEQ + 1, as JP has it.
+ 2. EN accept and PACK actions: the indices are AL_hj := p.ACK_h and PAL_hj := p.ACK_h, for all h.
+ 3. Both, initial values: PSEQ_j is a node's own ISS for every j; PAL starts like AL, and F_j at IBF_j.
+ 4. Both, ACK action: top(PPR) is top(PPL).
+ 5. JP example 3.2: a node drops from SL what all destinations have accepted; no action says so.
+ 6. JP example 3.4: every source answers a request from its own entry of ACK, not only the one that lost a unit.
+ 7. The flow condition divides real numbers: with whole ones a group could be unable to send at all.
+ 8. BUF, which neither paper explains, is IBF less the packets in RPL and PPL, and never below zero.
+ 9. A timer that runs is not started again, and a duplicate, being neglected, does not stop one.
+Readings on which the two papers or their parts disagree are options: see `PaperRules`.
 
-What is printed and does not hold is kept: acceptance condition (2), acknowledgment by inference, no unit without data,
-no repeated request. `config.paper` chooses other readings. `spo` has the sound rules.
-
-Free buffers (BUF) are those that the packets in RPL and PPL have left. A node hears its own units by a loop-back.
+Not here: receive-ready units and repeated requests (the papers have none), membership, the network. A node hears its
+own units from a loop-back that loses nothing; it answers no request of its own.
 """
 
 from collections import deque
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from ordercast.model.config import GroupConfig, HearsayRule
@@ -42,238 +44,264 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import everybody, members, name_of
+from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
 from ordercast.model.units import Data, Packet, RetransmitRequest, Status
-
-_WAIT = "wait-"
-_VECTORS = ("next_seq_to", "expected", "expected_to_me", "free_buffers", "waits")
-_vectors = attrgetter(*_VECTORS)
 
 
 class SpoPaper:
-    """The printed protocol at one node."""
+    """The printed protocol at one node. See the module for where its rules come from."""
 
     echo: ClassVar[Echo] = Echo.SAFE
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()
         self.me, self.config = me, config
-        self._nodes, self._my_bit = nodes, 1 << me
-        self.stamp = 0
-        self.next_message = 0
-        self.waiting: deque[Submit] = deque()  # submitted, but the flow condition does not hold
+        self._sources = {f"wait-{source}": source for source in range(nodes)}  # by timer
+        self._timers = tuple(self._sources)
+
+        # Sending.
         self.next_seq = first[me]  # TSEQ
         self.next_seq_to = [first[me]] * nodes  # PSEQ_j
+        self.next_message = 0
+        self.stamp = 0  # counts statuses; the printed rules never look at it
+        self.waiting: deque[Submit] = deque()  # submitted, but the flow condition does not hold
+        self.sent: list[Data] = []  # SL
+
+        # Receiving, by source.
         self.expected = list(first)  # TREQ_j
         self.expected_to_me = list(first)  # PREQ_j
-        self.accepted_below = [[seq] * nodes for seq in first]  # AL[source][node]
-        self.preacknowledged_below = [[seq] * nodes for seq in first]  # PAL[source][node]
+        self.accepted: list[deque[Data]] = [deque() for _ in first]  # RPL_j
+        self.preacknowledged: list[deque[Data]] = [deque() for _ in first]  # PPL_j
+        self.timer_running = [False] * nodes
+        self.heard_below = list(first)  # numbers known to exist and not accepted here; only `waits_for` looks at it
+
+        # What the nodes said. Meant: preacknowledged_below <= accepted_below <= expected for each source.
+        self.accepted_below = [[seq] * nodes for seq in first]  # AL: accepted_below[source][node]
+        self.preacknowledged_below = [[seq] * nodes for seq in first]  # PAL: likewise
         self.free_buffers = [config.paper.initial_buffers] * nodes  # F_j
-        self.sent: deque[Data] = deque()  # SL
-        self.accepted: list[deque[Data]] = [deque() for _ in range(nodes)]  # RPL_j
-        self.preacknowledged: list[deque[Data]] = [deque() for _ in range(nodes)]  # PPL_j
-        self.waits = [False] * nodes  # whose timer of the lost PDU action (2) runs
+
+    # --- the one door ---
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
-        out: list[Output] = []
-        if isinstance(event, Submit):
-            self._submit(event)
-        elif isinstance(event, Receive):
-            if isinstance(event.unit, Data):
-                self._receive(event.unit, out)
-            elif isinstance(event.unit, RetransmitRequest):
-                self._retransmit(event.unit, out)
-            else:
-                out.append(Discard(event.unit, "stray"))
-        elif isinstance(event, TimerFired) and event.name.startswith(_WAIT):
-            self._wait_is_over(int(event.name.removeprefix(_WAIT)), out)
-        while self.waiting and self.flow_condition():
-            self._transmit(self.waiting.popleft(), out)
-        return out
+        match event:
+            case Submit():
+                self._check(event)
+                self.waiting.append(event)
+                return self._send_waiting()
+            case Receive(unit=Data() as unit):
+                return [*self._receive(unit), *self._send_waiting()]
+            case Receive(unit=RetransmitRequest() as request):
+                return self._resend(request) if request.source != self.me else []
+            case Receive(unit=unit):
+                return [Discard(unit, "stray")]
+            case TimerFired(name=name) if name in self._sources:
+                return self._expire(self._sources[name])
+        return []
+
+    def _receive(self, unit: Data) -> list[Output]:
+        source, acceptable = unit.source, self._is_acceptable(unit)
+        if self._is_duplicate(unit) and (self.config.paper.duplicates_first or not acceptable):
+            return [Discard(unit, "duplicate")]  # duplicate PDU action (EN 4.5, JP 3.5)
+        out = self._stop_timer(source)
+        if acceptable:
+            out += self._accept(unit) + self._preacknowledge() + self._acknowledge()
+        else:
+            self.heard_below[source] = max(self.heard_below[source], unit.packet.seq + 1)
+            waited, gap = bool(out), self._shows_gap(unit)
+            out.append(Discard(unit, "gap" if gap else "hearsay"))
+            if gap or waited:  # lost PDU actions (1) and (2-2)
+                out.append(self._request())
+        return out + self._start_timers(unit)
 
     # --- transmission (EN 4.2 B, JP 3.2) ---
 
-    def _submit(self, event: Submit) -> None:
-        if not event.destinations or event.destinations & ~everybody(self._nodes):
-            raise LocalProtocolError(f"a message must go to at least one of the {self._nodes} nodes, and to no others")
-        self.waiting.append(event)
+    def _check(self, event: Submit) -> None:
+        nodes = self.config.nodes
+        if not event.destinations:
+            raise LocalProtocolError("a message must go to at least one node, but its destinations are empty")
+        if event.destinations & ~everybody(nodes):
+            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
+            raise LocalProtocolError(f"a message can only go to the {nodes} nodes of the group, not to {asked}")
 
-    def flow_condition(self) -> bool:
-        """MinAL_i <= TSEQ < minAL_i + min(W, minF / (H n²)), over all nodes."""
-        lowest = min(self.accepted_below[self.me])
-        room = min(self.free_buffers) / (self.config.paper.buffer_divisor * self._nodes**2)
-        return lowest <= self.next_seq < lowest + min(self.config.window, room)
+    def _send_waiting(self) -> list[Output]:
+        out: list[Output] = []
+        while self.waiting and self._can_send():
+            out += self._send(self.waiting.popleft())
+        return out
 
-    def _transmit(self, event: Submit, out: list[Output]) -> None:
-        """Transmission action (1) to (5)."""
-        seq_to, first = tuple(self.next_seq_to), self.next_message
-        packet = Packet(self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload)
+    def _can_send(self) -> bool:
+        """Flow condition (EN 4.2 B, JP 3.2)."""
+        lowest = min(self.accepted_below[self.me])  # minAL
+        return lowest <= self.next_seq < lowest + min(self.config.window, self._buffers_for_me())
+
+    def _buffers_for_me(self) -> float:
+        """The share of the scarcest buffers that I may fill: minF / (H n^2)."""
+        return min(self.free_buffers) / (self.config.paper.buffer_divisor * self.config.nodes**2)
+
+    def _send(self, event: Submit) -> list[Output]:
+        """Transmission action (EN 4.2 B, JP 3.2)."""
+        packet = Packet(
+            self.me,
+            event.destinations,
+            self.next_seq,
+            tuple(self.next_seq_to),
+            self.next_message,
+            event.lengths,
+            event.payload,
+            event.priority,
+        )
         self.next_seq += 1
         self.next_message += len(event.lengths)
         for node in members(event.destinations):
             self.next_seq_to[node] += 1
         unit = Data(packet, self._status())
         self.sent.append(unit)
-        out += [Numbered(packet), Send(unit)]
+        return [Numbered(packet), Send(unit)]
 
     def _status(self) -> Status:
         self.stamp += 1
         held = sum(map(len, self.accepted)) + sum(map(len, self.preacknowledged))
         return Status(self.stamp, tuple(self.expected), free=max(0, self.config.paper.initial_buffers - held))
 
-    # --- receipt (EN 4.2 A and 4.5, JP 3.2 and 3.5) ---
+    # --- acceptance (EN 4.2 A, JP 3.2) ---
 
-    def _receive(self, unit: Data, out: list[Output]) -> None:
-        source = unit.packet.source
-        waited = self.waits[source]
-        if waited:  # lost PDU action (2-2): the timer is stopped whatever the unit is
-            self.waits[source] = False
-            out.append(CancelTimer(f"{_WAIT}{source}"))
-        if self.config.paper.duplicates_first and self.is_duplicate(unit):
-            out.append(Discard(unit, "duplicate"))
-        elif self.accept_condition_1(unit) and self.accept_condition_2(unit):
-            self._accept(unit, out)
-        else:
-            self._lose(unit, out, waited=waited)
+    def _is_duplicate(self, unit: Data) -> bool:
+        """Duplicate PDU condition (EN 4.5, JP 3.5)."""
+        packet, source = unit.packet, unit.source
+        return packet.seq < self.expected[source] or packet.seq_to[self.me] < self.expected_to_me[source]
 
-    def is_duplicate(self, unit: Data) -> bool:
-        """Duplicate PDU condition: p.TSEQ < TREQ_j, or p.PSEQ_i < PREQ_j."""
-        packet = unit.packet
-        return packet.seq < self.expected[packet.source] or packet.seq_to[self.me] < self.expected_to_me[packet.source]
+    def _is_acceptable(self, unit: Data) -> bool:
+        """Accept condition (EN 4.2 A, JP 3.2): (1-1) or (1-2), and (2) for those nodes that the rules ask about.
 
-    def accept_condition_1(self, unit: Data) -> bool:
-        """(1-1) p.TSEQ = TREQ_j, or (1-2) p.PSEQ_i = PREQ_j."""
-        packet = unit.packet
-        return (
-            packet.seq == self.expected[packet.source] or packet.seq_to[self.me] == self.expected_to_me[packet.source]
+        Condition (2) takes mere reordering, and the loss of what was for others, for a loss of mine (C0, C1, C2).
+        """
+        packet, source, rule = unit.packet, unit.source, self.config.paper.condition_2
+        if packet.seq != self.expected[source] and packet.seq_to[self.me] != self.expected_to_me[source]:
+            return False
+        return rule is HearsayRule.NONE or all(
+            seq <= self.expected[node] or (node == source and rule is HearsayRule.OTHERS)
+            for node, seq in enumerate(unit.status.expects)
         )
 
-    def accept_condition_2(self, unit: Data) -> bool:
-        """(2) p.ACK_h <= TREQ_h for h = 1..n. Every hint of reordering or of a loss discards p (C0, C1, C2)."""
-        rule, source = self.config.paper.condition_2, unit.packet.source
-        if rule is HearsayRule.NONE:
-            return True
-        return all(
-            says <= expects
-            for h, (says, expects) in enumerate(zip(unit.status.expects, self.expected, strict=True))
-            if rule is HearsayRule.ALL or h != source
-        )
-
-    def _accept(self, unit: Data, out: list[Output]) -> None:
-        """Accept action (1) to (3), and what then rises."""
-        packet = unit.packet
-        source = packet.source
+    def _accept(self, unit: Data) -> list[Output]:
+        """Accept action (EN 4.2 A, JP 3.2), and the release of what everybody accepted (JP example 3.2)."""
+        packet, source = unit.packet, unit.source
         self.expected[source] = packet.seq + 1
-        for h, says in enumerate(unit.status.expects):
-            self.accepted_below[h][source] = says
+        for of, seq in enumerate(unit.status.expects):
+            self.accepted_below[of][source] = seq
         self.free_buffers[source] = unit.status.free
-        if packet.destinations & self._my_bit:
-            self.expected_to_me[source] = packet.seq_to[self.me] + 1
-            self.accepted[source].append(unit)
-            out.append(Reached(Level.ACCEPTED, packet))
-        else:
-            out.append(Discard(unit, "foreign"))
-        self._preacknowledge(out)
-        self._acknowledge(out)
-        self._release()
+        self.sent = [mine for mine in self.sent if not self._can_preacknowledge(mine)]
+        if not packet.destinations >> self.me & 1:
+            return [Discard(unit, "foreign")]
+        self.expected_to_me[source] = packet.seq_to[self.me] + 1
+        self.accepted[source].append(unit)
+        return [Reached(Level.ACCEPTED, packet)]
 
-    def failure_condition_1(self, unit: Data) -> bool:
-        """PREQ_j < p.PSEQ_i: something for me, before p, is missing."""
-        return self.expected_to_me[unit.packet.source] < unit.packet.seq_to[self.me]
+    # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
-    def failure_condition_2(self, unit: Data) -> list[int]:
-        """The E_h other than the source with TREQ_h < q.ACK_h: something of theirs, perhaps not for me, is missing."""
-        return [h for h, says in enumerate(unit.status.expects) if h != unit.packet.source and self.expected[h] < says]
+    def _can_preacknowledge(self, unit: Data) -> bool:
+        """PACK condition (EN 4.3, JP 3.3): p.TSEQ < minAL_j(p), every destination has said to have accepted it."""
+        return _is_below(unit.packet, self.accepted_below[unit.source])
 
-    def _lose(self, unit: Data, out: list[Output], *, waited: bool) -> None:
-        """Lost PDU action: (1) request at once; (2) wait for E_h; (2-2) request if what came is not accepted."""
-        doubted = self.failure_condition_2(unit)
-        missing = self.failure_condition_1(unit)
-        out.append(Discard(unit, "gap" if missing else "hearsay"))
-        if missing or waited:
-            self._request(out)
-        for h in doubted:
-            if not self.waits[h]:
-                self.waits[h] = True
-                out.append(SetTimer(f"{_WAIT}{h}", self.config.timing.hearsay))
+    def _preacknowledge(self) -> list[Output]:
+        """PACK action (EN 4.3, JP 3.3): while the top of a log satisfies the PACK condition.
 
-    def _wait_is_over(self, source: int, out: list[Output]) -> None:
-        """Lost PDU action (2-1)."""
-        if self.waits[source]:
-            self.waits[source] = False
-            self._request(out)
-
-    def _request(self, out: list[Output]) -> None:
-        """RETRANS procedure (1). It is never repeated (C4)."""
-        out.append(Send(RetransmitRequest(self.me, tuple(self.expected))))
-
-    def _retransmit(self, request: RetransmitRequest, out: list[Output]) -> None:
-        """RETRANS procedure (2): everything for the requester from its number on."""
-        if request.source == self.me:
-            return
-        for unit in self.sent:
-            packet = unit.packet
-            if packet.seq >= request.expects[self.me] and packet.destinations >> request.source & 1:
-                copy = unit if self.config.paper.verbatim_copies else Data(packet, self._status())
-                out.append(Send(copy, again=True))
-
-    # --- pre-acknowledgment, acknowledgment, release (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
-
-    def lowest(self, bounds: list[list[int]], packet: Packet) -> int:
-        """MinAL_j(p) or minPAL_j(p): the lowest bound over the destinations."""
-        return min(bounds[packet.source][node] for node in members(packet.destinations))
-
-    def _preacknowledge(self, out: list[Output]) -> None:
-        """PACK action. PAL_hj takes p.ACK_h: an inference that does not hold (A1, R1)."""
+        That its destinations know now what it acknowledged is an inference, and does not hold (A1, R1).
+        """
+        out: list[Output] = []
         for source, log in enumerate(self.accepted):
-            while log and log[0].packet.seq < self.lowest(self.accepted_below, log[0].packet):
+            while log and self._can_preacknowledge(log[0]):
                 unit = log.popleft()
-                for h, says in enumerate(unit.status.expects):
-                    self.preacknowledged_below[h][source] = says
                 self.preacknowledged[source].append(unit)
+                for of, seq in enumerate(unit.status.expects):
+                    self.preacknowledged_below[of][source] = seq
                 out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
+        return out
 
-    def _acknowledge(self, out: list[Output]) -> None:
-        """ACK action."""
+    def _can_acknowledge(self, unit: Data) -> bool:
+        """ACK condition (EN 4.4, JP 3.4): p.TSEQ < minPAL_j(p), which is taken to say the same of the next level."""
+        return _is_below(unit.packet, self.preacknowledged_below[unit.source])
+
+    def _acknowledge(self) -> list[Output]:
+        """ACK action (EN 4.4, JP 3.4): while the top of a log satisfies the ACK condition."""
+        out: list[Output] = []
         for log in self.preacknowledged:
-            while log and log[0].packet.seq < self.lowest(self.preacknowledged_below, log[0].packet):
+            while log and self._can_acknowledge(log[0]):
                 packet = log.popleft().packet
                 out += [Reached(Level.ACKNOWLEDGED, packet), Deliver(packet)]
+        return out
 
-    def _release(self) -> None:
-        """JP Example 3.2 (4): what all its destinations have accepted leaves SL."""
-        self.sent = deque(
-            unit for unit in self.sent if unit.packet.seq >= self.lowest(self.accepted_below, unit.packet)
-        )
+    # --- failures (EN 4.5, JP 3.5) ---
 
-    # --- looking at it from outside ---
+    def _shows_gap(self, unit: Data) -> bool:
+        """Failure condition (1): something that the source sent to me before this is missing."""
+        return self.expected_to_me[unit.source] < unit.packet.seq_to[self.me]
+
+    def _shows_by_hearsay(self, unit: Data) -> list[int]:
+        """Failure condition (2): the nodes of which the sender of this has accepted something that I have not."""
+        expects = enumerate(unit.status.expects)
+        return [node for node, seq in expects if node != unit.source and self.expected[node] < seq]
+
+    def _start_timers(self, unit: Data) -> list[Output]:
+        """Lost PDU action (2): perhaps what is missing is not for me, and the source's next unit will show it."""
+        out: list[Output] = []
+        for node in self._shows_by_hearsay(unit):
+            self.heard_below[node] = max(self.heard_below[node], unit.status.expects[node])
+            if not self.timer_running[node]:
+                self.timer_running[node] = True
+                out.append(SetTimer(self._timers[node], self.config.timing.hearsay))
+        return out
+
+    def _expire(self, source: int) -> list[Output]:
+        """Lost PDU action (2-1): nothing came, so ask."""
+        if not self.timer_running[source]:
+            return []
+        self.timer_running[source] = False
+        return [self._request()]
+
+    def _stop_timer(self, source: int) -> list[Output]:
+        """Lost PDU action (2-2), its first half: the next unit of the source is here."""
+        if not self.timer_running[source]:
+            return []
+        self.timer_running[source] = False
+        return [CancelTimer(self._timers[source])]
+
+    def _request(self) -> Send:
+        """RETRANS procedure (1). It is never repeated (C4)."""
+        return Send(RetransmitRequest(self.me, tuple(self.expected)))
+
+    def _resend(self, request: RetransmitRequest) -> list[Output]:
+        """RETRANS procedure (2): all that I keep, from the number on, and that is for the one who asks."""
+        start, asking = request.expects[self.me], request.source
+        asked = [unit for unit in self.sent if unit.packet.seq >= start and unit.packet.destinations >> asking & 1]
+        if not self.config.paper.verbatim_copies:
+            asked = [Data(unit.packet, self._status()) for unit in asked]
+        return [Send(unit, again=True) for unit in asked]
+
+    # --- looking at it, taking and putting back ---
 
     def snapshot(self) -> Snapshot:
         """The whole state as nested tuples."""
         return (
-            (self.stamp, self.next_message, self.next_seq),
-            tuple(map(tuple, _vectors(self))),
-            tuple(map(tuple, self.accepted_below)),
-            tuple(map(tuple, self.preacknowledged_below)),
-            tuple(self.waiting),
-            tuple(self.sent),
-            tuple(map(tuple, self.accepted)),
-            tuple(map(tuple, self.preacknowledged)),
+            (self.next_seq, self.next_message, self.stamp),
+            (tuple(self.next_seq_to), tuple(self.expected), tuple(self.expected_to_me), tuple(self.heard_below)),
+            (tuple(self.free_buffers), tuple(self.timer_running)),
+            (tuple(self.sent), tuple(self.waiting)),
+            (tuple(map(tuple, self.accepted)), tuple(map(tuple, self.preacknowledged))),
+            (tuple(map(tuple, self.accepted_below)), tuple(map(tuple, self.preacknowledged_below))),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Back to the state of a snapshot."""
-        parts: tuple[Any, ...] = snapshot
-        scalars, vectors, accepted_below, preacknowledged_below, waiting, sent, accepted, preacknowledged = parts
-        self.stamp, self.next_message, self.next_seq = scalars
-        for name, values in zip(_VECTORS, vectors, strict=True):
-            setattr(self, name, list(values))
-        self.accepted_below = [list(row) for row in accepted_below]
-        self.preacknowledged_below = [list(row) for row in preacknowledged_below]
-        self.waiting, self.sent = deque(waiting), deque(sent)
-        self.accepted = [deque(log) for log in accepted]
-        self.preacknowledged = [deque(log) for log in preacknowledged]
+        parts: Any = snapshot
+        counts, numbers, (free, running), (sent, waiting), logs, bounds = parts
+        self.next_seq, self.next_message, self.stamp = counts
+        self.next_seq_to, self.expected, self.expected_to_me, self.heard_below = map(list, numbers)
+        self.free_buffers, self.timer_running = list(free), list(running)
+        self.sent, self.waiting = list(sent), deque(waiting)
+        self.accepted, self.preacknowledged = (list(map(deque, log)) for log in logs)
+        self.accepted_below, self.preacknowledged_below = (list(map(list, rows)) for rows in bounds)
 
     def log_sizes(self) -> LogSizes:
         """How much it holds now."""
@@ -287,17 +315,37 @@ class SpoPaper:
 
     def waits_for(self) -> tuple[str, ...]:
         """What this node still waits for, in words."""
-        sizes, lines = self.log_sizes(), []
-        if sizes.waiting:
-            lowest = min(self.accepted_below[self.me])
-            slow = ",".join(name_of(k) for k, below in enumerate(self.accepted_below[self.me]) if below == lowest)
-            lines.append(f"{sizes.waiting} submissions wait: {slow} said to expect my number {lowest} at last")
-        lines += [f"a unit of {name_of(h)} may be missing; its timer runs" for h, runs in enumerate(self.waits) if runs]
-        for count, verb in (
-            (sizes.sent, "sent packets are not known to be accepted by all their destinations"),
-            (sizes.accepted, "packets are not known to be accepted by all their destinations"),
-            (sizes.preacknowledged, "packets are not known to be pre-acknowledged by all their destinations"),
+        me, lines = name_of(self.me), []
+        if self.waiting:
+            lines.append(f"{me}'s window is closed: {self._closed_by()}")
+        for source, (expected, heard) in enumerate(zip(self.expected, self.heard_below, strict=True)):
+            if expected < heard:
+                lines.append(f"{me} misses from {name_of(source)} its number {expected} on")
+        if self.sent:
+            lines.append(f"{me} keeps its number {self._unsaid('accepted', self.sent[0], self.accepted_below)}")
+        for verb, logs, bounds in (
+            ("accepted", self.accepted, self.accepted_below),
+            ("pre-acknowledged", self.preacknowledged, self.preacknowledged_below),
         ):
-            if count:
-                lines.append(f"{count} {verb}")
+            tops = [log[0] for log in logs if log]
+            lines += [f"{me} holds of {name_of(top.source)} number {self._unsaid(verb, top, bounds)}" for top in tops]
         return tuple(lines)
+
+    def _unsaid(self, verb: str, unit: Data, bounds: list[list[int]]) -> str:
+        packet, row = unit.packet, bounds[unit.source]
+        silent = mask_of(node for node in members(packet.destinations) if row[node] <= packet.seq)
+        return f"{packet.seq}, not known to be {verb} by {names_of(silent)}"
+
+    def _closed_by(self) -> str:
+        if self._buffers_for_me() < self.config.window:
+            least = min(self.free_buffers)
+            scarce = mask_of(node for node, free in enumerate(self.free_buffers) if free == least)
+            return f"{names_of(scarce)} has only {least} buffers free for everybody"
+        row = self.accepted_below[self.me]
+        slow = mask_of(node for node, below in enumerate(row) if below == min(row))
+        return f"{names_of(slow)} is known to have accepted only what is below its number {min(row)}"
+
+
+def _is_below(packet: Packet, said: list[int]) -> bool:
+    """Whether every destination has said more than a packet's number: p.TSEQ < min over p.DST."""
+    return all(packet.seq < said[node] for node in members(packet.destinations))
