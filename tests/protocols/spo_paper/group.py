@@ -140,17 +140,17 @@ class Group(Generic[M]):
         for _ in range(steps):
             under_way = [key for key, link in self.links.items() if link]
             kind = chance.random()
-            if kind < 0.25 or not under_way:
+            if kind < 0.12 or not under_way:
                 some = "".join(str(node + 1) for node in self.nodes if chance.random() < 0.6)
                 self.submit(chance.choice(self.nodes), f"p{len(self.submitted)}", to or some or "2")
-            elif kind < 0.32:
+            elif kind < 0.18:
                 running = [(node, name) for node in self.nodes for name in sorted(self.timers[node])]
                 if running:
                     self._fire(*chance.choice(running))
             else:
                 sender, node = chance.choice(under_way)
                 unit = self.links[sender, node].popleft()
-                if kind > 0.9 and sender != node:
+                if kind > 0.96 and sender != node:
                     self.lost.append((node, self.label(unit)))
                 else:
                     self.handle(node, Receive(unit))
