@@ -1,0 +1,1 @@
+"""The explorer: every schedule of a small group, on the machines themselves."""

@@ -1,0 +1,91 @@
+"""The channel between the machines: queues of units, each a number, so that equal contents are the same number.
+
+On MC every pair of nodes has a queue. On 1C every receiver has one, into which all units are put at the moment
+they are sent: so all hear one order, each at its own pace. A loop-back is a queue that loses nothing and is prompt:
+its node does nothing else before it is empty.
+"""
+
+from ordercast.model.machine import Echo
+from ordercast.model.runs import Channel
+
+EMPTY = 0
+"""The number of the empty queue."""
+
+
+class Queues:
+    """Contents of queues by number, and what becomes of them."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {(): EMPTY}
+        self._longer: dict[int, int] = {}
+        self.contents: list[tuple[int, ...]] = [()]
+        self.head = [-1]
+        self._rest: list[int | None] = [None]
+
+    def of(self, units: tuple[int, ...]) -> int:
+        """The queue that holds these units, the next one first."""
+        number = self._numbers.get(units)
+        if number is None:
+            number = self._numbers[units] = len(self.contents)
+            self.contents.append(units)
+            self.head.append(units[0])
+            self._rest.append(None)
+        return number
+
+    def longer(self, queue: int, unit: int) -> int:
+        """The queue with one unit more at its end."""
+        key = queue << 32 | unit
+        number = self._longer.get(key)
+        if number is None:
+            number = self._longer[key] = self.of((*self.contents[queue], unit))
+        return number
+
+    def rest(self, queue: int) -> int:
+        """The queue without its head."""
+        number = self._rest[queue]
+        if number is None:
+            number = self._rest[queue] = self.of(self.contents[queue][1:])
+        return number
+
+
+class Links:
+    """Which queues there are, as places in a global state, and which of them a unit goes into."""
+
+    def __init__(self, channel: Channel, echo: Echo, nodes: int) -> None:
+        self.receivers: list[int] = []
+        self.loses: list[bool] = []
+        everybody = range(nodes)
+        place: dict[tuple[int, int], int] = {}
+        if channel is Channel.ONE:
+            for receiver in everybody:
+                made = self._add(receiver, loses=True)
+                place |= {
+                    (sender, receiver): made for sender in everybody if sender != receiver or echo is Echo.CHANNEL
+                }
+        else:
+            for sender in everybody:
+                for receiver in everybody:
+                    if sender != receiver or echo is Echo.CHANNEL:
+                        place[sender, receiver] = self._add(receiver, loses=True)
+        self.loop_backs = [len(self) + node for node in everybody] if echo is Echo.SAFE else []
+        """By node: its loop-back, if there are any."""
+        if echo is Echo.SAFE:
+            place |= {(node, node): self._add(node, loses=False) for node in everybody}
+        self._to_all = [tuple(place[s, r] for r in everybody if (s, r) in place) for s in everybody]
+        self._to_one = {
+            (s, to): tuple(place[s, r] for r in everybody if (s, r) in place and r in {s, to})
+            for s in everybody
+            for to in everybody
+        }
+
+    def _add(self, receiver: int, *, loses: bool) -> int:
+        self.receivers.append(receiver)
+        self.loses.append(loses)
+        return len(self.receivers) - 1
+
+    def __len__(self) -> int:
+        return len(self.receivers)
+
+    def reached(self, sender: int, to: int | None) -> tuple[int, ...]:
+        """The links that a unit goes into; an echo comes back wherever it goes."""
+        return self._to_all[sender] if to is None else self._to_one[sender, to]

@@ -1,0 +1,142 @@
+"""Liveness: from here on nothing is lost, and everything that can happen does. Is all well in the end?
+
+A continuation submits and delivers everything, then fires every active timer in turn, and so on in rounds until
+nothing is under way and no timer is set. There are two of them, since a group may be live in one only by luck: all
+timers fire before anything is delivered, as if the group marched in step; and each timer's consequences are over
+before the next one fires.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ordercast.model.machine import Level
+from ordercast.model.nodes import name_of
+from tests.explorer.nodes import NodeState, Wrong
+from tests.explorer.scenario import Item
+from tests.explorer.world import State, World, fire_step
+
+_MANNERS = ("all timers at once", "one timer after the other")
+
+
+@dataclass(frozen=True)
+class BadEnd:
+    """How a continuation ended that should not have."""
+
+    sentence: str
+    steps: tuple[int, ...]
+    """The continuation, as far as it went."""
+    live: bool
+    """It did not come to its end; otherwise its last step broke a promise."""
+
+
+class Completion:
+    """Runs fair continuations, and remembers which states are known to end well."""
+
+    def __init__(self, world: World, rounds: int = 40) -> None:
+        self._world, self._rounds = world, rounds
+        self._ends_well: tuple[set[State], ...] = tuple(set() for _ in _MANNERS)
+        self._steps: list[int] = []
+        self.runs = 0
+        self.longest = 0
+        """Rounds of the longest continuation."""
+
+    def bad_end(self, state: State) -> BadEnd | None:
+        """How the group ends from here, if it does not end well."""
+        if self._world.scenario.promise.in_the_end is None:
+            return None
+        for apart, manner in enumerate(_MANNERS):
+            self._steps = []
+            try:
+                problem = self._complete(self._settle(state), apart)
+            except Wrong as wrong:
+                return BadEnd(str(wrong), tuple(self._steps), live=False)
+            if problem:
+                return BadEnd(f"{problem} ({manner})", tuple(self._steps), live=True)
+        return None
+
+    def _complete(self, state: State, apart: int) -> str:
+        world, known = self._world, self._ends_well[apart]
+        trail: dict[State, None] = {}
+        for _ in range(self._rounds):
+            here = state[: world.size]
+            if here in known:
+                break
+            if here in trail:
+                return f"the group never falls silent, and goes round in a circle: {self.waits(state)}"
+            trail[here] = None
+            timers = self._timers(state)
+            if not timers:
+                problem = self._lacking(state)
+                if problem:
+                    return problem
+                break
+            state = self._round(state, timers, apart)
+        else:
+            return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
+        self.runs += 1
+        self.longest = max(self.longest, len(trail))
+        known.update(trail)
+        return ""
+
+    def _timers(self, state: State) -> list[tuple[int, int]]:
+        nodes = self._world.nodes
+        return [(node, timer) for node in range(self._world.size) for timer in nodes.timers[state[node]]]
+
+    def _round(self, state: State, timers: Sequence[tuple[int, int]], apart: int) -> State:
+        for node, timer in timers:
+            if timer in self._world.nodes.timers[state[node]]:
+                state = self._take(state, fire_step(node, timer))
+                if apart:
+                    state = self._settle(state)
+        return self._settle(state)
+
+    def _settle(self, state: State) -> State:
+        """Submits and delivers everything."""
+        while steps := self._world.free_steps(state):
+            state = self._take(state, steps[0])
+        return state
+
+    def _take(self, state: State, step: int) -> State:
+        self._steps.append(step)
+        after, effect = self._world.take(state, step)
+        assert effect is not None, "a continuation disturbs nothing"
+        problem = self._world.problem(after, effect)
+        if problem:
+            raise Wrong(problem)
+        return after
+
+    def _lacking(self, state: State) -> str:
+        """What is wrong with a silent group."""
+        world = self._world
+        for node in range(world.size):
+            here, name = world.nodes.states[state[node]], name_of(node)
+            if here.numbered < len(world.scenario.scripts[node]):
+                return f"{name} never sends all that it was given: {self.waits(state)}"
+            for item in world.scenario.items:
+                verb = self._lacks(here, item)
+                if verb:
+                    return f"{item.describe()} is never {verb} at {name}: {self.waits(state)}"
+        return ""
+
+    def _lacks(self, here: NodeState, item: Item) -> str:
+        promise = self._world.scenario.promise
+        for_me, end = here.node in item.destinations, promise.in_the_end or Level.ACKNOWLEDGED
+        if end < Level.ACKNOWLEDGED:
+            return end.name.lower() if for_me and not here.reached[end] >> item.number & 1 else ""
+        if for_me and not here.delivered >> item.number & 1:
+            return "delivered"
+        concerned = for_me or here.node == item.source
+        if concerned and promise.ladder and not here.reached[Level.ACKNOWLEDGED] >> item.number & 1:
+            return "acknowledged"
+        return ""
+
+    def waits(self, state: State) -> str:
+        """What each node waits for, in its machine's own words, and the timers that are set."""
+        nodes = self._world.nodes
+        lines = []
+        for node in range(self._world.size):
+            here = nodes.states[state[node]]
+            lines += [f"{name_of(node)}: {line}" for line in nodes.machine(node, here.snapshot).waits_for()]
+            if here.timers:
+                lines.append(f"{name_of(node)} has set {', '.join(here.timers)}")
+        return "; ".join(lines) or "nobody waits for anything"

@@ -1,0 +1,273 @@
+"""The states of single nodes, each a number, and what an input makes of them.
+
+The same node state meets the same input in very many global states. What follows is worked out once, on a machine
+restored from its snapshot, and everything that can be judged at one node alone is judged then.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Deliver,
+    Drained,
+    Input,
+    Level,
+    Machine,
+    Numbered,
+    Output,
+    Reached,
+    Receive,
+    Send,
+    SetTimer,
+    Snapshot,
+    Submit,
+    TimerFired,
+)
+from ordercast.model.nodes import name_of
+from ordercast.model.units import Packet, Unit
+from tests.explorer.channel import Links
+from tests.explorer.scenario import Item, Scenario
+
+SUBMIT, DRAINED = 2, 3
+"""Inputs as numbers; a receipt is four times its unit, a timer four times its name and one."""
+
+_SAMPLE = 16  # one snapshot in so many is restored into a fresh machine and taken again
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node between two inputs: its machine, its timers, its application, and what it has claimed so far.
+
+    Claims are sets of items. The machine knows nothing of them: they are what it is judged by.
+    """
+
+    node: int
+    snapshot: Snapshot
+    timers: tuple[str, ...] = ()
+    submitted: int = 0
+    numbered: int = 0
+    reached: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """By level: the items that reached it; level 0 is not used."""
+    delivered: int = 0
+    log: tuple[int, ...] = ()
+    """The order of delivery; kept only where the service promises one order."""
+
+
+class Effect:
+    """What follows from an input at a node."""
+
+    __slots__ = ("delivers", "next", "problem", "risen", "sends")
+
+    def __init__(self) -> None:
+        self.next = -1
+        self.sends: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        """Units by number, and the links that each goes into."""
+        self.risen: tuple[tuple[int, int], ...] = ()
+        """Levels above the first that were reached, and by which items: what others must bear out."""
+        self.delivers = False
+        self.problem = ""
+        """What was wrong with it, as far as this node alone can tell."""
+
+
+class Wrong(Exception):  # noqa: N818 - a judgement, not an error
+    """A promise was broken; the sentence says which."""
+
+
+class Nodes:
+    """All node states that were met, and the transitions between them."""
+
+    def __init__(self, scenario: Scenario, links: Links) -> None:
+        self._scenario, self._links = scenario, links
+        self._numbers: dict[NodeState, int] = {}
+        self._moves: list[dict[int, Effect]] = []
+        self._machines = [self.machine(node) for node in range(scenario.group.nodes)]
+        self._units: dict[Unit, int] = {}
+        self._timers: dict[str, int] = {}
+        self.states: list[NodeState] = []
+        self.units: list[Unit] = []
+        self.timer_names: list[str] = []
+        self.timers: list[tuple[int, ...]] = []
+        """By state: the active timers, by number."""
+        self.reached: list[tuple[int, int, int, int]] = []
+        """By state: what reached each level, apart from the states for the sake of speed."""
+        self.can_submit: list[bool] = []
+
+    def start(self, node: int) -> int:
+        """The state that a node starts in."""
+        return self._number(NodeState(node, self.machine(node).snapshot()))
+
+    def machine(self, node: int, snapshot: Snapshot | None = None) -> Machine:
+        """A fresh machine, in the state of a snapshot if there is one."""
+        made = self._scenario.machine(node, self._scenario.group)
+        if snapshot is not None:
+            made.restore(snapshot)
+        return made
+
+    def event(self, state: int, code: int) -> Input:
+        """The input that a code stands for."""
+        if code == SUBMIT:
+            here = self.states[state]
+            return self._scenario.scripts[here.node][here.submitted]
+        if code == DRAINED:
+            return Drained()
+        return TimerFired(self.timer_names[code >> 2]) if code & 1 else Receive(self.units[code >> 2])
+
+    def move(self, state: int, code: int) -> Effect:
+        """What an input makes of a node."""
+        effect = self._moves[state].get(code)
+        if effect is None:
+            effect = self._moves[state][code] = self._work_out(self.states[state], self.event(state, code))
+        return effect
+
+    def _number(self, state: NodeState) -> int:
+        number = self._numbers.get(state)
+        if number is None:
+            number = self._numbers[state] = len(self.states)
+            self.states.append(state)
+            self._moves.append({})
+            self.timers.append(tuple(self._timers[name] for name in state.timers))
+            self.reached.append(state.reached)
+            self.can_submit.append(state.submitted < len(self._scenario.scripts[state.node]))
+        return number
+
+    def _work_out(self, before: NodeState, event: Input) -> Effect:
+        effect = Effect()
+        machine = self._machines[before.node]
+        machine.restore(before.snapshot)
+        vectors = self._vectors(machine)
+        try:
+            outputs = machine.handle(event)
+            judge = Judge(self._scenario, before, event)
+            for output in outputs:
+                judge.take(output)
+            for name, old, new in zip(self._scenario.promise.never_less, vectors, self._vectors(machine), strict=True):
+                judge.never_less(name, old, new)
+        except Wrong as wrong:
+            effect.problem = str(wrong)
+        except Exception as error:  # whatever a machine raises is a finding, with a schedule
+            effect.problem = f"{name_of(before.node)} raises {error!r}"
+        else:
+            for name in judge.timers:
+                if name not in self._timers:
+                    self._timers[name] = len(self.timer_names)
+                    self.timer_names.append(name)
+            after = judge.after(machine.snapshot())
+            effect.next = self._number(after)
+            if not effect.next % _SAMPLE and self.machine(after.node, after.snapshot).snapshot() != after.snapshot:
+                effect.problem = f"a snapshot of {name_of(after.node)} does not survive being restored"
+            effect.risen, effect.delivers = tuple(judge.risen), judge.delivered != before.delivered
+            effect.sends = tuple(
+                (self._unit(send.unit), self._links.reached(before.node, send.to)) for send in judge.sends
+            )
+        return effect
+
+    def _vectors(self, machine: Any) -> list[tuple[int, ...]]:
+        return [tuple(getattr(machine, name)) for name in self._scenario.promise.never_less]
+
+    def _unit(self, unit: Unit) -> int:
+        number = self._units.get(unit)
+        if number is None:
+            number = self._units[unit] = len(self.units)
+            self.units.append(unit)
+        return number
+
+
+class Judge:
+    """Takes the outputs of one transition in their order, and the promises at their word."""
+
+    def __init__(self, scenario: Scenario, before: NodeState, event: Input) -> None:
+        self._scenario, self._before, self._event = scenario, before, event
+        self._node, self._name = before.node, name_of(before.node)
+        self.timers = set(before.timers)
+        if isinstance(event, TimerFired):
+            self.timers.discard(event.name)
+        self.numbered, self.delivered, self.log = before.numbered, before.delivered, before.log
+        self.reached = list(before.reached)
+        self.risen: list[tuple[int, int]] = []
+        self.sends: list[Send] = []
+
+    def take(self, output: Output) -> None:
+        """Notes one output; raises `Wrong` if it breaks a promise."""
+        match output:
+            case Send():
+                self.sends.append(output)
+            case SetTimer(name=name):
+                self.timers.add(name)
+            case CancelTimer(name=name):
+                self.timers.discard(name)
+            case Numbered(packet=packet):
+                self._numbers(self._item(packet))
+            case Reached(level=level, packet=packet):
+                self._reaches(level, self._item(packet))
+            case Deliver(packet=packet):
+                self._delivers(self._item(packet))
+            case Abort(why=why):
+                raise Wrong(f"{self._name} gives the group up: {why}")
+            case _:
+                pass
+
+    def after(self, snapshot: Snapshot) -> NodeState:
+        """The state that the node is left in."""
+        levels = (0, self.reached[1], self.reached[2], self.reached[3])
+        submitted = self._before.submitted + isinstance(self._event, Submit)
+        timers = tuple(sorted(self.timers))
+        return NodeState(
+            self._node, snapshot, timers, submitted, self.numbered, levels, self.delivered, self.log
+        )  # fmt: skip
+
+    def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        """A vector that never goes down."""
+        for place, (was, now) in enumerate(zip(old, new, strict=True)):
+            if now < was:
+                raise Wrong(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")
+
+    def _item(self, packet: Packet) -> Item:
+        item = self._scenario.item_of(packet)
+        if item is None:
+            raise Wrong(f"{self._name} speaks of {packet}, which nobody submitted")
+        return item
+
+    def _numbers(self, item: Item) -> None:
+        mine = [other for other in self._scenario.items if other.source == self._node]
+        if item.source != self._node or item is not mine[self.numbered]:
+            raise Wrong(f"{self._name} numbers {item.describe()} out of turn")
+        self.numbered += 1
+
+    def _reaches(self, level: Level, item: Item) -> None:
+        what = f"{item.describe()} at {self._name}"
+        for_me = self._node in item.destinations
+        bit = 1 << item.number
+        if self.reached[level] & bit:
+            raise Wrong(f"{what} is {level.name.lower()} a second time")
+        if not for_me and (item.source != self._node or level is Level.ACCEPTED):
+            raise Wrong(f"{what} is {level.name.lower()}, but it is not addressed to it")
+        if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
+            raise Wrong(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
+        if for_me and self._scenario.promise.sender_order:
+            self._in_order(what, level.name.lower(), item, self.reached[level])
+        self.reached[level] |= bit
+        if level > Level.ACCEPTED:
+            self.risen.append((level, item.number))
+
+    def _delivers(self, item: Item) -> None:
+        what = f"{item.describe()} at {self._name}"
+        bit = 1 << item.number
+        if self.delivered & bit:
+            raise Wrong(f"{what} is delivered a second time")
+        if self._node not in item.destinations:
+            raise Wrong(f"{what} is delivered, but it is not addressed to it")
+        if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
+            raise Wrong(f"{what} is delivered before it was acknowledged")
+        if self._scenario.promise.sender_order:
+            self._in_order(what, "delivered", item, self.delivered)
+        self.delivered |= bit
+        if self._scenario.promise.one_order:
+            self.log = (*self.log, item.number)
+
+    def _in_order(self, what: str, verb: str, item: Item, so_far: int) -> None:
+        lacking = item.earlier_to[self._node] & ~so_far
+        if lacking:
+            earlier = self._scenario.items[lacking.bit_length() - 1]
+            raise Wrong(f"{what} is {verb} before {earlier}, which was sent before it")

@@ -1,0 +1,122 @@
+"""What is explored: a group of machines, what their applications send, and how bad the channel may be."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Echo, Level, Submit
+from ordercast.model.nodes import mask_of, members, name_of
+from ordercast.model.runs import Channel
+from ordercast.model.units import Packet
+from ordercast.protocols import MachineClass
+
+_ITEM = re.compile(r"(\w+)\{(\d+(?:,\d+)*)\}")
+
+
+def scripts(*lines: str) -> tuple[tuple[Submit, ...], ...]:
+    """By node what it sends, in the papers' notation: "x{2,3} y{1}" is x to E2 and E3, then y to E1."""
+    return tuple(tuple(map(_submission, line.split())) for line in lines)
+
+
+def _submission(item: str) -> Submit:
+    match = _ITEM.fullmatch(item)
+    if match is None:
+        raise ValueError(f"{item!r} is not written like x{{2,3}}")
+    name, nodes = match.groups()
+    return Submit(mask_of(int(node) - 1 for node in nodes.split(",")), (len(name),), name.encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What the service owes its applications, beyond all and only what is addressed to each, once."""
+
+    sender_order: bool = True
+    """Each sender's order is kept."""
+    one_order: bool = False
+    """The orders of delivery of all nodes together have no cycle."""
+    ladder: bool = True
+    """Pre-acknowledged means accepted by every destination, acknowledged pre-acknowledged by every destination."""
+    in_the_end: Level | None = Level.ACKNOWLEDGED
+    """How far everything gets once nothing is lost any more; the highest level means delivered too, None nothing."""
+    never_less: tuple[str, ...] = ()
+    """Vectors of the machine that never go down, such as the papers' TREQ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A group, its scripts, its channel, and how often it may be disturbed."""
+
+    machine: MachineClass
+    group: GroupConfig
+    scripts: tuple[tuple[Submit, ...], ...]
+    promise: Promise
+    channel: Channel = Channel.MANY
+    losses: int = 0
+    duplicates: int = 0
+    firings: int = 0
+    """Timers that fire while the search goes on; afterwards, in the fair continuations, they fire without limit."""
+    patient: bool = False
+    """Timers fire only when no unit is under way: fewer schedules, and so longer ones."""
+    drained: bool = False
+    """A machine may be told that nothing more waits for it."""
+
+    @cached_property
+    def items(self) -> tuple["Item", ...]:
+        """Everything that the scripts send; an item's place in here is its number."""
+        found: list[Item] = []
+        for source, script in enumerate(self.scripts):
+            first, earlier = 0, [0] * self.group.nodes
+            for submission in script:
+                number = len(found)
+                found.append(Item(number, source, first, submission, tuple(earlier)))
+                for node in members(submission.destinations):
+                    earlier[node] |= 1 << number
+                first += len(submission.lengths)
+        return tuple(found)
+
+    @cached_property
+    def _by_first(self) -> dict[tuple[int, int], "Item"]:
+        return {(item.source, item.first): item for item in self.items}
+
+    def item_of(self, packet: Packet) -> "Item | None":
+        """The item that a packet carries, if it carries what was submitted."""
+        item = self._by_first.get((packet.source, packet.first))
+        if item is None:
+            return None
+        submitted = item.submission
+        carried = (packet.destinations, packet.lengths, packet.payload, packet.priority)
+        asked = (submitted.destinations, submitted.lengths, submitted.payload, submitted.priority)
+        return item if carried == asked else None
+
+    def echo(self) -> Echo:
+        """How the machines hear themselves."""
+        made: Any = self.machine(0, self.group)
+        echo: Echo = made.echo
+        return echo
+
+
+@dataclass(frozen=True)
+class Item:
+    """One submission of a script, and the packet that carries it."""
+
+    number: int
+    source: int
+    first: int
+    submission: Submit
+    earlier_to: tuple[int, ...]
+    """By node: what the same source submitted before and sends to that node too, as a set of numbers."""
+
+    @cached_property
+    def destinations(self) -> tuple[int, ...]:
+        """Where it goes."""
+        return members(self.submission.destinations)
+
+    def __str__(self) -> str:
+        nodes = ",".join(str(node + 1) for node in self.destinations)
+        return f"{self.submission.payload.decode()}{{{nodes}}}"
+
+    def describe(self) -> str:
+        """Its source too."""
+        return f"{self} of {name_of(self.source)}"

@@ -1,0 +1,170 @@
+"""The explorer itself, on machines whose states can be counted by hand."""
+
+from typing import Any
+
+import pytest
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.runs import Channel
+from ordercast.protocols import MachineClass
+from tests.explorer import toys
+from tests.explorer.explore import Report, explore
+from tests.explorer.scenario import Promise, Scenario, scripts
+from tests.explorer.verdict import Violation
+from tests.explorer.walk import wander
+
+ONCE_IN_ORDER = Promise(ladder=False)
+ONE_ORDER = Promise(ladder=False, one_order=True)
+
+
+def a_scenario(machine: MachineClass, *lines: str, promise: Promise = ONCE_IN_ORDER, **how: Any) -> Scenario:
+    group = GroupConfig(nodes=len(lines))
+    return Scenario(machine=machine, group=group, scripts=scripts(*lines), promise=promise, **how)
+
+
+def seen(report: Report) -> tuple[int, int]:
+    assert report.violation is None, str(report)
+    assert report.exhausted
+    return report.states, report.edges
+
+
+def found(report: Report) -> Violation:
+    assert report.violation is not None, str(report)
+    assert not report.exhausted
+    return report.violation
+
+
+def test_two_receivers_of_one_message_make_five_states() -> None:
+    # Before it is sent; then each of the two has heard it or not.
+    assert seen(explore(a_scenario(toys.Flood, "a{2,3}", "", ""))) == (5, 5)
+
+
+def test_a_link_hands_over_in_the_order_sent() -> None:
+    # Sent 0, 1 or 2, and heard no more than that; three ways to send on, three to hear one more.
+    assert seen(explore(a_scenario(toys.Flood, "a{2} b{2}", ""))) == (6, 6)
+
+
+def test_on_many_channels_two_senders_are_heard_in_both_orders() -> None:
+    # Five states and five steps for each message, as above, and nothing binds the one to the other.
+    assert seen(explore(a_scenario(toys.Flood, "a{3}", "b{3}", ""))) == (5 * 5, 5 * 5 + 5 * 5)
+
+
+def test_on_one_channel_all_hear_one_order() -> None:
+    lines = ("a{1,2,3}", "b{1,2,3}", "")
+    assert seen(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))[0] > 1
+    violation = found(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.MANY)))
+    assert violation.sentence.startswith("the orders of delivery have a cycle: E1 <")
+    assert len(violation.schedule) == 6  # two are sent, and two nodes hear both
+
+
+def test_on_one_channel_who_counts_its_own_at_once_breaks_the_order() -> None:
+    lines = ("a{1,2}", "b{1,2}")
+    violation = found(explore(a_scenario(toys.Flood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))
+    assert violation.schedule == ("E1 sends a{1,2}", "E2 sends b{1,2}", "E1 receives E2#0 b", "E2 receives E1#0 a")
+
+
+def test_a_unit_to_one_node_reaches_no_other() -> None:
+    assert seen(explore(a_scenario(toys.Whisper, "a{2}", "", ""))) == (3, 2)
+    assert (
+        "a{2,3} of E1 is never delivered at E3" in found(explore(a_scenario(toys.Whisper, "a{2,3}", "", ""))).sentence
+    )
+
+
+def test_a_loss_is_found_with_its_schedule() -> None:
+    violation = found(explore(a_scenario(toys.Flood, "a{2}", "", losses=1)))
+    assert violation.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
+    assert violation.live
+    assert violation.sentence.startswith("a{2} of E1 is never delivered at E2: nobody waits for anything")
+    assert str(violation).splitlines()[2] == "from there on nothing is lost, and yet:"
+
+
+def test_no_more_is_lost_than_may_be() -> None:
+    # Before it is sent; nothing lost, four states; one lost, so that one or both links are empty, three; both, one.
+    for losses, states in (0, 1 + 4), (1, 1 + 4 + 3), (2, 1 + 4 + 3 + 1), (3, 1 + 4 + 3 + 1):
+        assert seen(explore(a_scenario(toys.Flood, "a{1}", "", "", losses=losses)))[0] == states
+
+
+def test_a_loop_back_loses_nothing_and_an_echo_from_the_channel_may_be_missed() -> None:
+    assert seen(explore(a_scenario(toys.LoopedFlood, "a{1}", "", losses=1, channel=Channel.ONE)))[0] == 7
+    violation = found(explore(a_scenario(toys.ChannelFlood, "a{1}", "", losses=1, channel=Channel.ONE)))
+    assert violation.schedule == ("E1 sends a{1}", "E1 loses E1#0 a")
+
+
+def test_a_unit_may_come_twice_in_a_row() -> None:
+    violation = found(explore(a_scenario(toys.Flood, "a{2}", "", duplicates=1)))
+    assert violation.sentence == "a{2} of E1 at E2 is delivered a second time"
+    assert violation.schedule == (
+        "E1 sends a{2}",
+        "E2 will receive twice in a row E1#0 a",
+        "E2 receives E1#0 a",
+        "E2 receives E1#0 a",
+    )
+    assert not violation.live
+
+
+def test_a_unit_may_come_again_after_later_ones() -> None:
+    violation = found(explore(a_scenario(toys.NoStutter, "a{2} b{2}", "", duplicates=1)))
+    assert violation.sentence == "a{2} of E1 at E2 is delivered a second time"
+    assert violation.schedule[2] == "E2 will receive again later E1#0 a"
+
+
+def test_timers_fire_as_often_as_they_may() -> None:
+    # Before it is sent; then heard or not, and so many ticks.
+    for firings, ticks in (0, 0), (1, 1), (2, 2), (3, 3), (9, 3):
+        assert seen(explore(a_scenario(toys.Ticker, "a{2}", "", firings=firings)))[0] == 1 + 2 * (1 + ticks)
+
+
+def test_patient_timers_wait_until_nothing_is_under_way() -> None:
+    # Before it is sent; under way; heard, and then so many ticks.
+    assert seen(explore(a_scenario(toys.Ticker, "a{2}", "", firings=2, patient=True)))[0] == 5
+
+
+def test_a_cancelled_timer_does_not_fire() -> None:
+    assert seen(explore(a_scenario(toys.Canceller, "a{2}", "", firings=2)))[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [(toys.EndlessTicker, "never falls silent, and goes round in a circle"), (toys.Climber, "is not silent after")],
+)
+def test_a_group_that_never_falls_silent_is_found(machine: MachineClass, sentence: str) -> None:
+    violation = found(explore(a_scenario(machine, "a{2}", "")))
+    assert sentence in violation.sentence
+    assert "E1 has set t" in violation.sentence
+
+
+def test_whatever_a_machine_raises_is_found_with_its_schedule() -> None:
+    class Breaks(toys.Ticker):
+        def fire(self, name: str) -> Any:
+            raise ZeroDivisionError(name)
+
+    violation = found(explore(a_scenario(Breaks, "a{2}", "", firings=1)))
+    assert violation.sentence == "E1 raises ZeroDivisionError('tick')"
+    assert violation.schedule == ("E1 sends a{2}", "E1 timer tick fires")
+
+
+def test_a_search_that_is_cut_says_so_and_still_continues_what_it_left() -> None:
+    report = explore(a_scenario(toys.Flood, "a{2} b{2} c{2}", ""), most=3)
+    assert (report.exhausted, report.violation) == (False, None)
+    assert report.continued == 2  # in both manners
+    late = explore(a_scenario(toys.Whisper, "a{2,3}", "", ""), most=1)
+    assert late.violation is not None
+    assert late.violation.schedule == ()
+
+
+def test_a_snapshot_that_does_not_survive_is_found() -> None:
+    violation = found(explore(a_scenario(toys.Counter, "a{2}" + " a{2}" * 20, "")))
+    assert "does not survive being restored" in violation.sentence
+
+
+def test_a_walk_finds_what_a_search_finds() -> None:
+    scenario = a_scenario(toys.Flood, "a{2} b{2}", "", losses=1)
+    walks = [wander(scenario, seed, 20) for seed in range(20)]
+    assert any(walk is not None and "never delivered at E2" in walk.sentence for walk in walks)
+    assert all(wander(a_scenario(toys.Flood, "a{2} b{2}", ""), seed, 20) is None for seed in range(20))
+
+
+@pytest.mark.parametrize("line", ["a", "a{}", "a{1", "a{1,}", "{1}"])
+def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
+    with pytest.raises(ValueError, match="is not written like"):
+        scripts(line)

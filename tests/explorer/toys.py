@@ -1,0 +1,153 @@
+"""Machines so small that one can count their states by hand, to see that the explorer leaves nothing out."""
+
+from typing import ClassVar
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import (
+    CancelTimer,
+    Deliver,
+    Echo,
+    Input,
+    LogSizes,
+    Numbered,
+    Output,
+    Receive,
+    Send,
+    SetTimer,
+    Snapshot,
+    Submit,
+    TimerFired,
+)
+from ordercast.model.units import Data, Packet, Status
+
+
+class Flood:
+    """Sends once, and delivers whatever it hears: its own messages at once, or when their echo comes."""
+
+    echo: ClassVar[Echo] = Echo.NONE
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        self.me, self.config = me, config
+        self.numbers = [0]  # next own number, and whatever else a toy remembers
+
+    def handle(self, event: Input) -> list[Output]:
+        if isinstance(event, Submit):
+            return self.send(event)
+        if isinstance(event, Receive) and isinstance(event.unit, Data):
+            return self.hear(event.unit.packet)
+        return self.fire(event.name) if isinstance(event, TimerFired) else []
+
+    def send(self, event: Submit) -> list[Output]:
+        seq = self.numbers[0]
+        self.numbers[0] += 1
+        packet = Packet(self.me, event.destinations, seq, (), seq, event.lengths, event.payload)
+        own = self.hear(packet) if self.echo is Echo.NONE else []
+        return [Numbered(packet), Send(Data(packet, Status(seq + 1, ())), to=self.receiver(packet)), *own]
+
+    def receiver(self, packet: Packet) -> int | None:
+        del packet  # it goes to everybody
+        return None
+
+    def hear(self, packet: Packet) -> list[Output]:
+        return [Deliver(packet)] if packet.destinations >> self.me & 1 else []
+
+    def fire(self, name: str) -> list[Output]:
+        raise AssertionError(f"{name} was never set")
+
+    def snapshot(self) -> Snapshot:
+        return tuple(self.numbers)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.numbers = [int(str(number)) for number in snapshot]
+
+    def waits_for(self) -> tuple[str, ...]:
+        return ()
+
+    def log_sizes(self) -> LogSizes:
+        return LogSizes(0, 0, 0, 0, 0)
+
+
+class LoopedFlood(Flood):
+    """Hears itself by a loop-back that loses nothing."""
+
+    echo = Echo.SAFE
+
+
+class ChannelFlood(Flood):
+    """Hears itself from the channel: it may miss itself."""
+
+    echo = Echo.CHANNEL
+
+
+class Whisper(Flood):
+    """Sends to the first of its destinations only."""
+
+    def receiver(self, packet: Packet) -> int | None:
+        return (packet.destinations & -packet.destinations).bit_length() - 1
+
+
+class NoStutter(Flood):
+    """Knows the last packet that it heard, and so notices one that comes twice in a row, but no other."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config)
+        self.numbers = [0, -1]
+
+    def hear(self, packet: Packet) -> list[Output]:
+        if packet.seq == self.numbers[1]:
+            return []
+        self.numbers[1] = packet.seq
+        return super().hear(packet)
+
+
+class Ticker(Flood):
+    """Sets a timer when it sends, and again whenever it fires, three times in all."""
+
+    ticks = 3
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config)
+        self.numbers = [0, 0]
+
+    def send(self, event: Submit) -> list[Output]:
+        return [*super().send(event), SetTimer("tick", 1)]
+
+    def fire(self, name: str) -> list[Output]:
+        self.numbers[1] += 1
+        return [SetTimer(name, 1)] if self.numbers[1] < self.ticks else []
+
+
+class EndlessTicker(Ticker):
+    """Counts to three and starts again."""
+
+    def fire(self, name: str) -> list[Output]:
+        return super().fire(name) or [SetTimer("tock", 1), *self._start_again()]
+
+    def _start_again(self) -> list[Output]:
+        self.numbers[1] = 0
+        return []
+
+
+class Climber(Ticker):
+    """Counts for ever."""
+
+    ticks = 1 << 30
+
+
+class Canceller(Ticker):
+    """Thinks better of its timer."""
+
+    def send(self, event: Submit) -> list[Output]:
+        return [*super().send(event), CancelTimer("tick")]
+
+
+class Counter(Flood):
+    """Counts how often it was restored, and so is never again what it was."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config)
+        self.numbers = [0, 0]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        super().restore(snapshot)
+        self.numbers[1] += 1

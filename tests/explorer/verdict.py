@@ -1,0 +1,64 @@
+"""What is handed to people: the promise that was broken, and a schedule without a step that it does not need."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.explorer.completion import Completion
+from tests.explorer.wording import schedule_in_words
+from tests.explorer.world import State, World
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A promise that was broken, and the schedule that breaks it."""
+
+    sentence: str
+    schedule: tuple[str, ...]
+    live: bool
+    """Whether it is the continuation of the schedule, rather than its last step, that breaks it."""
+
+    def __str__(self) -> str:
+        then = ["from there on nothing is lost, and yet:"] if self.live else []
+        return "\n".join([*self.schedule, *then, f"=> {self.sentence}"])
+
+
+@dataclass(frozen=True)
+class _Trial:
+    steps: Sequence[int]
+    sentence: str
+
+
+def shortened(world: World, completion: Completion, steps: Sequence[int], *, live: bool) -> Violation:
+    """The violation that a schedule ends in; steps without which it would end in one too are left out."""
+    best = _try(world, completion, steps, live=live)
+    assert best is not None, "only a schedule that breaks a promise is shortened"
+    at = 0
+    while at < len(best.steps):
+        shorter = _try(world, completion, [*best.steps[:at], *best.steps[at + 1 :]], live=live)
+        if shorter is None:
+            at += 1
+        else:
+            best, at = shorter, 0
+    return Violation(best.sentence, tuple(schedule_in_words(world, best.steps)), live)
+
+
+def ends_badly(world: World, completion: Completion, steps: Sequence[int], state: State) -> Violation | None:
+    """What becomes of the state that a schedule led to, if it does not end well."""
+    end = completion.bad_end(state)
+    if end is None:
+        return None
+    return shortened(world, completion, steps if end.live else [*steps, *end.steps], live=end.live)
+
+
+def _try(world: World, completion: Completion, steps: Sequence[int], *, live: bool) -> _Trial | None:
+    """Follows a schedule until a promise is broken; None if none is, or not in the way asked for."""
+    state = world.start()
+    for count, step in enumerate(steps, start=1):
+        if not world.may(state, step):
+            return None
+        state, effect = world.take(state, step)
+        problem = world.problem(state, effect) if effect is not None else ""
+        if problem:
+            return None if live else _Trial(steps[:count], problem)
+    end = completion.bad_end(state) if live else None
+    return _Trial(steps, end.sentence) if end is not None and end.live else None

@@ -1,0 +1,216 @@
+"""The whole group at one moment: a tuple of numbers, and the steps from one to the next.
+
+A state holds, in this order: the state of each node, the queue of each link, and the losses, duplicates and
+firings that are left. Steps are numbers too: what happens, where, and which timer.
+"""
+
+from enum import IntEnum
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+from ordercast.model.machine import Input, Level
+from ordercast.model.nodes import name_of
+from tests.explorer.channel import EMPTY, Links, Queues
+from tests.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
+from tests.explorer.scenario import Scenario
+
+State = tuple[int, ...]
+
+
+class Kind(IntEnum):
+    """What happens in a step."""
+
+    SUBMIT = 0
+    """The application of a node sends the next item of its script."""
+    RECEIVE = 1
+    """The next unit of a link is handed over."""
+    LOSE = 2
+    """It is lost."""
+    TWICE = 3
+    """It is handed over twice in a row."""
+    LATER = 4
+    """It comes again, behind all that is under way now."""
+    FIRE = 5
+    """A timer of a node fires."""
+    DRAIN = 6
+    """A node is told that nothing more waits for it."""
+
+
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN = map(int, Kind)  # plain numbers are quicker
+
+
+def decode(step: int) -> tuple[Kind, int, int]:
+    """What happens in a step, at which node or link, and by which timer."""
+    return Kind(step & 7), step >> 3 & 0x1FFF, step >> 16
+
+
+def fire_step(node: int, timer: int) -> int:
+    """The step in which a timer of a node fires."""
+    return _FIRE | node << 3 | timer << 16
+
+
+class World:
+    """Everything that states are made of, for one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.size = scenario.group.nodes
+        self.links = Links(scenario.channel, scenario.echo(), self.size)
+        self.queues = Queues()
+        self.nodes = Nodes(scenario, self.links)
+        self.first_link = self.size
+        self.past_links = self.size + len(self.links)
+        self.losses, self.duplicates, self.firings = range(self.past_links, self.past_links + 3)
+        self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
+
+    def start(self) -> State:
+        """The state before anything happened."""
+        asked = self.scenario
+        nodes = [self.nodes.start(node) for node in range(self.size)]
+        return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings)
+
+    def steps(self, state: State) -> list[int]:
+        """Everything that may happen next."""
+        return [*self.free_steps(state), *self.disturbances(state)]
+
+    def free_steps(self, state: State) -> list[int]:
+        """Receipts and submissions: they need no leave, and there is an end to them."""
+        found = [_RECEIVE | place << 3 for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        can_submit = self.nodes.can_submit
+        found += [_SUBMIT | node << 3 for node in range(self.size) if can_submit[state[node]]]
+        return self._promptly(state, found) if self.links.loop_backs else found
+
+    def disturbances(self, state: State) -> list[int]:
+        """Losses, duplicates, timers, and machines that are told to settle their debts."""
+        found: list[int] = []
+        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        if state[self.losses]:
+            found += [_LOSE | place << 3 for place in busy if self.links.loses[place - self.first_link]]
+        if state[self.duplicates]:
+            for place in busy:
+                if self.links.loses[place - self.first_link]:
+                    found.append(_TWICE | place << 3)
+                    if len(self.queues.contents[state[place]]) > 1:
+                        found.append(_LATER | place << 3)
+        if state[self.firings] and not (busy and self.scenario.patient):
+            for node in range(self.size):
+                found += [fire_step(node, timer) for timer in self.nodes.timers[state[node]]]
+        if self.scenario.drained:
+            found += [_DRAIN | node << 3 for node in range(self.size)]
+        return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _promptly(self, state: State, steps: list[int]) -> list[int]:
+        """Leaves out what a node would do before it has heard itself."""
+        waiting = {node for node, link in enumerate(self.links.loop_backs) if state[self.first_link + link] != EMPTY}
+        return [step for step in steps if not self._hears(step) & waiting] if waiting else steps
+
+    def _hears(self, step: int) -> set[int]:
+        """The node that hears something else than itself in a step."""
+        kind, place, _ = decode(step)
+        if kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
+            return {place}
+        link = place - self.first_link
+        return {self.links.receivers[link]} if kind is Kind.RECEIVE and link not in self.links.loop_backs else set()
+
+    def take(self, state: State, step: int) -> tuple[State, Effect | None]:
+        """The state after a step, and what it did to a node, if it did anything to one."""
+        kind, place = step & 7, step >> 3 & 0x1FFF
+        if kind == _RECEIVE:
+            queue = state[place]
+            node, code = self.links.receivers[place - self.first_link], self.queues.head[queue] << 2
+            after = list(state)
+            after[place] = self.queues.rest(queue)
+        elif kind == _SUBMIT:
+            node, code, after = place, SUBMIT, list(state)
+        elif kind == _FIRE:
+            node, code, after = place, (step >> 16) << 2 | 1, list(state)
+            after[self.firings] -= 1
+        elif kind == _DRAIN:
+            node, code, after = place, DRAINED, list(state)
+        else:
+            return self._disturb(state, Kind(kind), place), None
+        return self._carry_out(after, node, code)
+
+    def may(self, state: State, step: int) -> bool:
+        """Whether a step can be taken; a timer that is set may fire, whatever is left of the leave to do so."""
+        kind, place, timer = decode(step)
+        if kind is not Kind.FIRE:
+            return step in self.steps(state)
+        return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
+
+    def meets(self, state: State, step: int) -> tuple[int, Input] | None:
+        """The node that a step is an input of, and the input; None if no machine takes notice."""
+        kind, place, timer = decode(step)
+        if kind is Kind.RECEIVE:
+            node, code = self.links.receivers[place - self.first_link], self.queues.head[state[place]] << 2
+        elif kind in {Kind.SUBMIT, Kind.DRAIN, Kind.FIRE}:
+            node, code = place, {Kind.SUBMIT: SUBMIT, Kind.DRAIN: DRAINED, Kind.FIRE: timer << 2 | 1}[kind]
+        else:
+            return None
+        return node, self.nodes.event(state[node], code)
+
+    def _carry_out(self, after: list[int], node: int, code: int) -> tuple[State, Effect]:
+        effect = self.nodes.move(after[node], code)
+        if not effect.problem:
+            after[node] = effect.next
+            longer = self.queues.longer
+            for unit, links in effect.sends:
+                for link in links:
+                    place = self.first_link + link
+                    after[place] = longer(after[place], unit)
+        return tuple(after), effect
+
+    def _disturb(self, state: State, kind: Kind, place: int) -> State:
+        after, units = list(state), self.queues.contents[state[place]]
+        if kind is Kind.LOSE:
+            after[self.losses] -= 1
+            after[place] = self.queues.rest(state[place])
+        else:
+            after[self.duplicates] -= 1
+            more = (units[0], *units) if kind is Kind.TWICE else (*units, units[0])
+            after[place] = self.queues.of(more)
+        return tuple(after)
+
+    # --- what only all nodes together can tell ---
+
+    def problem(self, state: State, effect: Effect) -> str:
+        """What was wrong with a step that led to this state; empty if nothing was."""
+        if effect.problem:
+            return effect.problem
+        promise = self.scenario.promise
+        if effect.risen and promise.ladder:
+            for level, number in effect.risen:
+                item = self.scenario.items[number]
+                for node in item.destinations:
+                    if not self.nodes.reached[state[node]][level - 1] >> number & 1:
+                        return self._untrue(effect, level, number, node)
+        if effect.delivers and promise.one_order and not self._is_one_order(state):
+            logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
+            return f"the orders of delivery have a cycle: {logs}"
+        return ""
+
+    def _untrue(self, effect: Effect, level: int, number: int, node: int) -> str:
+        claims, lacks = Level(level).name.lower(), Level(level - 1).name.lower()
+        where = name_of(self.nodes.states[effect.next].node)
+        what = self.scenario.items[number].describe()
+        return f"{what} is {claims} at {where}, but not yet {lacks} at its destination {name_of(node)}"
+
+    def _log(self, node_state: int) -> str:
+        items = self.scenario.items
+        return f"<{' '.join(str(items[number]) for number in self.nodes.states[node_state].log)}>"
+
+    def _is_one_order(self, state: State) -> bool:
+        logs = tuple(self.nodes.states[state[node]].log for node in range(self.size))
+        known = self._one_order.get(logs)
+        if known is None:
+            graph: dict[int, set[int]] = {}
+            for log in logs:
+                for earlier, later in pairwise(log):
+                    graph.setdefault(later, set()).add(earlier)
+            try:
+                TopologicalSorter(graph).prepare()
+                known = True
+            except CycleError:
+                known = False
+            self._one_order[logs] = known
+        return known
