@@ -231,7 +231,7 @@ class Judge:
 
     def _numbers(self, item: Item) -> None:
         mine = [other for other in self._scenario.items if other.source == self._node]
-        if item.source != self._node or item is not mine[self.numbered]:
+        if mine[self.numbered : self.numbered + 1] != [item]:
             raise Wrong(f"{self._name} numbers {item.describe()} out of turn")
         self.numbered += 1
 

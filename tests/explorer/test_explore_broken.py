@@ -13,6 +13,7 @@ from tests.explorer.explore import explore
 from tests.explorer.scenario import Promise, Scenario
 from tests.explorer.spo import spo, spo_as_printed
 from tests.explorer.verdict import Violation
+from tests.explorer.walk import wander
 
 NO_HEARSAY = PaperRules(condition_2=HearsayRule.NONE)
 
@@ -132,3 +133,13 @@ def test_d1_the_duplicate_test_must_come_first() -> None:
     assert violation.sentence == "expected of E3 for E1 goes down from 2 to 1"
     assert "E2 loses E1#0 a" in violation.schedule
     assert explore(spo_as_printed(*lines, paper=NO_HEARSAY, losses=1)).exhausted
+
+
+def test_r1_copies_must_repeat_what_the_first_transmission_said() -> None:
+    lines = ("x{1,2,3} w{1,2,3} u{1,2,3}", "y{1,2,3} z{1,2,3} t{1,2,3}", "v{1,2,3} s{1,2,3}")
+    fresh = PaperRules(condition_2=HearsayRule.NONE, verbatim_copies=False)
+    walks = [wander(spo_as_printed(*lines, paper=fresh, losses=3), seed, length=80) for seed in range(40)]
+    sentences = [walk.sentence for walk in walks if walk is not None]
+    assert "x{1,2,3} of E1 is acknowledged at E3, but not yet preacknowledged at its destination E2" in sentences
+    verbatim = spo_as_printed(*lines, paper=NO_HEARSAY, losses=3)
+    assert all(wander(verbatim, seed, length=80) is None for seed in range(40))

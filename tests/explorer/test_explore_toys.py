@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
+from ordercast.model.units import Packet
 from ordercast.protocols import MachineClass
 from tests.explorer import toys
 from tests.explorer.explore import Report, explore
@@ -131,6 +134,36 @@ def test_a_group_that_never_falls_silent_is_found(machine: MachineClass, sentenc
     violation = found(explore(a_scenario(machine, "a{2}", "")))
     assert sentence in violation.sentence
     assert "E1 has set t" in violation.sentence
+
+
+def accepted(packet: Packet) -> Output:
+    return Reached(Level.ACCEPTED, packet)
+
+
+def preacknowledged(packet: Packet) -> Output:
+    return Reached(Level.PREACKNOWLEDGED, packet)
+
+
+@pytest.mark.parametrize(
+    ("line", "claims", "sentence"),
+    [
+        ("a{1,2}", (Numbered,), "E1 numbers a{1,2} of E1 out of turn"),
+        ("a{1,2}", (accepted, accepted), "a{1,2} of E1 at E1 is accepted a second time"),
+        ("a{2}", (accepted,), "a{2} of E1 at E1 is accepted, but it is not addressed to it"),
+        ("a{1,2}", (preacknowledged,), "a{1,2} of E1 at E1 is preacknowledged before it was accepted"),
+        ("a{1,2}", (Deliver,), "a{1,2} of E1 at E1 is delivered a second time"),
+        ("a{1,2}", (lambda packet: Deliver(replace(packet, payload=b"b")),), "which nobody submitted"),
+        ("a{1,2}", (lambda _: Abort("tired"),), "E1 gives the group up: tired"),
+    ],
+)
+def test_a_claim_that_its_node_alone_gives_the_lie_is_found(line: str, claims: tuple[Any, ...], sentence: str) -> None:
+    class Boasts(toys.Boaster):
+        pass
+
+    Boasts.claims = claims
+    violation = found(explore(a_scenario(Boasts, line, "")))
+    assert sentence in violation.sentence
+    assert violation.schedule == (f"E1 sends {line}",)
 
 
 def test_whatever_a_machine_raises_is_found_with_its_schedule() -> None:

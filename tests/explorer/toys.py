@@ -1,5 +1,6 @@
 """Machines so small that one can count their states by hand, to see that the explorer leaves nothing out."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from ordercast.model.config import GroupConfig
@@ -98,6 +99,17 @@ class NoStutter(Flood):
             return []
         self.numbers[1] = packet.seq
         return super().hear(packet)
+
+
+class Boaster(Flood):
+    """Claims more than it did whenever it sends."""
+
+    claims: ClassVar[tuple[Callable[[Packet], Output], ...]] = ()
+
+    def send(self, event: Submit) -> list[Output]:
+        did = super().send(event)
+        packets = [output.packet for output in did if isinstance(output, Numbered)]
+        return [*did, *[claim(packets[0]) for claim in self.claims]]
 
 
 class Ticker(Flood):
