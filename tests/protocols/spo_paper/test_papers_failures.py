@@ -10,9 +10,9 @@ from tests.protocols.spo_paper.entity import entity, hears, is_accepted, sends, 
 from tests.protocols.spo_paper.group import E1, E2, E3
 
 
-def waiting_for_e1() -> SpoPaper:
+def waiting_for_e1(**paper: bool) -> SpoPaper:
     """E2 has heard from E3 that E1 sent something, and its timer for E1 runs."""
-    machine = entity()
+    machine = entity(paper=paper)
     hears(machine, unit(E3, "2", 0, (0, 0, 0), (1, 0, 0)))
     return machine
 
@@ -107,10 +107,14 @@ def test_4_5_retrans_procedure_2_with_fresh_acknowledgments() -> None:
     assert (copy.packet, first.status.expects, copy.status.expects) == (first.packet, (0, 0, 0), (1, 0, 0))
 
 
+@pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize(("seq", "number"), [(3, 2), (3, 1), (4, 1)])
-def test_4_5_duplicate_condition_and_action(seq: int, number: int) -> None:
-    """p.TSEQ < TREQ_j or p.PSEQ_k < PREQ_j: neglected, whatever else it says; it does not even stop the timer."""
-    machine = waiting_for_e1()
+def test_4_5_duplicate_condition_and_action(seq: int, number: int, first: bool) -> None:
+    """p.TSEQ < TREQ_j or p.PSEQ_k < PREQ_j: neglected, whatever else it says; it does not even stop the timer.
+
+    Asked before acceptance or after it: the same for what is not accepted. For what is, see D1.
+    """
+    machine = waiting_for_e1(duplicates_first=first)
     machine.expected[E1], machine.expected_to_me[E1] = 4, 2
     before = machine.snapshot()
     again = unit(E1, "2", seq, (0, number, 0), (0, 0, 9))

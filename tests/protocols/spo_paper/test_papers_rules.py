@@ -8,7 +8,7 @@ import pytest
 
 from ordercast.model.config import HearsayRule
 from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, Submit
+from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Submit
 from ordercast.model.units import Data
 from ordercast.protocols.spo_paper import SpoPaper
 from tests.protocols.spo_paper.entity import BUFFERS, entity, hears, is_accepted, risen, sends, submits, unit, units
@@ -156,6 +156,20 @@ def test_4_2_transmission_action() -> None:
     assert machine.next_seq_to == [6, 6, 7]
     assert first.status.expects == second.status.expects == (5, 2, 4)
     assert list(machine.sent) == [first, second]
+
+
+def test_4_2_a_batch_is_one_unit_and_each_message_in_it_has_a_number() -> None:
+    machine = entity()
+    packets = [
+        output.packet
+        for lengths in ((1, 1), (2,))
+        for output in machine.handle(Submit(0b101, lengths, b"xy", priority=3))
+        if isinstance(output, Numbered)
+    ]
+    assert [(packet.seq, packet.first, packet.lengths, packet.payload, packet.priority) for packet in packets] == [
+        (0, 0, (1, 1), b"xy", 3),
+        (1, 2, (2,), b"xy", 3),
+    ]
 
 
 def test_4_2_free_buffers_are_those_that_the_logs_have_left() -> None:
