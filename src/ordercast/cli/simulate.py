@@ -18,7 +18,7 @@ from ordercast.model.config import SECOND, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.protocols import PROTOCOLS
+from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Progress
 from ordercast.trace.schema import EventRow
@@ -61,8 +61,12 @@ def simulate_command(
     ] = 0.0,
     fault: Annotated[list[str] | None, typer.Option(help=_FAULTS, rich_help_panel=_NET)] = None,
     channel: Annotated[
-        Channel, typer.Option(help="One order for all (1C), or each sender's only (MC).", rich_help_panel=_NET)
-    ] = Channel.MANY,
+        Channel | None,
+        typer.Option(
+            help="One order for all (1C), or each sender's only (MC); if not said, what the protocol needs.",
+            rich_help_panel=_NET,
+        ),
+    ] = None,
     propagation: Annotated[str, typer.Option(help="Least time on the way.", rich_help_panel=_NET)] = "50us",
     jitter: Annotated[str, typer.Option(help="The most added to it.", rich_help_panel=_NET)] = "50us",
     bandwidth: Annotated[str, typer.Option(help="Speed such as 10Mbit; 0: no limit.", rich_help_panel=_NET)] = "0",
@@ -83,7 +87,7 @@ def simulate_command(
     """Simulates one run. Exit 0: every message was acknowledged everywhere; 1: not; 2: bad arguments."""
     require(not (json and draw), "--json and --draw both want standard output; take --svg FILE for the picture")
     network = Network(
-        channel=channel,
+        channel=channel or machine_class(protocol, rules).needs,
         propagation=_read("--propagation", values.duration, propagation),
         jitter=_read("--jitter", values.duration, jitter),
         bits_per_second=_read("--bandwidth", values.speed, bandwidth),

@@ -48,6 +48,8 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
     """T_GUARD: how long a copy that was sent is not sent again, whoever asks."""
     hearsay: int = 200 * MICROSECOND
     """T_GAP: how long a loss known by hearsay only may settle itself before it is asked about."""
+    reset: int = 200 * MICROSECOND
+    """T_RST: how long a node that has stopped waits before it says again what it lacks."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -68,6 +70,7 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
             repeat=2 * round_trip + 2 * status,
             guard=round_trip,
             hearsay=round_trip,
+            reset=round_trip,
         )
 
 
@@ -114,6 +117,8 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     timing: Timing = Timing()
     first_seq: tuple[int, ...] = ()
     """ISS_j: the first number of each node; empty is all zero."""
+    log_limit: int = 400
+    """Packets of one epoch that a node keeps the order of, before the group agrees on a new one; only ST has epochs."""
     hearsay: bool = False
     """Ask early about losses that only others' acknowledgments show; without it the source's poll shows them."""
     polls_to_abort: int = 64
@@ -124,6 +129,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
         require(2 <= self.nodes <= 1024, f"a group has 2 to 1024 nodes, not {self.nodes}")
         require(self.window >= 1, f"the window must be at least 1, not {self.window}")
         require(self.quota >= 1, f"the quota must be at least 1, not {self.quota}")
+        require(self.log_limit >= 1, f"the log limit must be at least 1, not {self.log_limit}")
         require(self.polls_to_abort >= 1, "polls_to_abort must be at least 1")
         require(
             len(self.first_seq) in {0, self.nodes},

@@ -14,6 +14,8 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from ordercast.model.config import GroupConfig
+from ordercast.model.runs import Channel
 from ordercast.model.units import Packet, Unit
 
 Snapshot = tuple[object, ...]
@@ -147,6 +149,12 @@ class Machine(Protocol):
     """A protocol at one node."""
 
     echo: ClassVar[Echo]
+    needs: ClassVar[Channel]
+    """The weakest channel that it works on."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        """The machine of the node `me`."""
+        ...
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it, when the transition is over."""

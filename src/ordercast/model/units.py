@@ -43,6 +43,8 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     """PACK_j: what j sent to the sender below this, the sender has pre-acknowledged."""
     free: int = 0
     """BUF: free places at the sender, for the source that has fewest."""
+    epoch: int = 0
+    """How many times the group has agreed on an order anew; only ST counts them."""
 
 
 class Data(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -83,7 +85,51 @@ class RetransmitRequest(msgspec.Struct, frozen=True, gc=False, tag=True):
     """ACK_j."""
 
 
-Unit = Data | Ready | RetransmitRequest
+MessageId = tuple[int, int]
+"""A packet by its source and its seq."""
+
+
+class ResetReply(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RST_PAK: what a node holds of an epoch at the moment at which it stopped; it never changes.
+
+    It does the work of RST too: whoever hears it stops.
+    """
+
+    source: int
+    epoch: int
+    next_seq: int
+    """TSEQ."""
+    next_seq_to: tuple[int, ...]
+    """PSEQ_j."""
+    sent: tuple[tuple[int, int], ...]
+    """Own packets that some node may lack: seq and destinations."""
+    log: tuple[tuple[int, int, int], ...]
+    """All that it received of the epoch, in the order of the channel: source, seq and destinations."""
+    preacknowledged: int
+    """How many of these, from the first on, it has pre-acknowledged."""
+
+
+class ResetNeed(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """What a node that has stopped still waits for."""
+
+    source: int
+    epoch: int
+    has: int
+    """The nodes whose replies it has, one bit each."""
+    missing: tuple[MessageId, ...]
+    """The packets that it lacks."""
+    done: int
+    """The nodes that it knows to lack nothing, one bit each."""
+
+
+class ResetDone(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RST_ACK: a node lacks nothing of an epoch any more."""
+
+    source: int
+    epoch: int
+
+
+Unit = Data | Ready | RetransmitRequest | ResetReply | ResetNeed | ResetDone
 
 _FIXED = 16  # version, kind, group and view, source, stamp, free
 _NUMBER = 4  # a number in a vector
@@ -98,10 +144,20 @@ def header_size(nodes: int) -> int:
 
 def size_on_wire(unit: Unit) -> int:
     """The bytes that a unit takes on the network."""
-    if type(unit) is Data:
+    if type(unit) is Data:  # most are
         packet = unit.packet
         return header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
-    if type(unit) is Ready:
-        return header_size(len(unit.next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in unit.missing)
-    assert type(unit) is RetransmitRequest
-    return _FIXED + _NUMBER * len(unit.expects)
+    match unit:
+        case Ready(next_seq_to=next_seq_to, missing=missing):
+            return header_size(len(next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in missing)
+        case RetransmitRequest(expects=expects):
+            return _FIXED + _NUMBER * len(expects)
+        case ResetReply(next_seq_to=next_seq_to, sent=sent, log=log):
+            nodes = len(next_seq_to)
+            entry = 2 * _NUMBER + (nodes + 7) // 8  # source and number, destinations
+            return _FIXED + _NUMBER * (2 + nodes) + entry * (len(sent) + len(log))
+        case ResetNeed(missing=missing_ids):
+            return _FIXED + 2 * _NUMBER * (1 + len(missing_ids))
+        case ResetDone():
+            return _FIXED
+    raise AssertionError(f"a unit of unknown kind: {unit}")

@@ -1,22 +1,22 @@
 """The protocols, by name. Each is a machine (see `ordercast.model.machine`) in a module of its own."""
 
-from collections.abc import Callable
-
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
+from ordercast.protocols.st import St
 
-MachineClass = Callable[[int, GroupConfig], Machine]
-
-PROTOCOLS: dict[str, dict[Rules, MachineClass]] = {
+PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
+    "st": {Rules.SOUND: St},
 }
 
 
-def machine_for(protocol: str, me: int, config: GroupConfig) -> Machine:
-    """The machine of one node for a protocol and the rules of the group."""
+def machine_class(protocol: str, rules: Rules) -> type[Machine]:
+    """The machine of a protocol under some rules."""
     if protocol not in PROTOCOLS:
         raise ConfigError(f"there is no protocol {protocol!r}; there are: {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[protocol][config.rules](me, config)
+    if rules not in PROTOCOLS[protocol]:
+        raise ConfigError(f"{protocol} has no {rules.value} rules")
+    return PROTOCOLS[protocol][rules]

@@ -45,6 +45,7 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
+from ordercast.model.runs import Channel
 from ordercast.model.units import Data, Packet, RetransmitRequest, Status
 
 
@@ -52,6 +53,7 @@ class SpoPaper:
     """The printed protocol at one node. See the module for where its rules come from."""
 
     echo: ClassVar[Echo] = Echo.SAFE
+    needs: ClassVar[Channel] = Channel.MANY
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, LogSizes, Snapshot, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.gaps import missing_ranges
 from ordercast.protocols.sending_log import SendingLog
@@ -36,6 +37,7 @@ class SpoState:
     """What a node knows."""
 
     echo: ClassVar[Echo] = Echo.NONE
+    needs: ClassVar[Channel] = Channel.MANY
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -20,9 +20,13 @@ UNBOUNDED = 1 << 62
 class WatchedLogs:
     """Several logs, one a row, of packets that wait for what the nodes say about their sources."""
 
-    __slots__ = ("_passed_below", "_passed_set", "_place", "_so_far", "columns", "rows", "watchers")
+    __slots__ = (
+        "_by_all", "_passed_below", "_passed_set", "_passed_source", "_place", "_so_far", "columns", "rows", "watchers"
+    )  # fmt: skip
 
-    def __init__(self, rows: int, columns: list[Sequence[int]]) -> None:
+    def __init__(self, rows: int, columns: list[Sequence[int]], by_all: int = 0) -> None:
+        """`by_all`: a set of nodes that every packet waits for, instead of its destinations."""
+        self._by_all = by_all
         self.rows: list[deque[Packet]] = [deque() for _ in range(rows)]
         self.columns = columns
         """columns[node][source]: node has said that it has passed everything of source below this."""
@@ -31,7 +35,8 @@ class WatchedLogs:
         # The look at a row's top that was broken off: at which of its destinations, and the lowest said until then.
         self._place = [0] * rows
         self._so_far = [UNBOUNDED] * rows
-        # The last look that came through: everything to this set of destinations has passed below this.
+        # The last look that came through: everything of this source to this set has passed below this.
+        self._passed_source = [-1] * rows
         self._passed_set = [0] * rows
         self._passed_below = [0] * rows
 
@@ -65,8 +70,9 @@ class WatchedLogs:
         while log:
             packet = log[0]
             seq = packet.seq
-            if seq >= self._passed_below[row] or packet.destinations != self._passed_set[row]:
-                source, nodes, lowest = packet.source, members(packet.destinations), self._so_far[row]
+            source, wanted = packet.source, self._by_all or packet.destinations
+            if seq >= self._passed_below[row] or wanted != self._passed_set[row] or source != self._passed_source[row]:
+                nodes, lowest = members(wanted), self._so_far[row]
                 for place in range(self._place[row], len(nodes)):
                     said = columns[nodes[place]][source]
                     if said <= seq:
@@ -76,7 +82,8 @@ class WatchedLogs:
                     if said < lowest:
                         lowest = said
                 self._place[row], self._so_far[row] = 0, UNBOUNDED
-                self._passed_set[row], self._passed_below[row] = packet.destinations, lowest
+                self._passed_source[row], self._passed_set[row] = source, wanted
+                self._passed_below[row] = lowest
             log.popleft()
             risen.append(packet)
         return risen
@@ -87,7 +94,7 @@ class WatchedLogs:
         if not log:
             return 0
         top, mask = log[0], 0
-        for node in members(top.destinations):
+        for node in members(self._by_all or top.destinations):
             if self.columns[node][top.source] <= top.seq:
                 mask |= 1 << node
         return mask
@@ -98,7 +105,7 @@ class WatchedLogs:
         for row, packets in enumerate(rows):
             self.rows[row] = deque(packets)
             self._place[row], self._so_far[row] = 0, UNBOUNDED
-            self._passed_set[row], self._passed_below[row] = 0, 0
+            self._passed_source[row], self._passed_set[row], self._passed_below[row] = -1, 0, 0
         self.watchers = [[] for _ in self.columns]
         for row in range(len(self.rows)):
             risen = self.rise(row)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
 
+from ordercast.model.config import require
 from ordercast.model.faults import Crash, Pause
 from ordercast.model.machine import (
     Abort,
@@ -30,9 +31,9 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.runs import Pattern, Record, RunConfig
+from ordercast.model.runs import Channel, Pattern, Record, RunConfig
 from ordercast.model.units import Data, Unit, size_on_wire
-from ordercast.protocols import machine_for
+from ordercast.protocols import machine_class
 from ordercast.simulator.channels import carrier
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.recorder import Recorder, Sink, describe_request
@@ -77,14 +78,19 @@ class Simulation:
         """`sink` gets the rows of the trace, as far as the configuration wants any."""
         nodes, seed = config.group.nodes, config.seed
         self.config = config
-        self.machines: list[Machine] = [machine_for(config.protocol, node, config.group) for node in range(nodes)]
+        kind = machine_class(config.protocol, config.group.rules)
+        require(
+            kind.needs is config.network.channel or kind.needs is Channel.MANY,
+            f"{config.protocol} needs the channel `one`, on which all nodes hear one order",
+        )
+        self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
         self._recorder: Recorder | None = None
         if sink is not None and config.record is not Record.NONE:
             self._recorder = Recorder(nodes, sink, deliveries_only=config.record is Record.DELIVERIES)
         self._carrier = carrier(config.network, nodes, seed)
         self._rules = rules_for(config.faults, seed, nodes)
-        self._echo = self.machines[0].echo
+        self._echo = kind.echo
         self._buffered = config.network.receive_time > 0 or config.network.receive_buffer > 0
 
         self._heap: list[tuple[int, int, int, _Entry, int]] = []  # time, running number, node, what, transmission

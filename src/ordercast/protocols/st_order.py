@@ -1,0 +1,69 @@
+"""ORDER: the one order of an epoch that all nodes agree on, from what each of them heard of it.
+
+Every node computes it from the same replies, which never change, so all get the same. What is determined by what
+anybody heard is kept; what nobody heard is free, and sorted by source and number.
+
+Why it never contradicts what a node delivered: all of these hold for the order of the channel itself.
+ (a) What stands one behind the other in a log was heard in that order, and all hear one order.
+ (b) A source's packets are in the order of their numbers.
+ (c) Whoever has pre-acknowledged a packet has accepted everything for it that precedes that packet on the channel
+     (Lemma A, see `st`). So what a node lacks comes after the last packet that it has pre-acknowledged.
+"""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+
+from ordercast.model.units import MessageId, ResetReply
+
+
+def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
+    """All packets of an epoch in the agreed order; None if the logs contradict each other.
+
+    That cannot be on a channel that keeps one order (1C).
+    """
+    destinations = known_packets(replies)
+    after: dict[MessageId, list[MessageId]] = {packet: [] for packet in destinations}
+    before = dict.fromkeys(destinations, 0)  # how many must come first and have not yet
+
+    def precede(first: MessageId, second: MessageId) -> None:
+        after[first].append(second)
+        before[second] += 1
+
+    last_of_source: dict[int, MessageId] = {}
+    for packet in sorted(destinations):  # (b)
+        if packet[0] in last_of_source:
+            precede(last_of_source[packet[0]], packet)
+        last_of_source[packet[0]] = packet
+    for reply in replies:
+        log = [(source, seq) for source, seq, _ in reply.log]
+        for first, second in pairwise(log):  # (a)
+            precede(first, second)
+        if reply.preacknowledged:  # (c)
+            heard, last = set(log), log[reply.preacknowledged - 1]
+            for packet, mask in destinations.items():
+                if mask >> reply.source & 1 and packet not in heard:
+                    precede(last, packet)
+
+    ready = [packet for packet, count in before.items() if not count]
+    heapify(ready)
+    order = []
+    while ready:
+        packet = heappop(ready)
+        order.append(packet)
+        for follower in after[packet]:
+            before[follower] -= 1
+            if not before[follower]:
+                heappush(ready, follower)
+    return order if len(order) == len(destinations) else None
+
+
+def known_packets(replies: Sequence[ResetReply]) -> dict[MessageId, int]:
+    """All packets of an epoch that anybody sent or heard, and their destinations."""
+    known: dict[MessageId, int] = {}
+    for reply in replies:
+        for source, seq, mask in reply.log:
+            known[source, seq] = mask
+        for seq, mask in reply.sent:
+            known[reply.source, seq] = mask
+    return known
