@@ -119,8 +119,8 @@ class Group(Generic[M]):
             if name in self.timers[node]:
                 self._fire(node, name)
 
-    def settle(self, rounds: int = 400) -> bool:
-        """Nothing is lost from now on and time passes; says whether silence came."""
+    def settle(self, rounds: int = 400, lossy: Random | None = None) -> bool:
+        """Time passes, and nothing is lost, or only by chance, every fourth time; says whether silence came."""
         for _ in range(rounds):
             under_way = [(key, link) for key, link in self.links.items() if link]
             timers = [(due, node, name) for node in self.nodes for name, due in self.timers[node].items()]
@@ -130,9 +130,13 @@ class Group(Generic[M]):
             for due, node, name in sorted(timers):
                 if due <= self.now and name in self.timers[node]:
                     self._fire(node, name)
-            for (_, node), link in under_way:
+            for (sender, node), link in under_way:
                 for _ in range(len(link)):
-                    self.handle(node, Receive(link.popleft()))
+                    unit = link.popleft()
+                    if lossy and sender != node and lossy.random() < 0.25:
+                        self.lost.append((node, self.label(unit)))
+                    else:
+                        self.handle(node, Receive(unit))
         return False
 
     def wander(self, chance: Random, steps: int, to: str | None = None) -> None:

@@ -198,6 +198,7 @@ def test_theorem_5_1_sound(seed: int, steps: int, window: int, quota: int, hears
     """After any losses the sound rules give the SPO service, and then nobody speaks any more (JP Theorem 4.3)."""
     group = Group(Spo, window=window, quota=quota, hearsay=hearsay)
     group.wander(Random(seed), steps)
+    group.settle(rounds=50, lossy=Random(seed))
     assert group.settle(rounds=5000)
     assert group.complete()
     assert group.broken_promises() == set()
