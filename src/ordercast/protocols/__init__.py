@@ -1,11 +1,16 @@
 """The protocols, by name. Each is a machine (see `ordercast.model.machine`) in a module of its own."""
 
-from ordercast.model.config import Rules
+from collections.abc import Callable
+
+from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
 from ordercast.protocols.st import St
+
+MachineClass = Callable[[int, GroupConfig], Machine]
+"""What makes the machine of a node."""
 
 PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
