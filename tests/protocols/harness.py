@@ -255,26 +255,3 @@ class Group(Generic[M]):
             _, node, timer = min(running)
             self.fire(node, timer)
         return bool(running)
-
-
-def wander(group: Group[M], draws: Iterable[int], losses: int, to: Callable[[int], int]) -> None:
-    """Takes one step for each draw, any that is possible: hear, lose (so many at most), fire, submit.
-
-    `to` makes destinations of what is left of a draw. Own units are never lost.
-    """
-    nodes = range(group.config.nodes)
-    for draw in draws:
-        links = [link for link, units in group.links.items() if units]
-        losing = [(source, node) for source, node in links if source != node] if losses else []
-        firing = [(node, timer) for node in nodes for timer in group.timers[node]]
-        rest, choice = divmod(draw, len(links) + len(losing) + len(firing) + len(nodes))
-        if choice < len(links):
-            source, node = links[choice]
-            group.receive_next(node, source)
-        elif (choice := choice - len(links)) < len(losing):
-            group.links[losing[choice]].popleft()
-            losses -= 1
-        elif (choice := choice - len(losing)) < len(firing):
-            group.fire(*firing[choice])
-        else:
-            group.submit(choice - len(firing), f"p{len(group.submitted)}", members(to(rest)))
