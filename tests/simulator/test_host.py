@@ -40,15 +40,17 @@ class Puppet:
     """A machine without rules of its own: it keeps what it is handed and does what the test says."""
 
     echo: ClassVar[Echo] = Echo.NONE
+    needs: ClassVar[Channel] = Channel.MANY
+    play: ClassVar[Play]
 
-    def __init__(self, me: int, config: GroupConfig, play: Play) -> None:
-        self.me, self.nodes, self.play = me, config.nodes, play
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        self.me, self.nodes = me, config.nodes
         self.sent = 0
         self.inputs: list[Input] = []
 
     def handle(self, event: Input) -> list[Output]:
         self.inputs.append(event)
-        return self.play(self, event)
+        return type(self).play(self, event)
 
     def snapshot(self) -> Snapshot:
         return ()
@@ -110,16 +112,14 @@ class Stage:
         kind: type[Puppet] = Puppet,
     ) -> list[Row]:
         """The rows of the run; the puppets stay behind."""
-
-        def make(me: int, config: GroupConfig) -> Puppet:
-            self.puppets.append(kind(me, config, play))
-            return self.puppets[-1]
-
-        self._monkeypatch.setitem(PROTOCOLS, "puppet", {Rules.SOUND: make})
+        self._monkeypatch.setattr(kind, "play", staticmethod(play), raising=False)
+        self._monkeypatch.setitem(PROTOCOLS, "puppet", {Rules.SOUND: kind})
         group = GroupConfig(nodes=3)
         config = RunConfig(protocol="puppet", group=group, network=network, workload=workload, faults=faults)
         rows: list[EventRow] = []
-        self.counters = Simulation(config, rows.extend).run().counters
+        simulation = Simulation(config, rows.extend)
+        self.puppets = [machine for machine in simulation.machines if isinstance(machine, Puppet)]
+        self.counters = simulation.run().counters
         return [Row(*row) for row in rows]
 
 
