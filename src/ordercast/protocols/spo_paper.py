@@ -316,21 +316,21 @@ class SpoPaper:
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words."""
-        me, lines = name_of(self.me), []
+        """What this node still waits for, in words that follow on its name."""
+        lines = []
         if self.waiting:
-            lines.append(f"{me}'s window is closed: {self._closed_by()}")
+            lines.append(f"its window is closed: {self._closed_by()}")
         for source, (expected, heard) in enumerate(zip(self.expected, self.heard_below, strict=True)):
             if expected < heard:
-                lines.append(f"{me} misses from {name_of(source)} its number {expected} on")
+                lines.append(f"misses from {name_of(source)} its number {expected} on")
         if self.sent:
-            lines.append(f"{me} keeps its number {self._unsaid('accepted', self.sent[0], self.accepted_below)}")
+            lines.append(f"keeps its number {self._unsaid('accepted', self.sent[0], self.accepted_below)}")
         for verb, logs, bounds in (
             ("accepted", self.accepted, self.accepted_below),
             ("pre-acknowledged", self.preacknowledged, self.preacknowledged_below),
         ):
             tops = [log[0] for log in logs if log]
-            lines += [f"{me} holds of {name_of(top.source)} number {self._unsaid(verb, top, bounds)}" for top in tops]
+            lines += [f"holds of {name_of(top.source)} number {self._unsaid(verb, top, bounds)}" for top in tops]
         return tuple(lines)
 
     def _unsaid(self, verb: str, unit: Data, bounds: list[list[int]]) -> str:

@@ -126,15 +126,15 @@ def test_it_says_what_it_waits_for() -> None:
     assert [machine.waits_for() for machine in group.machines] == [(), (), ()]
     fig_4(group)
     assert group.machines[E3].waits_for() == (
-        "E3 misses from E1 its number 8 on",
-        "E3 misses from E2 its number 2 on",
-        "E3 holds of E1 number 7, not known to be accepted by {E3}",
-        "E3 holds of E2 number 1, not known to be accepted by {E1,E3}",
-        "E3 holds of E1 number 6, not known to be pre-acknowledged by {E1}",
-        "E3 holds of E2 number 0, not known to be pre-acknowledged by {E1,E2}",
-        "E3 holds of E3 number 3, not known to be pre-acknowledged by {E1,E2,E3}",
+        "misses from E1 its number 8 on",
+        "misses from E2 its number 2 on",
+        "holds of E1 number 7, not known to be accepted by {E3}",
+        "holds of E2 number 1, not known to be accepted by {E1,E3}",
+        "holds of E1 number 6, not known to be pre-acknowledged by {E1}",
+        "holds of E2 number 0, not known to be pre-acknowledged by {E1,E2}",
+        "holds of E3 number 3, not known to be pre-acknowledged by {E1,E2,E3}",
     )
-    assert group.machines[E2].waits_for()[0] == "E2 keeps its number 1, not known to be accepted by {E3}"
+    assert group.machines[E2].waits_for()[0] == "keeps its number 1, not known to be accepted by {E3}"
 
 
 def test_it_says_that_buffers_are_scarce() -> None:
@@ -145,7 +145,7 @@ def test_it_says_that_buffers_are_scarce() -> None:
     group.submit(E2, "x", [E1])
     group.receive(E1, "x")
     assert group.machines[E1].free_buffers == [9, 8, 9]
-    assert group.machines[E1].waits_for()[0] == "E1's window is closed: {E2} has only 8 buffers free for everybody"
+    assert group.machines[E1].waits_for()[0] == "its window is closed: {E2} has only 8 buffers free for everybody"
 
 
 def test_free_buffers_never_fall_below_zero() -> None:
@@ -168,8 +168,8 @@ def test_free_buffers_count_what_is_preacknowledged_too() -> None:
 def test_it_says_what_it_knows_by_hearsay_only() -> None:
     group = SCHEDULES["C2"].run(SpoPaper)
     assert group.machines[E3].waits_for() == (
-        "E3 misses from E1 its number 0 on",
-        "E3 misses from E2 its number 0 on",
+        "misses from E1 its number 0 on",
+        "misses from E2 its number 0 on",
     )
 
 
