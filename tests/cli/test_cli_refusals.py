@@ -63,6 +63,7 @@ OURS = [
         "simulate spo --fault 'split side=E1,E9 at=0 lasting=1'",
         "a fault names node 8, but the group's nodes are 0 to 3",
     ),
+    ("simulate st --channel many", "st needs the channel `one`"),
     ("simulate spo --json --draw", "take --svg FILE"),
     ("simulate spo --seed 99999999999999999999", "outgrows the 64 bits"),
     ("simulate spo --gap 99999999999s", "outgrows the 64 bits"),

@@ -102,6 +102,12 @@ def test_without_options_a_run_is_as_the_model_says(ordercast: Command) -> None:
     assert config.group.timing == Workload().timing(Network(), 4)
 
 
+@pytest.mark.parametrize(("protocol", "channel"), [("spo", "many"), ("st", "one")])
+def test_the_channel_is_what_the_protocol_needs(ordercast: Command, protocol: str, channel: str) -> None:
+    done = ordercast(f"simulate {protocol} --nodes 3 --messages 5 --loss 0.1 --json")
+    assert (done.status, document_of(done.out)["config"]["network"]["channel"]) == (0, channel)
+
+
 def test_where_units_take_seconds_patience_is_longer(ordercast: Command) -> None:
     """Of two nodes that are half a minute apart, none is called stalled while a unit is on its way."""
     slow = "--propagation 30s --jitter 1s --gap 10s --loss 0.2 --seed 1"

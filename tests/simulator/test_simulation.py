@@ -67,6 +67,7 @@ def test_when_nobody_waits_nobody_speaks() -> None:
 def test_a_group_with_nothing_to_say_says_nothing() -> None:
     result, rows = run(make_config(3, workload=Workload(messages=0), faults=[Loss(rate=0.5)]))
     assert (result.complete, result.virtual_time, rows) == (True, 0, [])
+    assert not any(count for _, count in result.counters.columns())
 
 
 def test_the_virtual_time_is_when_something_last_moved() -> None:
