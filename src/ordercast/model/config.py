@@ -98,6 +98,10 @@ class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """H of the flow condition."""
     initial_buffers: int = 1_000_000
     """IBF: buffers of each node."""
+    keeps_behind_gap: bool = False
+    """ST: what shows a gap stays in the log at the place where it came; False: it is thrown away, as ACC has it."""
+    preacknowledged_time_out: bool = True
+    """ST: what has been pre-acknowledged for long counts as acknowledged (the end of section 3.4)."""
 
     def __post_init__(self) -> None:
         require(self.buffer_divisor >= 1, "paper.buffer_divisor must be at least 1")

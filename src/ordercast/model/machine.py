@@ -127,7 +127,24 @@ class Abort(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Abort
+class Stopped(msgspec.Struct, frozen=True, gc=False):
+    """Output: something is missing, or much has come, and the group agrees on its order; nothing rises meanwhile."""
+
+    why: str
+
+
+class Resumed(msgspec.Struct, frozen=True, gc=False):
+    """Output: the order is agreed on, and all goes on."""
+
+    asked: int
+    """Packets that this node had lost and asked for."""
+    inserted: int
+    """Packets that came while it had stopped, or were sent again, and were put in their places."""
+    resorted: int
+    """Packets from the first of these places on, if there are several: what sorting them takes."""
+
+
+Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | Abort
 
 
 class LogSizes(msgspec.Struct, frozen=True, gc=False):

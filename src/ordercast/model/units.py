@@ -129,7 +129,37 @@ class ResetDone(msgspec.Struct, frozen=True, gc=False, tag=True):
     epoch: int
 
 
-Unit = Data | Ready | RetransmitRequest | ResetReply | ResetNeed | ResetDone
+class Reset(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RST as printed: I have lost something. Only the `paper` rules send it, and the two that follow."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j."""
+
+
+class ResetAgreement(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RST_PAK as printed: from these numbers on, the order in my log may have to change."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j as the procedure lowers it: where sorting begins, not what is expected."""
+
+
+class ResetOrder(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """RST_ACK as printed: what all nodes must have found alike, and what I lack and have sent."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j as agreed."""
+    expected_to_me: tuple[int, ...]
+    """PREQ_j."""
+    next_seq_to: tuple[int, ...]
+    """PSEQ_j."""
+    order: tuple[int, ...]
+    """ORDR: the nodes in the order in which their RST_PAKs came."""
+
+
+Unit = Data | Ready | RetransmitRequest | ResetReply | ResetNeed | ResetDone | Reset | ResetAgreement | ResetOrder
 
 _FIXED = 16  # version, kind, group and view, source, stamp, free
 _NUMBER = 4  # a number in a vector
@@ -144,20 +174,20 @@ def header_size(nodes: int) -> int:
 
 def size_on_wire(unit: Unit) -> int:
     """The bytes that a unit takes on the network."""
-    if type(unit) is Data:  # most are
-        packet = unit.packet
-        return header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
     match unit:
+        case Data(packet=packet):
+            size = header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
         case Ready(next_seq_to=next_seq_to, missing=missing):
-            return header_size(len(next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in missing)
-        case RetransmitRequest(expects=expects):
-            return _FIXED + _NUMBER * len(expects)
+            size = header_size(len(next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in missing)
+        case RetransmitRequest(expects=expects) | Reset(expects=expects) | ResetAgreement(expects=expects):
+            size = _FIXED + _NUMBER * len(expects)
         case ResetReply(next_seq_to=next_seq_to, sent=sent, log=log):
-            nodes = len(next_seq_to)
-            entry = 2 * _NUMBER + (nodes + 7) // 8  # source and number, destinations
-            return _FIXED + _NUMBER * (2 + nodes) + entry * (len(sent) + len(log))
+            entry = 2 * _NUMBER + (len(next_seq_to) + 7) // 8  # source and number, destinations
+            size = _FIXED + _NUMBER * (2 + len(next_seq_to)) + entry * (len(sent) + len(log))
         case ResetNeed(missing=missing_ids):
-            return _FIXED + 2 * _NUMBER * (1 + len(missing_ids))
+            size = _FIXED + 2 * _NUMBER * (1 + len(missing_ids))
         case ResetDone():
-            return _FIXED
-    raise AssertionError(f"a unit of unknown kind: {unit}")
+            size = _FIXED
+        case ResetOrder(next_seq_to=next_seq_to):
+            size = _FIXED + _NUMBER * 4 * len(next_seq_to)
+    return size

@@ -30,7 +30,9 @@ from ordercast.model.machine import (
     Output,
     Reached,
     Receive,
+    Resumed,
     Send,
+    Stopped,
     Submit,
     TimerFired,
 )
@@ -97,8 +99,10 @@ class St(StNormal):
                 self._keep_content(unit.packet, out)
         else:
             whole = self._receive_data(unit, out) if isinstance(unit, Data) else self._receive_ready(unit, out)
-            if not whole or len(self.log) > self.config.log_limit:
-                self._freeze(out)
+            if not whole:
+                self._freeze("gap", out)
+            elif len(self.log) > self.config.log_limit:
+                self._freeze("long log", out)
             elif self.unsaid[unit.source] >= self._prompt:
                 self._send_ready(out)
 
@@ -110,9 +114,10 @@ class St(StNormal):
 
     # --- recovery (4) ---
 
-    def _freeze(self, out: list[Output]) -> None:
+    def _freeze(self, why: str, out: list[Output]) -> None:
         """Stops, and says what I hold of this epoch; that never changes any more."""
         self.frozen = True
+        out.append(Stopped(why))
         reply = ResetReply(
             self.me,
             self.epoch,
@@ -138,7 +143,7 @@ class St(StNormal):
                 self._take_done(1 << unit.source, out)
                 return
             if not self.frozen:
-                self._freeze(out)
+                self._freeze("told", out)
             if type(unit) is ResetReply:
                 self._take_reply(unit, out)
             elif type(unit) is ResetNeed:
@@ -164,6 +169,7 @@ class St(StNormal):
         have = {(packet.source, packet.seq) for packet in self.log} | set(self.contents)
         destined = known_packets(replies)
         self.missing = {key for key, mask in destined.items() if mask & self._my_bit and key not in have}
+        self.asked = len(self.missing)
         if self.missing:
             self._say_need(out)
         else:
@@ -235,6 +241,7 @@ class St(StNormal):
         assert mine[:delivered] == self.log[:delivered], "the agreed order must extend what was delivered"
         known = {(packet.source, packet.seq) for packet in self.log[:risen]}
         out += [Reached(PREACKNOWLEDGED, packet) for packet in mine if (packet.source, packet.seq) not in known]
+        out.append(self._account(mine))
         self.old.extend((epoch, packet, True) for packet in self.ready)
         self.old.extend((epoch, packet, False) for packet in mine[delivered:])
         for packet in self.accepted.rows[OWN]:
@@ -243,6 +250,11 @@ class St(StNormal):
                 self.old.append((epoch, packet, False))
         self.old.extend((epoch, packet, False) for packet in self.preacknowledged.rows[OWN])
         self._begin_epoch(out)
+
+    def _account(self, mine: list[Packet]) -> Resumed:
+        heard = {(packet.source, packet.seq) for packet in self.log}
+        places = [place for place, packet in enumerate(mine) if (packet.source, packet.seq) not in heard]
+        return Resumed(self.asked, len(places), len(mine) - places[0] if len(places) > 1 else 0)
 
     def _begin_epoch(self, out: list[Output]) -> None:
         replies = [reply for reply in self.replies if reply is not None]

@@ -21,7 +21,7 @@ LOG, OWN = 0, 1
 _SCALARS = (
     "next_seq", "next_message", "stamp", "epoch", "frozen", "preacknowledged_count", "acknowledged_count", "holds_last",
     "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said", "answered",
-    "aborted",
+    "asked", "aborted",
 )  # fmt: skip
 _VECTORS = (
     "next_seq_to",
@@ -95,6 +95,7 @@ class StState:
         self.order: list[MessageId] | None = None  # agreed, once all replies are here
         self.contents: dict[MessageId, Packet] = {}  # came while frozen: a body, but no place
         self.missing: set[MessageId] = set()
+        self.asked = 0  # how many were missing when the order was agreed on
         self.done = 0  # the nodes that lack nothing, one bit each
         self.future: list[Unit] = []  # of the next epoch
         self.reply_said = self.done_said = self.answered = False  # since the last reset timer

@@ -65,6 +65,16 @@ class Counters:
     """Data units that a node received and threw away."""
     bytes: int = 0
     """What all units put on the channel take."""
+    control_bytes: int = 0
+    """What those of them take that carry no data."""
+    recoveries: int = 0
+    """How often a node stopped and the group agreed on an order anew."""
+    inserted: int = 0
+    """Packets that were put in their places then."""
+    resorted: int = 0
+    """Packets that had to be sorted for it."""
+    frozen_time: int = 0
+    """How long nodes had stopped, added up."""
     longest_sent: int = 0
     """The most packets of its own that a node did not know to be accepted by all their destinations."""
     longest_accepted: int = 0

@@ -6,7 +6,6 @@ order in which it was arranged. A run therefore depends on nothing but its confi
 
 from array import array
 from collections.abc import Callable
-from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
 
@@ -17,17 +16,17 @@ from ordercast.model.machine import (
     CancelTimer,
     Deliver,
     Discard,
-    Drained,
     Echo,
-    Input,
     Level,
     Machine,
     Numbered,
     Output,
     Reached,
     Receive,
+    Resumed,
     Send,
     SetTimer,
+    Stopped,
     Submit,
     TimerFired,
 )
@@ -36,6 +35,7 @@ from ordercast.model.units import Data, Unit, size_on_wire
 from ordercast.protocols import machine_class
 from ordercast.simulator.channels import carrier
 from ordercast.simulator.counters import Counters
+from ordercast.simulator.entries import DRAINED, Arrival, Entry, Lost, timer
 from ordercast.simulator.recorder import Recorder, Sink, describe_request
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
@@ -47,28 +47,6 @@ Progress = Callable[[int, int], None]
 
 _PROGRESS_MASK = (1 << 14) - 1  # told of every so many heap entries
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
-
-
-class _Lost:
-    """Heap entry: the moment at which a lost unit would have arrived."""
-
-    __slots__ = ("cause", "unit")
-
-    def __init__(self, unit: Unit, cause: str) -> None:
-        self.unit, self.cause = unit, cause
-
-
-class _Arrival:
-    """Heap entry: a unit reaches a node, whose buffer takes it or not."""
-
-    __slots__ = ("event",)
-
-    def __init__(self, event: Receive) -> None:
-        self.event = event
-
-
-_Entry = Input | _Lost | _Arrival | Pause | Crash
-_DRAINED = Drained()
 
 
 class Simulation:
@@ -93,7 +71,7 @@ class Simulation:
         self._echo = kind.echo
         self._buffered = config.network.receive_time > 0 or config.network.receive_buffer > 0
 
-        self._heap: list[tuple[int, int, int, _Entry, int]] = []  # time, running number, node, what, transmission
+        self._heap: list[tuple[int, int, int, Entry, int]] = []  # time, running number, node, what, transmission
         self._number = 0
         self._transmissions = 0
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
@@ -104,6 +82,7 @@ class Simulation:
         self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
+        self._stopped_at = [0] * nodes
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -124,8 +103,10 @@ class Simulation:
             Discard: self._discard,
             Numbered: self._numbered,
             Reached: self._reached,
+            Resumed: self._resumed,
             Send: self._send,
             SetTimer: self._set_timer,
+            Stopped: self._stopped,
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
@@ -166,7 +147,7 @@ class Simulation:
         machine = self.machines[node]
         self._carry_out(time, node, machine.handle(event))
         if self.config.network.drained and not self._queued[node]:
-            self._carry_out(time, node, machine.handle(_DRAINED))
+            self._carry_out(time, node, machine.handle(DRAINED))
 
     def _fire(self, time: int, node: int, what: TimerFired) -> None:
         del self._timers[node][what.name]
@@ -176,12 +157,12 @@ class Simulation:
 
     # --- what happens besides units and timers ---
 
-    def _is_away(self, time: int, number: int, node: int, what: _Entry, transmission: int) -> bool:
+    def _is_away(self, time: int, number: int, node: int, what: Entry, transmission: int) -> bool:
         """A crashed node does nothing any more; a paused one does it when it is back."""
         if self._crashed[node]:
             return True
         until = self._paused_until[node]
-        if time >= until or isinstance(what, _Arrival | _Lost | Crash | Pause):
+        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause):
             return False
         heappush(self._heap, (until, number, node, what, transmission))
         return True
@@ -194,7 +175,7 @@ class Simulation:
             for _ in range(self.config.group.window + 1 if self._saturated else 1):
                 self._arrange_submission(node)
 
-    def _arrange(self, time: int, node: int, what: _Entry, transmission: int = 0) -> int:
+    def _arrange(self, time: int, node: int, what: Entry, transmission: int = 0) -> int:
         self._number += 1
         heappush(self._heap, (time, self._number, node, what, transmission))
         return self._number
@@ -210,11 +191,11 @@ class Simulation:
             if not self._saturated:
                 self._arrange_submission(node)
 
-    def _happen(self, time: int, node: int, what: _Entry, transmission: int) -> None:
+    def _happen(self, time: int, node: int, what: Entry, transmission: int) -> None:
         match what:
-            case _Arrival():
+            case Arrival():
                 self._queue(time, node, what.event, transmission)
-            case _Lost():
+            case Lost():
                 assert self._recorder is not None
                 self._recorder.lose(time, node, what.unit, transmission, what.cause)
             case Pause():
@@ -255,11 +236,26 @@ class Simulation:
             self._recorder.discard(time, node, output.unit, output.why)
 
     def _set_timer(self, time: int, node: int, output: SetTimer) -> None:
-        self._timers[node][output.name] = self._arrange(time + output.after, node, _timer(output.name))
+        self._timers[node][output.name] = self._arrange(time + output.after, node, timer(output.name))
 
     def _cancel_timer(self, time: int, node: int, output: CancelTimer) -> None:
         del time
         self._timers[node].pop(output.name, None)
+
+    def _stopped(self, time: int, node: int, output: Stopped) -> None:
+        self._stopped_at[node] = time
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.STOP, output.why)
+
+    def _resumed(self, time: int, node: int, output: Resumed) -> None:
+        counters = self.counters
+        counters.recoveries += 1
+        counters.inserted += output.inserted
+        counters.resorted += output.resorted
+        counters.frozen_time += time - self._stopped_at[node]
+        self._last_progress = time
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.RESUME, f"{output.asked} asked, {output.inserted} inserted")
 
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
@@ -315,6 +311,7 @@ class Simulation:
         control = type(unit) is not Data
         if control:
             counters.control += 1
+            counters.control_bytes += size
             counters.requests += describe_request(unit) is not None
         elif output.again:
             counters.retransmitted += 1
@@ -328,9 +325,9 @@ class Simulation:
         if self._echo is Echo.SAFE:  # past the buffer, which could lose it
             self._queued[node] += self._buffered
             self._arrange(time, node, event, number)
-        self._put_on_channel(flight, arrivals, _Arrival(event) if self._buffered else event, output.to)
+        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
 
-    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: _Arrival | Receive, to: int | None) -> None:
+    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
         heap, rules = self._heap, self._rules
         for receiver, arrival in enumerate(arrivals):
             if receiver == flight.sender:
@@ -345,16 +342,16 @@ class Simulation:
             else:
                 self._disturb(flight, receiver, arrival, what, decided)
 
-    def _disturb(self, flight: Flight, receiver: int, arrival: int, what: _Arrival | Receive, decided: str) -> None:
+    def _disturb(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
         if decided == DUPLICATED:
             self.counters.duplicated += 1
             self._arrange(arrival, receiver, what, flight.number)
             self._arrange(arrival + self.config.network.jitter, receiver, what, flight.number)
             return
-        unit = what.event.unit if isinstance(what, _Arrival) else what.unit
+        unit = what.event.unit if isinstance(what, Arrival) else what.unit
         self._count_loss(receiver, unit)
         if self._recorder is not None:
-            self._arrange(arrival, receiver, _Lost(unit, decided), flight.number)
+            self._arrange(arrival, receiver, Lost(unit, decided), flight.number)
 
     def _count_loss(self, node: int, unit: Unit) -> None:
         self.counters.lost += 1
@@ -373,8 +370,3 @@ class Simulation:
             aborted=any(self._aborted),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
         )
-
-
-@lru_cache(maxsize=1 << 12)
-def _timer(name: str) -> TimerFired:
-    return TimerFired(name)

@@ -50,6 +50,10 @@ class EventKind(StrEnum):
     """The node gave the group up."""
     VIEW = "view"
     """The membership changed."""
+    STOP = "stop"
+    """The node stopped to agree on an order anew; `detail` says why."""
+    RESUME = "resume"
+    """The order is agreed on; `detail` says how much it took."""
     CRASH = "crash"
     """The node stopped."""
 
@@ -125,6 +129,11 @@ COUNTERS = (
     "control",
     "requests",
     "bytes",
+    "control_bytes",
+    "recoveries",
+    "inserted",
+    "resorted",
+    "frozen_time",
     "longest_sent",
     "longest_accepted",
     "longest_preacknowledged",
