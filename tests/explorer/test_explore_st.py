@@ -1,0 +1,177 @@
+"""ST with its sound rules: every schedule of small groups, as far as the timers may fire T times on the way.
+
+In each scenario, at every state: nothing is accepted or delivered twice, or by whom it is not addressed to, or out of
+its sender's order; what is called pre-acknowledged has been accepted by every destination, what is called
+acknowledged has been pre-acknowledged by every destination; the orders of delivery of all nodes together have no cycle,
+so any two common destinations of two packets deliver them in one order; what is expected never goes down; nobody gives
+the group up. And from every state a fair continuation without loss ends with everything delivered and acknowledged
+everywhere, and with silence. Any unit may be lost: data, statuses, replies, needs, and a node's own echoes.
+
+Losses and duplicates are not mixed: a unit that is lost at its place and comes later as its own duplicate has changed
+its place, and that is no channel of one order.
+"""
+
+import os
+import time
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.protocols import MachineClass
+from tests.explorer import broken_st
+from tests.explorer.explore import explore
+from tests.explorer.st import selective_total
+from tests.explorer.verdict import Violation
+from tests.explorer.walk import wander
+
+GPZ = ("g{1,3} p{1,3}", "z{1,3}", "")
+ABC = ("a{1,2}", "b{2,3}", "c{1,3}")
+GY = ("", "g{1,3}", "y{1,3}")
+BOTH = ("a{1,2}", "b{1,2}")
+THREE = ("a{1,2} b{1,2}", "c{1,2}")
+
+
+def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
+    return pytest.param(lines, {**how, "firings": firings}, id=f"{name}-T{firings}")
+
+
+EXHAUSTED = [
+    case("pair", "a{1,2}", "", losses=1, firings=3),
+    case("pair-to-the-other", "a{2}", "", losses=1, firings=3),
+    case("pair-to-itself", "a{1} b{1,2}", "", losses=2, firings=1),
+    case("pair-two-losses", "a{1,2}", "", losses=2, firings=2),
+    case("pair-both-send", *BOTH, losses=1, firings=1),
+    case("pair-duplicates", *BOTH, duplicates=2, firings=1),
+    case("pair-first-numbers", *BOTH, first_seq=(5, 3), losses=1, firings=0),
+    case("log-limit-1", "a{1,2} b{1,2}", "c{1,2} d{1,2}", log_limit=1, firings=0),
+    case("log-limit-1-loss", *THREE, log_limit=1, losses=1, firings=0),
+    case("quota-1", *THREE, quota=1, losses=1, firings=1),
+    case("window-1", *THREE, window=1, losses=1, firings=0),
+    case("single", "g{1,3}", "", "", losses=1, firings=1),
+    case("single-to-one", "g{3}", "", "", losses=1, firings=1),
+    case("single-patient", "g{1,3}", "", "", losses=1, firings=2, patient=True),
+    case("S3", *GY, losses=1, firings=0),
+    case("S3-duplicates", *GY, duplicates=1, firings=0),
+    case("S1", *GPZ, losses=1, firings=0),
+    case("pairs-two-losses", *ABC, losses=2, firings=0),
+]
+
+
+@pytest.mark.parametrize(("lines", "how"), EXHAUSTED)
+def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) -> None:
+    report = explore(selective_total(*lines, **how))
+    print(report)  # noqa: T201 - how far it came
+    assert report.exhausted, str(report)
+
+
+def test_as_many_states_as_an_independent_model_had() -> None:
+    # Another implementation of the same rules, searched by another program: every set of up to three losses.
+    assert explore(selective_total(*ABC, losses=3)).states == 34_239
+
+
+def test_a_search_can_be_repeated() -> None:
+    first, second = (explore(selective_total(*BOTH, losses=2, firings=1), most=4_000) for _ in range(2))
+    assert [getattr(first, name) for name in ("states", "edges", "node_states", "continued", "depth")] == [
+        getattr(second, name) for name in ("states", "edges", "node_states", "continued", "depth")
+    ]
+
+
+def a_walk(seed: int) -> None:
+    chance = Random(seed)
+    nodes = chance.choice([2, 3, 3, 4])
+    lines: list[list[str]] = [[] for _ in range(nodes)]
+    for number in range(chance.randint(1, 8)):
+        to = sorted(chance.sample(range(1, nodes + 1), chance.randint(1, nodes)))
+        lines[chance.randrange(nodes)].append(f"m{number}{{{','.join(map(str, to))}}}")
+    losses = chance.choice([0, 2, 5, 10])
+    scenario = selective_total(
+        *map(" ".join, lines),
+        window=chance.choice([1, 2, 3, 8]),
+        quota=chance.choice([1, 2, 3, 8]),
+        log_limit=chance.choice([1, 2, 4, 400, 400]),
+        losses=losses,
+        duplicates=0 if losses else 5,
+        firings=chance.choice([0, 5, 20, 50]),
+        drained=chance.random() < 0.3,
+        patient=chance.random() < 0.3,
+    )
+    violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
+    assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+
+
+def test_long_schedules_at_random() -> None:
+    for seed in range(400):
+        a_walk(seed)
+
+
+# --- what is broken is found ---
+
+
+def found(machine: MachineClass, *lines: str, **how: Any) -> Violation:
+    report = explore(selective_total(*lines, machine=machine, **how))
+    assert report.violation is not None, str(report)
+    return report.violation
+
+
+BROKEN = [
+    (broken_st.AsksDestinationsOnly, GY, {"losses": 1, "firings": 1}, "the channel did not keep one order"),
+    (broken_st.LearnsFromAnything, GY, {"losses": 1, "firings": 1}, "the channel did not keep one order"),
+    (broken_st.HearsItselfAtOnce, GY, {"losses": 1, "firings": 1}, "the packet 0 of E3 is missing"),
+    (broken_st.ChangesItsReply, GY, {"losses": 1, "firings": 1}, "the orders of delivery have a cycle"),
+    (broken_st.DeliversOldAtOnce, GY, {"losses": 1}, "is acknowledged at E1, but not yet preacknowledged at its"),
+    (
+        broken_st.ForgetsThePrefix,
+        ABC,
+        {"losses": 1, "firings": 2, "patient": True},
+        "the agreed order must extend what was delivered",
+    ),
+]
+
+
+@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
+def test_a_departure_taken_back_is_found(
+    machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
+) -> None:
+    violation = found(machine, *lines, **how)
+    assert sentence in violation.sentence
+
+
+# --- minutes rather than seconds ---
+
+LARGE = [
+    case("pair-two-losses", "a{1,2}", "", losses=2, firings=4),
+    case("pair-both-send", *BOTH, losses=2, firings=2),
+    case("pair-window-1", *THREE, window=1, losses=1, firings=1),
+    case("pair-log-limit-1", *THREE, log_limit=1, losses=2, firings=1),
+    case("pair-drained", *BOTH, drained=True, losses=1, firings=1),
+    case("single", "g{1,3}", "", "", losses=1, firings=2),
+    case("single-two-losses", "g{1,3}", "", "", losses=2, firings=1),
+    case("S3", *GY, losses=1, firings=1),
+    case("S3-two-losses", *GY, losses=2, firings=1),
+    case("S3-patient", *GY, losses=1, firings=4, patient=True),
+    case("S1", *GPZ, losses=1, firings=1),
+    case("S1-two-losses", *GPZ, losses=2, firings=1),
+    case("pairs", *ABC, losses=1, firings=1),
+    case("pairs-patient", *ABC, losses=2, firings=3, patient=True),
+    case("log-limit-2", "a{1,2,3} b{2,3}", "c{1,3} d{1,2,3}", "", log_limit=2, losses=1, firings=0),
+    case("drained", *GY, drained=True, losses=1, firings=0),
+    case("four-nodes", "w{1,2}", "m{2,3}", "o{3,4}", "g{1,4}", losses=1, firings=0),
+]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("lines", "how"), LARGE)
+def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
+    report = explore(selective_total(*lines, **how), most=3_000_000)
+    print(report)  # noqa: T201 - how far it came
+    assert report.violation is None, str(report)
+
+
+@pytest.mark.soak
+def test_long_schedules_never_drawn_before() -> None:
+    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / 4
+    seed = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
+    while time.monotonic() < until:
+        a_walk(seed)
+        seed += 1
