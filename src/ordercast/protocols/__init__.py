@@ -8,13 +8,14 @@ from ordercast.model.machine import Machine
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
 from ordercast.protocols.st import St
+from ordercast.protocols.st_paper import StPaper
 
 MachineClass = Callable[[int, GroupConfig], Machine]
 """What makes the machine of a node."""
 
 PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
-    "st": {Rules.SOUND: St},
+    "st": {Rules.SOUND: St, Rules.PAPER: StPaper},
 }
 
 
