@@ -2,6 +2,8 @@
 
 from random import Random
 
+import msgspec
+
 from ordercast.audit.judge import Verdict, judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig
@@ -12,8 +14,30 @@ from ordercast.simulator import RunResult, simulate
 from ordercast.trace.schema import EVENTS, EventRow
 
 
-def draw_config(number: int, *, most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
+def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
     """The configuration of a number: any group, network, workload and faults that a run must survive."""
+    config = _draw_config(number, most_nodes=most_nodes, receipts=receipts)
+    return _for_st(config) if protocol == "st" else config
+
+
+def _for_st(config: RunConfig) -> RunConfig:
+    """The same on one channel, with epochs of any length.
+
+    Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
+    has changed its place.
+    """
+    replace = msgspec.structs.replace
+    network = replace(config.network, channel=Channel.ONE)
+    group = replace(
+        config.group,
+        log_limit=Random(f"swarm/st/{config.seed}").choice([2, 20, 100, 400]),
+        timing=config.workload.timing(network, config.group.nodes),
+    )
+    faults = tuple(fault for fault in config.faults if not (network.receive_buffer and isinstance(fault, Duplicates)))
+    return replace(config, protocol="st", network=network, group=group, faults=faults)
+
+
+def _draw_config(number: int, *, most_nodes: int, receipts: int) -> RunConfig:
     chance = Random(f"swarm/{number}")
     nodes = chance.randint(2, most_nodes)
     network = _draw_network(chance)

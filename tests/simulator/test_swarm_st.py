@@ -1,0 +1,129 @@
+"""ST in random configurations: every run finishes, falls silent and keeps one order; and what recovery costs.
+
+A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="st"))` brings a failure back.
+"""
+
+import os
+import sys
+import time
+from math import sqrt
+from random import Random
+
+import pytest
+
+from ordercast.model.config import MILLISECOND, GroupConfig
+from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from ordercast.simulator import simulate, simulation
+from ordercast.simulator.rules import Flight
+from ordercast.trace.schema import EventKind, EventRow
+from tests.simulator.swarm import draw_config, failures, run_and_judge
+
+CHUNK = 5
+
+
+@pytest.mark.parametrize("first", range(0, 40, CHUNK))
+def test_a_swarm_of_random_runs_holds(first: int) -> None:
+    for number in range(first, first + CHUNK):
+        result, verdict = run_and_judge(draw_config(number, protocol="st", receipts=1_500))
+        assert not failures(result, verdict), f"number {number}"
+        assert result.counters.delivered > 0
+
+
+def test_the_swarm_is_of_all_sorts() -> None:
+    """What a swarm is worth depends on what it draws."""
+    configs = [draw_config(number, protocol="st") for number in range(200)]
+    assert {config.protocol for config in configs} == {"st"}
+    assert {config.network.channel for config in configs} == {Channel.ONE}
+    assert {config.group.log_limit for config in configs} == {2, 20, 100, 400}
+    assert {config.group.quota for config in configs} >= {1, 2, 256}
+    kinds = {type(fault).__name__ for config in configs for fault in config.faults}
+    assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
+    assert all(config.group.timing == config.workload.timing(config.network, config.group.nodes) for config in configs)
+    assert len({config.name() for config in configs}) == 200
+
+
+def test_what_is_drawn_for_spo_does_not_depend_on_st() -> None:
+    for number in range(20):
+        spo, total = draw_config(number), draw_config(number, protocol="st")
+        assert (spo.protocol, spo.workload, spo.seed) == ("spo", total.workload, total.seed)
+        assert spo.group.log_limit == GroupConfig(nodes=2).log_limit
+
+
+# --- selective retransmission: R_S = L (1 - F) ---
+
+NODES, SPREAD = 10, 0.5
+
+
+class LosesFirstTransmissions:
+    """Each receiver loses each data unit with this chance the first time; copies and control units arrive."""
+
+    def __init__(self, rate: float, seed: int) -> None:
+        self._rate, self._chance = rate, Random(f"first transmissions/{seed}")
+
+    def judge(self, flight: Flight, receiver: int) -> str | None:
+        """One draw for each receiver, the sender's own echo included."""
+        del receiver
+        lost = self._chance.random() < self._rate
+        return "scripted" if lost and not flight.control and not flight.copy else None
+
+
+def messages_repaired(rate: float, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
+    """Of one run: messages sent, those that some destination lost, and those that were sent again.
+
+    A copy may go out twice, when the timer of a need is quicker than the answer; it is the messages that are counted.
+    """
+    monkeypatch.setattr(simulation, "rules_for", lambda *_: [LosesFirstTransmissions(rate, seed)])
+    network, work = Network(channel=Channel.ONE), Workload(messages=100, spread=SPREAD, gap=2 * MILLISECOND)
+    group = GroupConfig(nodes=NODES, timing=work.timing(network, NODES))
+    rows: list[EventRow] = []
+    result = simulate(RunConfig(protocol="st", group=group, network=network, workload=work, seed=seed), rows=rows)
+    assert result.complete
+    sent = {(row[4], row[5]): row[6] or () for row in rows if row[3] == EventKind.SEND}
+    losses = [row for row in rows if row[3] == EventKind.LOSE and row[4] is not None and row[0] in sent[row[4], row[5]]]
+    lost = {(row[4], row[5]) for row in losses}
+    lost_by_others = {(row[4], row[5]) for row in losses if row[0] != row[4]}
+    again = {(row[4], row[5]) for row in rows if row[3] == EventKind.RETRANSMIT}
+    assert again == lost_by_others, "sent again is what another destination lost, and nothing else"
+    assert len(again) <= result.counters.retransmitted <= 1.3 * len(again)
+    return len(sent), len(lost), len(again)
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.01])
+def test_retransmissions_are_those_of_the_formula_with_the_exponent_n(
+    rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F = (1 - f d/n)^n. The printed exponent d lies outside the 99.9 % confidence interval of what is measured.
+
+    A sender restores its own lost echo from its sending log, so that what is sent again follows the exponent n - 1.
+    """
+    runs = [messages_repaired(rate, seed, monkeypatch) for seed in range(4)]
+    messages, lost, again = (sum(column) for column in zip(*runs, strict=True))
+    kept = 1 - rate * SPREAD
+
+    def within(measured: int, exponent: float) -> bool:
+        share: float = measured / messages
+        expected: float = 1 - kept**exponent
+        return abs(share - expected) <= 3.29 * sqrt(share * (1 - share) / messages)
+
+    assert messages == 4 * NODES * 100
+    assert within(lost, NODES)
+    assert not within(lost, NODES * SPREAD)
+    assert within(again, NODES - 1)
+    assert within(again, NODES)
+    assert not within(again, NODES * SPREAD)
+
+
+# --- for as long as wanted ---
+
+
+@pytest.mark.soak
+def test_a_swarm_holds_for_a_long_time() -> None:
+    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
+    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600"))
+    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
+    while time.monotonic() < until:
+        result, verdict = run_and_judge(draw_config(number, protocol="st"))
+        wrong = failures(result, verdict)
+        assert not wrong, f"number {number}: {wrong}"
+        number += 1
+    sys.stderr.write(f"\nswarm of st: {number - first:,} runs from {first} on, all good")
