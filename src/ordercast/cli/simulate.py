@@ -14,7 +14,7 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.config import SECOND, GroupConfig, Rules, require
+from ordercast.model.config import SECOND, GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
@@ -44,6 +44,9 @@ def simulate_command(
     ] = Rules.SOUND,
     window: Annotated[int, typer.Option(help="Packets a source may have under way.", rich_help_panel=_GROUP)] = 32,
     quota: Annotated[int, typer.Option(help="Places a node keeps for each source.", rich_help_panel=_GROUP)] = 256,
+    recovery: Annotated[
+        Recovery, typer.Option(help="What ST sends again after a loss.", rich_help_panel=_GROUP)
+    ] = Recovery.SELECTIVE,
     hearsay: Annotated[
         bool, typer.Option(help="Ask early about losses that others' words show.", rich_help_panel=_GROUP)
     ] = False,
@@ -107,7 +110,9 @@ def simulate_command(
     timing = workload.timing(network, max(nodes, 1))
     config = RunConfig(
         protocol=protocol,
-        group=GroupConfig(nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, timing=timing),
+        group=GroupConfig(
+            nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, recovery=recovery, timing=timing
+        ),
         network=network,
         workload=workload,
         faults=(

@@ -74,6 +74,15 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
         )
 
 
+class Recovery(Enum):
+    """What ST sends again after a loss."""
+
+    SELECTIVE = "selective"
+    """What somebody lacks."""
+    GO_BACK_N = "go-back-n"
+    """That, and everything behind it: what the paper compares itself with."""
+
+
 class HearsayRule(Enum):
     """Which nodes acceptance condition (2) of the printed SPO, p.ACK_h <= TREQ_h, is asked for."""
 
@@ -123,6 +132,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """ISS_j: the first number of each node; empty is all zero."""
     log_limit: int = 400
     """Packets of one epoch that a node keeps the order of, before the group agrees on a new one; only ST has epochs."""
+    recovery: Recovery = Recovery.SELECTIVE
     hearsay: bool = False
     """Ask early about losses that only others' acknowledgments show; without it the source's poll shows them."""
     polls_to_abort: int = 64

@@ -21,6 +21,9 @@ Departures from the paper:
 A channel that does not keep one order is told by a cycle in the merge, and the group is given up.
 """
 
+from collections import deque
+
+from ordercast.model.config import Recovery
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -39,7 +42,7 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Data, MessageId, Packet, Ready, ResetDone, ResetNeed, ResetReply, Unit
 from ordercast.protocols.st_normal import ACCEPTED, PREACKNOWLEDGED, StNormal
-from ordercast.protocols.st_order import agreed_order, known_packets
+from ordercast.protocols.st_order import agreed_order, go_back_point, known_packets
 from ordercast.protocols.st_state import LOG, OWN
 from ordercast.protocols.watched_logs import UNBOUNDED
 
@@ -121,8 +124,7 @@ class St(StNormal):
         reply = ResetReply(
             self.me,
             self.epoch,
-            self.next_seq,
-            tuple(self.next_seq_to),
+            *self.next_numbers(),
             tuple([(packet.seq, packet.destinations) for packet in self.accepted.rows[OWN]]),
             tuple([(packet.source, packet.seq, packet.destinations) for packet in self.log]),
             self.preacknowledged_count,
@@ -166,9 +168,12 @@ class St(StNormal):
         if self.order is None:
             self._abort("the channel did not keep one order", out)
             return
+        if self.config.recovery is Recovery.GO_BACK_N:
+            point = go_back_point(self.order, replies)
+            self.order, self.removed = self.order[:point], set(self.order[point:])
         have = {(packet.source, packet.seq) for packet in self.log} | set(self.contents)
         destined = known_packets(replies)
-        self.missing = {key for key, mask in destined.items() if mask & self._my_bit and key not in have}
+        self.missing = {key for key in self.order if destined[key] & self._my_bit and key not in have}
         self.asked = len(self.missing)
         if self.missing:
             self._say_need(out)
@@ -245,7 +250,7 @@ class St(StNormal):
         self.old.extend((epoch, packet, True) for packet in self.ready)
         self.old.extend((epoch, packet, False) for packet in mine[delivered:])
         for packet in self.accepted.rows[OWN]:
-            if not packet.destinations & self._my_bit:
+            if not packet.destinations & self._my_bit and (self.me, packet.seq) not in self.removed:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.old.append((epoch, packet, False))
         self.old.extend((epoch, packet, False) for packet in self.preacknowledged.rows[OWN])
@@ -260,6 +265,7 @@ class St(StNormal):
         replies = [reply for reply in self.replies if reply is not None]
         self.expected = [reply.next_seq for reply in replies]
         self.expected_to_me = [reply.next_seq_to[self.me] for reply in replies]
+        self._go_back(known_packets(replies) if self.removed else {})
         below = tuple(self.expected)
         columns = [below] * self._nodes
         self.accepted.refill([(), ()], columns)
@@ -285,6 +291,18 @@ class St(StNormal):
             self._send_ready(out)
         for unit in future:
             self._receive(unit, out)
+
+    def _go_back(self, destinations: dict[MessageId, int]) -> None:
+        """Go-back-n: what was thrown away is expected again, and sent again by its source."""
+        accepted = {(packet.source, packet.seq) for packet in self.log[: len(self.log) - self.holds_last]}
+        self.once_accepted |= accepted & self.removed
+        for source, seq in self.removed:
+            self.expected[source] = min(self.expected[source], seq)
+            self.expected_to_me[source] -= destinations[source, seq] >> self.me & 1
+        unsent = self.again
+        self.again = deque(packet for packet in self.accepted.rows[OWN] if (self.me, packet.seq) in self.removed)
+        self.again += unsent
+        self.removed = set()
 
     # --- timers ---
 

@@ -36,7 +36,9 @@ class StNormal(StState):
         return len(self.accepted.rows[OWN]) < min(self.config.window, places // self._nodes)
 
     def _send_waiting(self, out: list[Output]) -> None:
-        while self.waiting and self._can_send():
+        while self.again and self._can_send():
+            self._transmit(self.again.popleft(), out, again=True)
+        while self.waiting and not self.again and self._can_send():
             self._send(self.waiting.popleft(), out)
 
     def _send(self, event: Submit, out: list[Output]) -> None:
@@ -49,7 +51,11 @@ class StNormal(StState):
             self.next_seq_to[node] += 1
         self.next_message += len(event.lengths)
         self.next_seq += 1
-        out += [Numbered(packet), Send(Data(packet, self._status()))]
+        out.append(Numbered(packet))
+        self._transmit(packet, out, again=False)
+
+    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+        out.append(Send(Data(packet, self._status()), again))
         own = self.accepted.rows[OWN]
         own.append(packet)
         if len(own) == 1:
@@ -67,7 +73,7 @@ class StNormal(StState):
     def _send_ready(self, out: list[Output]) -> None:
         """RR; it asks everybody for theirs as long as I wait for anything."""
         wants = self._everybody if self.unfinished() else 0
-        out.append(Send(Ready(self.me, self.next_seq, tuple(self.next_seq_to), self._status(), wants)))
+        out.append(Send(Ready(self.me, *self.next_numbers(), self._status(), wants)))
 
     def _free(self) -> int:
         return max(0, self.config.quota * self._nodes - self.held())
@@ -97,7 +103,10 @@ class StNormal(StState):
             self.unsaid[source] += 1
             self.log.append(packet)
             self.unpreacknowledged[source].append(seq)
-            out.append(Reached(ACCEPTED, packet))
+            if (source, seq) in self.once_accepted:
+                self.once_accepted.remove((source, seq))
+            else:
+                out.append(Reached(ACCEPTED, packet))
             rrl = self.accepted.rows[LOG]
             rrl.append(packet)
             if len(rrl) == 1:

@@ -58,6 +58,27 @@ def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
     return order if len(order) == len(destinations) else None
 
 
+def go_back_point(order: Sequence[MessageId], replies: Sequence[ResetReply]) -> int:
+    """From which place on go-back-n throws an agreed order away: the first at which a destination lacks the packet.
+
+    What somebody knows to be everywhere stays, for it may have been delivered: what a node has pre-acknowledged, and
+    what its source no longer keeps.
+    """
+    place = {packet: at for at, packet in enumerate(order)}
+    kept = {(reply.source, seq) for reply in replies for seq, _ in reply.sent}
+    settled = max([at + 1 for packet, at in place.items() if packet not in kept], default=0)
+    for reply in replies:
+        for source, seq, _ in reply.log[: reply.preacknowledged]:
+            settled = max(settled, place[source, seq] + 1)
+    heard = [{(source, seq) for source, seq, _ in reply.log} for reply in replies]
+    destinations = known_packets(replies)
+    for at in range(settled, len(order)):
+        packet = order[at]
+        if any(destinations[packet] >> reply.source & 1 and packet not in heard[n] for n, reply in enumerate(replies)):
+            return at
+    return len(order)
+
+
 def known_packets(replies: Sequence[ResetReply]) -> dict[MessageId, int]:
     """All packets of an epoch that anybody sent or heard, and their destinations."""
     known: dict[MessageId, int] = {}

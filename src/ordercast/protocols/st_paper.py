@@ -234,7 +234,8 @@ class StPaper(StPaperState):
             self._request(out)
         else:
             self._resend_unaccepted(name, out)
-            self._acknowledge_by_time_out(name, out)
+            if self.config.paper.preacknowledged_time_out:
+                self._acknowledge_by_time_out(name, out)
 
     def _resend_unaccepted(self, name: str, out: list[Output]) -> None:
         """4.1, the end: what is not pre-acknowledged in time is sent again, by its sender only.
@@ -249,11 +250,15 @@ class StPaper(StPaperState):
         return unit if self.config.paper.verbatim_copies else Data(unit.packet, self._status())
 
     def _acknowledge_by_time_out(self, name: str, out: list[Output]) -> None:
-        """3.4, the end. It delivers without knowing that others have pre-acknowledged (S13)."""
-        for unit in tuple(self.preacknowledged):
-            if _held(unit.packet) == name and self.config.paper.preacknowledged_time_out:
-                self.preacknowledged.remove(unit)
-                out += [Reached(Level.ACKNOWLEDGED, unit.packet), Deliver(unit.packet)]
+        """3.4, the end. What stands before it in PRL has been there as long.
+
+        It delivers without knowing that others have pre-acknowledged (S13).
+        """
+        names = [_held(unit.packet) for unit in self.preacknowledged]
+        if name in names:
+            for unit in self.preacknowledged[: names.index(name) + 1]:
+                self._deliver(unit.packet, out)
+            self.preacknowledged = self.preacknowledged[names.index(name) + 1 :]
 
     # --- detection (4.1) and the agreement procedure (4.4) ---
 

@@ -91,6 +91,9 @@ class StState:
 
         # Recovery.
         self.frozen = False
+        self.removed: set[MessageId] = set()  # go-back-n: thrown away by all, and sent again in the next epoch
+        self.once_accepted: set[MessageId] = set()  # those of them that I had accepted
+        self.again: deque[Packet] = deque()  # those of them that are mine
         self.replies: list[ResetReply | None] = [None] * nodes
         self.order: list[MessageId] | None = None  # agreed, once all replies are here
         self.contents: dict[MessageId, Packet] = {}  # came while frozen: a body, but no place
@@ -102,10 +105,17 @@ class StState:
         self.resent: set[int] = set()
         self.aborted = False
 
+    def next_numbers(self) -> tuple[int, tuple[int, ...]]:
+        """The seq and seq_to of what I send next: what must be sent again comes first."""
+        if self.again:
+            return self.again[0].seq, self.again[0].seq_to
+        return self.next_seq, tuple(self.next_seq_to)
+
     def unfinished(self) -> bool:
         """Whether I wait for anything that others can tell me."""
         return bool(
             self.waiting
+            or self.again
             or self.old
             or self.accepted.rows[LOG]
             or self.accepted.rows[OWN]
@@ -152,6 +162,9 @@ class StState:
             tuple(sorted(self.missing)),
             tuple(self.future),
             tuple(sorted(self.resent)),
+            tuple(sorted(self.removed)),
+            tuple(sorted(self.once_accepted)),
+            tuple(self.again),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -164,12 +177,18 @@ class StState:
             setattr(self, name, list(values))
         self.accepted.refill(accepted, accepted_below)
         self.preacknowledged.refill(preacknowledged, preacknowledged_below)
-        unpreacknowledged, waiting, log, ready, old, order, contents, missing, future, resent = rest
+        unpreacknowledged, waiting, log, ready, old, order, contents, missing, future, *rest = rest
         self.unpreacknowledged = [deque(seqs) for seqs in unpreacknowledged]
         self.waiting, self.log, self.ready, self.old = deque(waiting), list(log), deque(ready), deque(old)
         self.order = None if order is None else list(order)
         self.contents, self.missing, self.future = dict(contents), set(missing), list(future)
-        self.resent = set(resent)
+        resent, removed, once_accepted, again = rest
+        self.resent, self.removed, self.once_accepted, self.again = (
+            set(resent),
+            set(removed),
+            set(once_accepted),
+            deque(again),
+        )
 
     def log_sizes(self) -> LogSizes:
         """How much it holds now."""
