@@ -151,7 +151,7 @@ LARGE = [
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
     report = explore(spo(*lines, **how), most=3_000_000)
-    print(report)  # noqa: T201 - how far it came
+    print(f"{lines} {how}: {report}")  # noqa: T201 - how far it came
     assert report.violation is None, str(report)
 
 
