@@ -19,6 +19,7 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
+from ordercast.model.runs import Channel
 from ordercast.model.units import Data, Packet, Status
 
 
@@ -26,6 +27,7 @@ class Flood:
     """Sends once, and delivers whatever it hears: its own messages at once, or when their echo comes."""
 
     echo: ClassVar[Echo] = Echo.NONE
+    needs: ClassVar[Channel] = Channel.MANY
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.config = me, config
