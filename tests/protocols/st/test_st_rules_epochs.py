@@ -1,0 +1,293 @@
+"""ST, sound rules, from one epoch to the next: what is left, what comes early, who is late; and whole recoveries."""
+
+import pytest
+
+from ordercast.model.units import Data, Ready, ResetDone, ResetReply, Unit
+from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
+
+ALL = (E1, E2, E3)
+
+
+class Change:
+    """E1 goes from the first epoch to the second, with `g` of E3 that it has only as a copy."""
+
+    def __init__(self, **config: int) -> None:
+        self.e1, self.e2, self.e3 = Node(E1, **config), Peer(E2), Peer(E3)
+        self.g = self.e3.sends("g", E1, E3)
+        self.e1.hears(self.e2.reply(), self.e3.reply(self.g, sent=[self.g]), self.g, self.e2.done())
+
+    def finish(self) -> Outputs:
+        out = self.e1.hears(self.e3.done())
+        assert self.e1.machine.epoch == 1
+        for peer in self.e2, self.e3:
+            peer.epoch = 1
+            peer.preacknowledging(0, 0, 1)
+        return out
+
+
+# --- a new epoch ---
+
+
+def test_numbers_go_on_from_what_all_have_said() -> None:
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    e1.submits("own", E2)
+    e2.sends("x", E3)
+    e2.sends("y", E2)
+    g = e3.sends("g", E1)
+    e1.hears(e2.reply(), e3.reply(sent=[g]), g, e2.done(), e3.done())
+    machine = e1.machine
+    assert (machine.expected, machine.expected_to_me) == ([1, 2, 1], [0, 0, 1])
+    assert machine.accepted.columns == [(1, 2, 1)] * 3
+    assert machine.preacknowledged.columns[1:] == [(1, 2, 1)] * 2
+    assert (machine.next_seq, machine.next_seq_to) == (1, [0, 1, 0])
+    assert (machine.log, machine.contents, machine.missing, machine.done) == ([], {}, set(), 0)
+    assert machine.replies == [None] * 3
+    e2.epoch = 1
+    assert e1.hears(e2.sends("z", E1)).accepted == ["z"]
+
+
+def test_in_a_new_epoch_everybody_speaks_at_once() -> None:
+    out = Change().finish()
+    ready = out.of(Ready)
+    assert [(unit.status.epoch, unit.status.expects) for unit in ready] == [(1, (0, 0, 1))]
+
+
+def test_in_a_new_epoch_what_waited_is_sent_instead() -> None:
+    change = Change()
+    change.e1.submits("later", E2)
+    out = change.finish()
+    assert [(unit.packet.payload, unit.status.epoch) for unit in out.of(Data)] == [(b"later", 1)]
+    assert out.of(Ready) == []
+
+
+def test_what_was_sent_in_a_finished_epoch_takes_no_place_in_the_window() -> None:
+    e1, e2, e3 = Node(E1, window=1), Peer(E2), Peer(E3)
+    e1.submits("a", E2)
+    e1.submits("b", E2)
+    out = e1.hears(e2.reply(), e3.reply(), e2.done(), e3.done())
+    assert [unit.packet.payload for unit in out.of(Data)] == [b"b"]
+
+
+def test_a_reset_timer_that_comes_late_does_nothing() -> None:
+    change = Change()
+    change.finish()
+    change.e1.running["reset"] = 0
+    assert change.e1.fires("reset") == []
+
+
+# --- what a finished epoch left ---
+
+
+def test_what_is_left_is_delivered_when_all_are_seen_in_a_later_epoch() -> None:
+    change = Change()
+    assert change.finish().delivered == []
+    assert change.e1.hears(change.e2.ready()).delivered == []
+    out = change.e1.hears(change.e3.ready())
+    assert (out.acknowledged, out.delivered) == (["g"], ["g"])
+    assert not change.e1.machine.unfinished()
+
+
+@pytest.mark.parametrize("kind", ["data", "status", "reply", "need"])
+def test_every_unit_of_a_later_epoch_proves_that_its_sender_has_finished(kind: str) -> None:
+    change = Change()
+    change.finish()
+    change.e1.hears(change.e2.ready())
+    e3 = change.e3
+    units: dict[str, Unit] = {"status": e3.ready(), "reply": e3.reply(), "need": e3.need(), "data": e3.sends("h", E2)}
+    assert change.e1.hears(units[kind]).delivered == ["g"]
+
+
+def test_the_word_of_being_done_proves_nothing() -> None:
+    change = Change()
+    change.finish()
+    change.e1.hears(change.e2.ready())
+    assert change.e1.hears(ResetDone(E3, 1)).delivered == []
+    assert change.e1.machine.epoch_seen == [1, 1, 0]
+
+
+def test_units_that_come_early_prove_it_too() -> None:
+    change = Change()
+    for peer in change.e2, change.e3:
+        peer.epoch = 1
+        peer.preacknowledging(0, 0, 1)
+        change.e1.hears(peer.ready())
+    assert change.e1.machine.epoch == 0
+    out = change.e1.hears(ResetDone(E3, 0))
+    assert out.delivered == ["g"]
+
+
+def test_what_is_left_is_delivered_while_the_next_order_is_being_agreed_on() -> None:
+    change = Change()
+    change.finish()
+    out = change.e1.hears(change.e2.reply())
+    assert (out.stops, out.delivered) == (["told"], [])
+    assert change.e1.hears(change.e3.reply()).delivered == ["g"]
+
+
+# --- what comes early ---
+
+
+def test_what_comes_early_is_kept_and_heard_in_its_order() -> None:
+    change = Change()
+    e1, e2, e3 = change.e1, change.e2, change.e3
+    e2.epoch = e3.epoch = 1
+    out = e1.hears(e3.sends("h", E1), e2.sends("i", E1), e3.sends("j", E1))
+    assert (out.accepted, len(e1.machine.future)) == ([], 3)
+    out = e1.hears(ResetDone(E3, 0))
+    assert out.accepted == ["h", "i", "j"]
+    assert e1.machine.future == []
+
+
+def test_of_early_statuses_the_newest_of_each_node_is_kept() -> None:
+    change = Change()
+    e1, e2, e3 = change.e1, change.e2, change.e3
+    e2.epoch = e3.epoch = 1
+    e1.hears(e2.ready(), e3.ready(), e2.ready(), e2.sends("h", E1), e2.ready())
+    kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.future]  # type: ignore[union-attr]
+    assert kept == [(E3, "Ready", 2), (E2, "Data", 3), (E2, "Ready", 4)]
+
+
+def test_what_came_early_may_show_a_gap_and_the_rest_is_kept_as_contents() -> None:
+    change = Change()
+    e1, e2, e3 = change.e1, change.e2, change.e3
+    e2.epoch = e3.epoch = 1
+    e2.sends("lost", E1)
+    e1.hears(e2.sends("h", E1), e3.sends("i", E1), e3.ready())
+    out = e1.hears(ResetDone(E3, 0))
+    assert (e1.machine.epoch, out.stops, out.accepted) == (1, ["gap"], [])
+    assert [packet.payload for packet in e1.machine.log] == [b"h"]
+    assert set(e1.machine.contents) == {(E3, 1)}
+
+
+def test_what_came_early_takes_a_place() -> None:
+    change = Change()
+    free = change.e1.machine._free()
+    change.e2.epoch = 1
+    change.e1.hears(change.e2.sends("h", E1))
+    assert change.e1.machine._free() == free - 1
+
+
+def test_agreements_of_a_later_epoch_are_passed_over_for_now() -> None:
+    change = Change()
+    change.e2.epoch = 1
+    before = change.e1.machine.replies[:]
+    assert change.e1.hears(change.e2.reply(), change.e2.need(), change.e2.done()) == []
+    assert change.e1.machine.replies == before
+    assert change.e1.machine.epoch_seen == [0, 1, 0]
+
+
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_units_of_other_epochs_are_thrown_away(epoch: int) -> None:
+    change = Change()
+    change.finish()
+    change.e2.epoch = epoch
+    out = change.e1.hears(change.e2.sends("x", E1), change.e2.ready())
+    assert (out.discards, out.accepted) == (["old", "old"], [])
+    assert change.e1.machine.future == []
+
+
+# --- who is late ---
+
+
+@pytest.mark.parametrize("kind", ["reply", "need"])
+def test_who_is_late_is_told_that_all_is_done_once_in_a_while(kind: str) -> None:
+    change = Change()
+    e1, e3 = change.e1, Peer(E3)
+    change.finish()
+    unit: Unit = e3.reply() if kind == "reply" else e3.need()
+    assert e1.hears(unit).of(ResetDone) == [ResetDone(E1, 0)]
+    assert e1.hears(unit).units == []
+    assert e1.fires("answer").units == []
+    assert e1.hears(unit).of(ResetDone) == [ResetDone(E1, 0)]
+    assert (e1.machine.epoch, e1.machine.frozen) == (1, False)
+
+
+def test_the_word_of_being_done_is_never_answered() -> None:
+    change = Change()
+    change.finish()
+    assert change.e1.hears(ResetDone(E3, 0), ResetDone(E2, 0)) == []
+
+
+def test_epochs_before_the_last_are_nobodys_business() -> None:
+    change = Change()
+    change.finish()
+    change.e1.machine.epoch = 5
+    assert change.e1.hears(Peer(E2).reply(), Peer(E3).need()).units == []
+
+
+def test_its_own_words_come_back_and_say_nothing_new() -> None:
+    e1, e2 = Node(E1), Peer(E2)
+    reply = e1.hears(e2.reply()).of(ResetReply)
+    assert e1.hears(*reply, *e1.fires("reset").units, ResetDone(E1, 0)) == []
+    assert e1.machine.done == 0
+
+
+def test_a_node_that_missed_the_last_word_is_brought_along() -> None:
+    group = Group()
+    group.submit(E1, "a", *ALL)
+    group.hear_all(E1, E2)
+    group.lose(E3)
+    group.fire(E1, "status")
+    while not all(node.machine.frozen for node in group.nodes):
+        group.hear_all()
+    while group.nodes[E1].machine.epoch == 0 or group.nodes[E2].machine.epoch == 0:
+        group.hear_all(E1, E2)
+        while group.queues[E3]:
+            if isinstance(group.queues[E3][0], ResetDone):
+                group.lose(E3)
+            else:
+                group.hear(E3)
+    assert group.nodes[E3].machine.epoch == 0
+    assert group.delivered() == ["", "", ""]
+    group.settle()
+    assert group.delivered() == ["a", "a", "a"]
+
+
+# --- whole recoveries: the papers' cases ---
+
+CASES = {
+    # channel as (sender, name, destinations), losses as (node, name), deliveries in the end
+    "S1": ([(1, "g", "13"), (2, "z", "13"), (1, "p", "13")], ["3g"], ["g z p", "", "g z p"]),
+    "S2": (
+        [(2, "u", "12"), (1, "v", "13"), (1, "c", "13"), (1, "d", "1")],
+        ["3u", "3c"],
+        ["u v c d", "u", "v c"],
+    ),
+    "S3": ([(2, "g", "13"), (3, "y", "13")], ["3g"], ["g y", "", "g y"]),
+    "S8": ([(1, "g", "13"), (2, "z", "13"), (1, "h", "13")], ["3g", "3h"], ["g z h", "", "g z h"]),
+    "all lost": ([(1, "a", "12"), (2, "b", "23"), (3, "c", "13")], ["1c", "2a", "3b"], ["a c", "a b", "b c"]),
+    "heard by nobody": ([(1, "a", "123"), (2, "b", "123")], ["1a", "2a", "3a"], ["a b"] * 3),
+    "four": (
+        [(3, "o", "34"), (4, "g", "41"), (1, "w", "12"), (2, "m", "23")],
+        ["3m"],
+        ["g w", "w m", "o m", "o g"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_recovery_ends_with_everything_in_one_order(case: str) -> None:
+    channel, losses, delivered = CASES[case]
+    group = Group(nodes=4 if case == "four" else 3)
+    for sender, name, to in channel:
+        group.submit(sender - 1, name, *[int(node) - 1 for node in to])
+        for node in range(len(group.nodes)):
+            if f"{node + 1}{name}" in losses:
+                group.lose(node)
+            else:
+                group.hear(node)
+    group.settle()
+    assert group.delivered() == delivered
+    assert len({node.machine.epoch for node in group.nodes}) == 1
+    assert group.nodes[E1].machine.epoch >= 1
+
+
+def test_long_logs_are_cut_without_a_loss() -> None:
+    group = Group(nodes=4, log_limit=2)
+    for number in range(12):
+        group.submit(number % 4, f"m{number}", E1, E2, E3, E4)
+    group.settle()
+    assert len(set(group.delivered())) == 1
+    assert len(group.nodes[E1].did.delivered) == 12
+    assert group.nodes[E1].machine.epoch >= 1
+    assert {why for node in group.nodes for why in node.did.stops} <= {"long log", "told"}
