@@ -14,6 +14,7 @@ from tests.explorer import broken
 from tests.explorer.explore import Search, explore
 from tests.explorer.scenario import Scenario
 from tests.explorer.spo import spo, spo_as_printed
+from tests.explorer.st import selective_total
 from tests.explorer.world import World
 
 MANY_LINES = ("a{2,3} b{2} c{1,2} d{2,3}", "e{1,3} f{3}", "g{1,2,3} h{3}")
@@ -24,6 +25,8 @@ SCENARIOS = {
     "drained": spo(*MANY_LINES, drained=True, **DISTURBED),
     "narrow": spo(*MANY_LINES, window=2, quota=1, hearsay=True, channel=Channel.ONE, **DISTURBED),
     "printed": spo_as_printed(*MANY_LINES, window=3, **DISTURBED),
+    "total": selective_total(*MANY_LINES, losses=8, firings=40),
+    "total-narrow": selective_total(*MANY_LINES, window=2, quota=1, log_limit=2, drained=True, losses=8, firings=40),
 }
 CHOICES = st.lists(st.integers(0, 1 << 16), min_size=50, max_size=200)
 
