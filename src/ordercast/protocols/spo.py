@@ -322,7 +322,8 @@ class Spo(SpoState):
         """Failure condition (2): the sources of which others have accepted what I have never seen."""
         mask = 0
         for source, seen in enumerate(self.seen):
-            if any(column[source] > seen for column in self.accepted.columns):
+            # A source's own word comes with the unit itself, which may be in hand.
+            if any(column[source] > seen for node, column in enumerate(self.accepted.columns) if node != source):
                 mask |= 1 << source
         return mask & ~self._my_bit
 

@@ -278,6 +278,7 @@ class St(StNormal):
         self.epoch_seen[self.me] = self.epoch
         self.log, self.preacknowledged_count, self.acknowledged_count, self.holds_last = [], 0, 0, False
         self.ready.clear()
+        self.places = sum(packet.destinations >> self.me & 1 for _, packet, _ in self.old)
         self.frozen, self.done, self.order = False, 0, None
         self.replies = [None] * self._nodes
         self.contents, self.missing = {}, set()

@@ -32,8 +32,10 @@ class StNormal(StState):
 
     def _can_send(self) -> bool:
         """Flow condition. The window may close altogether: units without data pass it and open it again."""
-        places = min(self._free(), *self.free)
-        return len(self.accepted.rows[OWN]) < min(self.config.window, places // self._nodes)
+        under_way = len(self.accepted.rows[OWN])
+        if under_way >= self.config.window:
+            return False
+        return under_way < min(self._free(), *self.free) // self._nodes
 
     def _send_waiting(self, out: list[Output]) -> None:
         while self.again and self._can_send():
@@ -101,6 +103,7 @@ class StNormal(StState):
         if for_me:
             self.expected_to_me[source] = number + 1
             self.unsaid[source] += 1
+            self.places += 1
             self.log.append(packet)
             self.unpreacknowledged[source].append(seq)
             if (source, seq) in self.once_accepted:
@@ -185,6 +188,7 @@ class StNormal(StState):
 
     def _deliver_ready(self, out: list[Output]) -> None:
         while self.ready and not self.old:
+            self.places -= 1
             out.append(Deliver(self.ready.popleft()))
 
     def _deliver_old(self, out: list[Output]) -> None:
@@ -196,6 +200,7 @@ class StNormal(StState):
             if not acknowledged:
                 out.append(Reached(ACKNOWLEDGED, packet))
             if packet.destinations & self._my_bit:
+                self.places -= 1
                 out.append(Deliver(packet))
         self._deliver_ready(out)
 

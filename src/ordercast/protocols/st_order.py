@@ -11,7 +11,7 @@ Why it never contradicts what a node delivered: all of these hold for the order 
 """
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import pairwise
 
 from ordercast.model.units import MessageId, ResetReply
@@ -23,39 +23,45 @@ def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
     That cannot be on a channel that keeps one order (1C).
     """
     destinations = known_packets(replies)
-    after: dict[MessageId, list[MessageId]] = {packet: [] for packet in destinations}
-    before = dict.fromkeys(destinations, 0)  # how many must come first and have not yet
+    packets = sorted(destinations)
+    number = {packet: at for at, packet in enumerate(packets)}  # ties go to the lowest source, then the lowest seq
+    after: list[list[int]] = [[] for _ in packets]
+    before = [0] * len(packets)  # how many must come first and have not yet
 
-    def precede(first: MessageId, second: MessageId) -> None:
+    def precede(first: int, second: int) -> None:
         after[first].append(second)
         before[second] += 1
 
-    last_of_source: dict[int, MessageId] = {}
-    for packet in sorted(destinations):  # (b)
-        if packet[0] in last_of_source:
-            precede(last_of_source[packet[0]], packet)
-        last_of_source[packet[0]] = packet
+    for at in range(1, len(packets)):  # (b)
+        if packets[at - 1][0] == packets[at][0]:
+            precede(at - 1, at)
     for reply in replies:
-        log = [(source, seq) for source, seq, _ in reply.log]
+        log = [number[source, seq] for source, seq, _ in reply.log]
         for first, second in pairwise(log):  # (a)
-            precede(first, second)
+            if second != first + 1 or packets[first][0] != packets[second][0]:  # which (b) has said
+                precede(first, second)
         if reply.preacknowledged:  # (c)
-            heard, last = set(log), log[reply.preacknowledged - 1]
-            for packet, mask in destinations.items():
-                if mask >> reply.source & 1 and packet not in heard:
-                    precede(last, packet)
+            heard, last, node = set(log), log[reply.preacknowledged - 1], reply.source
+            for at, packet in enumerate(packets):
+                if at not in heard and destinations[packet] >> node & 1:
+                    precede(last, at)
 
-    ready = [packet for packet, count in before.items() if not count]
-    heapify(ready)
+    order = _sorted(after, before)
+    return [packets[at] for at in order] if len(order) == len(packets) else None
+
+
+def _sorted(after: list[list[int]], before: list[int]) -> list[int]:
+    """The numbers in an order in which none precedes one of those before it, the lowest first where there is a choice."""
+    ready = [at for at, count in enumerate(before) if not count]  # ascending, and so a heap
     order = []
     while ready:
-        packet = heappop(ready)
-        order.append(packet)
-        for follower in after[packet]:
+        at = heappop(ready)
+        order.append(at)
+        for follower in after[at]:
             before[follower] -= 1
             if not before[follower]:
                 heappush(ready, follower)
-    return order if len(order) == len(destinations) else None
+    return order
 
 
 def go_back_point(order: Sequence[MessageId], replies: Sequence[ResetReply]) -> int:

@@ -19,8 +19,8 @@ LOG, OWN = 0, 1
 """The rows of the two watched logs: what the channel brought for me, and what I sent."""
 
 _SCALARS = (
-    "next_seq", "next_message", "stamp", "epoch", "frozen", "preacknowledged_count", "acknowledged_count", "holds_last",
-    "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said", "answered",
+    "next_seq", "next_message", "stamp", "epoch", "places", "frozen", "preacknowledged_count", "acknowledged_count",
+    "holds_last", "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said", "answered",
     "asked", "aborted",
 )  # fmt: skip
 _VECTORS = (
@@ -78,6 +78,7 @@ class StState:
         self.holds_last = False  # the last entry came behind a gap and is not accepted
         self.ready: deque[Packet] = deque()  # acknowledged, but something older must be delivered first
         self.old: deque[tuple[int, Packet, bool]] = deque()  # of finished epochs: epoch, packet, acknowledged
+        self.places = 0  # packets for me that are accepted and not delivered
         self.epoch_seen = [0] * nodes  # the highest epoch in which each node was heard
 
         # Debts and patience.
@@ -138,8 +139,7 @@ class StState:
 
     def held(self) -> int:
         """Packets that take a place: those not delivered yet, wherever they are."""
-        rows = len(self.accepted.rows[LOG]) + len(self.preacknowledged.rows[LOG])
-        return rows + len(self.ready) + len(self.old) + len(self.contents) + len(self.future)
+        return self.places + len(self.contents) + len(self.future)
 
     # --- looking at it from outside ---
 
