@@ -51,7 +51,7 @@ def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
 
 
 def _sorted(after: list[list[int]], before: list[int]) -> list[int]:
-    """The numbers in an order in which none precedes one of those before it, the lowest first where there is a choice."""
+    """The numbers, each behind all that must precede it, and the lowest first where there is a choice."""
     ready = [at for at, count in enumerate(before) if not count]  # ascending, and so a heap
     order = []
     while ready:

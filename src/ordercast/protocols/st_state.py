@@ -20,8 +20,8 @@ LOG, OWN = 0, 1
 
 _SCALARS = (
     "next_seq", "next_message", "stamp", "epoch", "places", "frozen", "preacknowledged_count", "acknowledged_count",
-    "holds_last", "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said", "answered",
-    "asked", "aborted",
+    "holds_last", "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said",
+    "answered", "asked", "aborted",
 )  # fmt: skip
 _VECTORS = (
     "next_seq_to",
