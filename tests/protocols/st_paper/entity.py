@@ -1,5 +1,6 @@
 """The paper's entities, its example and how a story is told, to the printed rules and to the sound ones."""
 
+from collections.abc import Callable
 from typing import Any
 
 from ordercast.model.config import PaperRules
@@ -59,3 +60,16 @@ def agree(group: AnyGroup, *nodes: int, until: str = "") -> None:
                     group.hear(node, label)
         if until in group.labels()[: min(group.places)]:
             return
+
+
+def once(*losses: tuple[int, str]) -> Callable[[int, str], bool]:
+    """Each of these units is lost the first time."""
+    left = list(losses)
+
+    def lost(node: int, label: str) -> bool:
+        if (node, label) not in left:
+            return False
+        left.remove((node, label))
+        return True
+
+    return lost

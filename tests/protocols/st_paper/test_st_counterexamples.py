@@ -10,7 +10,7 @@ import pytest
 
 from ordercast.model.machine import Level
 from ordercast.model.units import Reset, ResetAgreement, ResetOrder
-from ordercast.protocols.st_paper import Stage
+from ordercast.protocols.st_paper_state import Stage
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper.entity import (
@@ -18,6 +18,7 @@ from tests.protocols.st_paper.entity import (
     agree,
     log_of,
     logs_of,
+    once,
     paper_group,
     sound_group,
     speak,
@@ -320,19 +321,6 @@ def test_what_is_sent_again_goes_to_the_end() -> None:
 
 
 # --- under the sound rules ---
-
-
-def once(*losses: tuple[int, str]) -> Callable[[int, str], bool]:
-    """Each of these units is lost the first time."""
-    left = list(losses)
-
-    def lost(node: int, label: str) -> bool:
-        if (node, label) not in left:
-            return False
-        left.remove((node, label))
-        return True
-
-    return lost
 
 
 def s12_until_recovery(group: AnyGroup) -> None:
