@@ -1,0 +1,211 @@
+"""ST as printed: what every machine owes its host, whatever it is told."""
+
+from collections import deque
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ordercast.model.config import GroupConfig, PaperRules, Rules
+from ordercast.model.errors import LocalProtocolError
+from ordercast.model.machine import (
+    Deliver,
+    Drained,
+    Input,
+    Level,
+    Numbered,
+    Output,
+    Reached,
+    Receive,
+    Submit,
+    TimerFired,
+)
+from ordercast.model.nodes import everybody
+from ordercast.model.units import (
+    Data,
+    Packet,
+    Ready,
+    Reset,
+    ResetAgreement,
+    ResetDone,
+    ResetOrder,
+    RetransmitRequest,
+    Status,
+    size_on_wire,
+)
+from ordercast.protocols import machine_class
+from ordercast.protocols.st_paper import StPaper
+from ordercast.protocols.st_paper_state import Stage
+from tests.protocols.one_channel import E1, E2, E3
+from tests.protocols.st_paper.entity import paper_group
+
+NODES = 3
+NUMBERS = st.integers(0, 4)
+VECTORS = st.tuples(*[NUMBERS] * NODES)
+SETS = st.integers(1, everybody(NODES))
+SOURCES = st.integers(0, NODES - 1)
+STATUSES = st.builds(Status, NUMBERS, VECTORS, free=st.integers(0, 20))
+PACKETS = st.builds(Packet, SOURCES, SETS, NUMBERS, VECTORS, NUMBERS, st.just((1,)), st.just(b"x"))
+ORDERS = st.permutations(range(NODES)).map(tuple)
+INPUTS: st.SearchStrategy[Input] = st.one_of(
+    st.builds(Submit, SETS, st.lists(st.just(1), min_size=1, max_size=3).map(tuple), st.just(b"xyz")),
+    st.builds(Receive, st.builds(Data, PACKETS, STATUSES)),
+    st.builds(Receive, st.builds(Data, PACKETS, STATUSES)),
+    st.builds(Receive, st.builds(Ready, SOURCES, NUMBERS, VECTORS, STATUSES, SETS)),
+    st.builds(Receive, st.builds(RetransmitRequest, SOURCES, VECTORS)),
+    st.builds(Receive, st.builds(Reset, SOURCES, VECTORS)),
+    st.builds(Receive, st.builds(ResetAgreement, SOURCES, st.just((0, 0, 0)))),
+    st.builds(Receive, st.builds(ResetAgreement, SOURCES, VECTORS)),
+    st.builds(Receive, st.builds(ResetOrder, SOURCES, VECTORS, VECTORS, VECTORS, ORDERS)),
+    st.builds(Receive, st.builds(ResetOrder, SOURCES, st.just((0, 0, 0)), VECTORS, VECTORS, st.just((0, 1, 2)))),
+    st.just(Receive(ResetDone(E1, 0))),
+    st.builds(
+        TimerFired, st.sampled_from(["ready", "request", "wait-0", "wait-1", "held-0-0", "held-1-0", "", "poll"])
+    ),
+    st.just(Drained()),
+)
+AGREEMENT: list[Input] = [
+    Receive(Reset(E3, (0, 0, 0))),
+    *(Receive(ResetAgreement(node, (0, 0, 0))) for node in range(3)),
+]
+HISTORIES = st.builds(
+    lambda before, agreement, after: [*before, *agreement, *after],
+    st.lists(INPUTS, max_size=12),
+    st.sampled_from([[], AGREEMENT]),
+    st.lists(INPUTS, max_size=15),
+)
+CONFIGS = st.builds(
+    lambda keeps, time_out, verbatim, window: GroupConfig(
+        nodes=NODES,
+        window=window,
+        paper=PaperRules(
+            keeps_behind_gap=keeps,
+            preacknowledged_time_out=time_out,
+            verbatim_copies=verbatim,
+            initial_buffers=30,
+        ),
+    ),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 3, 32]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONFIGS, HISTORIES)
+def test_machine_takes_whatever_is_well_formed(config: GroupConfig, events: list[Input]) -> None:
+    """It raises nothing, says what it waits for, hands over what rose, and numbers one after the other."""
+    machine = StPaper(E2, config)
+    out: list[Output] = []
+    for event in events:
+        out += machine.handle(event)
+        assert all(isinstance(line, str) for line in machine.waits_for())
+    acknowledged = [
+        output.packet for output in out if isinstance(output, Reached) and output.level is Level.ACKNOWLEDGED
+    ]
+    assert [output.packet for output in out if isinstance(output, Deliver)] == acknowledged
+    assert all(packet.destinations >> E2 & 1 for packet in acknowledged)
+    numbers = [output.packet.seq for output in out if isinstance(output, Numbered)]
+    assert numbers == list(range(len(numbers)))
+    sizes = machine.log_sizes()
+    assert sizes.accepted + sizes.held == len(machine.accepted)
+    if not machine.aborted:
+        assert sizes.waiting == sum(isinstance(event, Submit) for event in events) - len(numbers)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONFIGS, HISTORIES, st.lists(INPUTS, max_size=15))
+def test_machine_can_be_taken_and_put_back(config: GroupConfig, before: list[Input], after: list[Input]) -> None:
+    """Another machine goes on as this one does; and this one, back at that point, goes the same way again."""
+    machine, other = StPaper(E2, config), StPaper(E2, config)
+    for event in before:
+        machine.handle(event)
+    taken = machine.snapshot()
+    assert hash(taken) == hash(machine.snapshot())
+    first = [machine.handle(event) for event in after]
+    end = machine.snapshot()
+    for twin in (other, machine):
+        twin.restore(taken)
+        assert twin.snapshot() == taken
+        assert [twin.handle(event) for event in after] == first
+        assert twin.snapshot() == end
+        assert (twin.waits_for(), twin.log_sizes()) == (machine.waits_for(), machine.log_sizes())
+
+
+def test_machine_snapshots_tell_states_apart() -> None:
+    """Each variable is in it."""
+    machine = StPaper(E2, GroupConfig(nodes=NODES))
+    empty = machine.snapshot()
+    fixed = {"me", "config"}
+    for name, value in sorted(vars(machine).items()):
+        if name in fixed or name.startswith("_"):
+            continue
+        changed: object
+        if isinstance(value, Stage):
+            changed = Stage.AGREEING
+        elif isinstance(value, int):
+            changed = value + 1
+        elif isinstance(value, deque) or not value:
+            changed = type(value)(["x"])
+        elif isinstance(value[0], list):
+            changed = [[7] * NODES, *value[1:]]
+        else:
+            changed = [7, *value[1:]]
+        setattr(machine, name, changed)
+        assert machine.snapshot() != empty, name
+        setattr(machine, name, value)
+    assert machine.snapshot() == empty
+
+
+def test_machine_refuses_what_goes_to_nobody() -> None:
+    machine = StPaper(E2, GroupConfig(nodes=NODES))
+    for destinations in (0, 0b1000):
+        with pytest.raises(LocalProtocolError, match="at least one of the 3 nodes"):
+            machine.handle(Submit(destinations, (1,), b"x"))
+    assert machine.waits_for() == ()
+
+
+def test_machine_timers_are_those_that_run() -> None:
+    """After any walk, a timer that does not run does nothing."""
+    for seed in range(30):
+        group = paper_group(keeps=bool(seed % 2))
+        group.wander(Random(seed), 120, losses=seed % 3)
+        for node, machine in enumerate(group.machines):
+            if machine.stage is Stage.NORMAL:
+                possible = {f"wait-{unit.packet.seq}" for unit in machine.sent}
+                possible |= {f"held-{unit.source}-{unit.packet.seq}" for unit in machine.preacknowledged}
+                assert possible <= group.timers[node].keys()
+            assert machine.handle(TimerFired("wait-999")) == machine.handle(TimerFired("held-0-999")) == []
+
+
+def test_machine_says_what_it_waits_for() -> None:
+    group = paper_group(window=1)
+    assert group.machines[E1].waits_for() == ()
+    group.submit_all("a1:2 b1:2")
+    assert group.machines[E1].waits_for() == (
+        "its window is closed: {E1,E2,E3} is known to expect its number 1",
+        "keeps its number 1 of E1, not confirmed by {E2}",
+    )
+    group.hear(E2, "a")
+    assert group.machines[E2].waits_for() == ("has accepted number 1 of E1, not confirmed by {E2}",)
+    assert group.settle()
+    assert all(machine.waits_for() == () for machine in group.machines)
+
+
+def test_machine_is_that_of_st_under_the_paper_rules() -> None:
+    assert machine_class("st", Rules.PAPER) is StPaper
+
+
+@pytest.mark.parametrize(
+    ("unit", "size"),
+    [
+        (Reset(E1, (1, 2, 3)), 28),
+        (ResetAgreement(E1, (1, 2, 3, 4)), 32),
+        (ResetOrder(E1, (1, 2), (1, 2), (1, 2), (0, 1)), 48),
+    ],
+)
+def test_units_of_recovery_have_a_size(unit: Reset | ResetAgreement | ResetOrder, size: int) -> None:
+    """16 bytes, and 4 for each number."""
+    assert size_on_wire(unit) == size

@@ -1,0 +1,342 @@
+"""The printed ST, rule by rule: sections 3.1 to 3.4 and 4.1, and the ends of 4.4."""
+
+import pytest
+
+from ordercast.model.config import GroupConfig, PaperRules
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Level,
+    Output,
+    Reached,
+    Receive,
+    Send,
+    SetTimer,
+    Submit,
+    TimerFired,
+)
+from ordercast.model.units import (
+    Data,
+    Packet,
+    Ready,
+    Reset,
+    ResetAgreement,
+    ResetOrder,
+    RetransmitRequest,
+    Status,
+    Unit,
+)
+from ordercast.protocols.st_paper import StPaper
+from ordercast.protocols.st_paper_state import Stage
+from tests.protocols.one_channel import E1, E2, E3
+from tests.protocols.st_paper.entity import agree, logs_of, once, paper_group, speak, whole_log
+
+ALL = 0b111
+ZERO = (0, 0, 0)
+
+
+def machine_of(me: int, window: int = 32, **paper: object) -> StPaper:
+    return StPaper(me, GroupConfig(nodes=3, window=window, paper=PaperRules(**paper)))  # type: ignore[arg-type]
+
+
+def data(source: int, seq: int, to: int = ALL, number: int | None = None, expects: tuple[int, ...] = ZERO) -> Data:
+    numbers = (seq if number is None else number,) * 3
+    return Data(Packet(source, to, seq, numbers, seq, (1,), b"x"), Status(1, expects, free=1000))
+
+
+def ready(
+    source: int, seq: int, expects: tuple[int, ...], number: int | None = None, free: int = 1000, wants: int = 0
+) -> Ready:
+    return Ready(source, seq, (seq if number is None else number,) * 3, Status(1, expects, free=free), wants)
+
+
+def sent(outputs: list[Output]) -> list[Unit]:
+    return [output.unit for output in outputs if isinstance(output, Send)]
+
+
+def reached(outputs: list[Output]) -> list[tuple[Level, int, int]]:
+    return [(out.level, out.packet.source, out.packet.seq) for out in outputs if isinstance(out, Reached)]
+
+
+def submit(machine: StPaper, to: int = ALL) -> list[Unit]:
+    return sent(machine.handle(Submit(to, (1,), b"x")))
+
+
+# --- 3.2 transmission ---
+
+
+def test_3_2_a_packet_carries_its_numbers_and_what_was_accepted() -> None:
+    group = paper_group()
+    group.submit_all("a1:23 b1:3")
+    group.hear(E2, "a", "b")
+    group.submit_all("c2:1 d1:123")
+    a, b, c, d = (group.said(letter) for letter in "abcd")
+    assert [unit.packet.seq for unit in (a, b, c, d)] == [1, 2, 1, 3]
+    assert [unit.packet.seq_to for unit in (a, b, c, d)] == [(1, 1, 1), (1, 2, 2), (1, 1, 1), (1, 2, 3)]
+    assert c.status.expects == (3, 1, 1)
+    assert d.status.expects == (1, 1, 1), "E1 has not heard its own"
+
+
+@pytest.mark.parametrize(("window", "buffers", "divisor", "many"), [(2, 99, 1, 2), (9, 6, 1, 2), (9, 12, 4, 1)])
+def test_3_2_flow_condition(window: int, buffers: int, divisor: int, many: int) -> None:
+    """At most min(W, minBUF / (H n)) may be under way; what all nodes have heard is not."""
+    machine = machine_of(E1, window, initial_buffers=buffers, buffer_divisor=divisor)
+    assert sum(len(submit(machine, 0b010)) for _ in range(5)) == many
+    for node in (E1, E2):
+        assert sent(machine.handle(Receive(ready(node, 0, (1, 0, 0), free=buffers)))) == []
+    (opened,) = sent(machine.handle(Receive(ready(E3, 0, (1, 0, 0), free=buffers))))
+    assert isinstance(opened, Data)
+    assert opened.packet.seq == many
+
+
+def test_3_2_buffers_of_others_count() -> None:
+    machine = machine_of(E1)
+    machine.handle(Receive(ready(E2, 0, ZERO, free=3)))
+    assert (len(submit(machine)), len(submit(machine))) == (1, 0)
+
+
+def test_3_2_held_packets_take_buffers() -> None:
+    machine = machine_of(E1, initial_buffers=50)
+    machine.handle(Receive(data(E2, 0)))
+    machine.handle(Receive(data(E2, 1, 0b010)))
+    (unit,) = submit(machine)
+    assert isinstance(unit, Data)
+    assert unit.status.free == 49
+
+
+# --- 3.1 receive-ready units ---
+
+
+def test_3_1_ready_comes_when_nothing_was_sent_for_a_period() -> None:
+    group = paper_group()
+    group.submit_all("a1:123")
+    assert group.timers[E1].keys() == {"ready", "wait-1"}
+    group.submit_all("b1:123")
+    group.fire(E1, "ready")
+    assert group.labels() == ["a", "b"]
+    group.fire(E1, "ready")
+    assert group.labels() == ["a", "b", "RR E1"]
+
+
+def test_3_1_ready_takes_no_number_and_passes_a_closed_window() -> None:
+    group = paper_group(window=1)
+    group.submit_all("a1:2 b1:2")
+    group.fire(E1, "ready")
+    unit = group.said("RR E1")
+    assert (unit.next_seq, unit.next_seq_to) == (2, (1, 2, 1))
+    assert group.settle()
+    assert group.delivered[E2] == ["a", "b"]
+
+
+def test_3_1_ready_is_owed_for_what_is_for_others() -> None:
+    group = paper_group()
+    group.submit_all("a1:2")
+    assert group.timers[E3].keys() == set()
+    group.hear(E3, "a")
+    assert group.timers[E3].keys() == {"ready"}
+    speak(group, E3)
+    assert group.said("RR E3").status.expects == (2, 1, 1)
+
+
+def test_3_1_ready_is_owed_to_who_waits() -> None:
+    machine = machine_of(E1)
+    assert machine.handle(Receive(ready(E2, 0, ZERO, wants=0b110))) == []
+    assert machine.handle(Receive(ready(E2, 0, ZERO, wants=0b101))) == [SetTimer("ready", 100_000)]
+
+
+def test_3_1_ready_brings_over_the_loss_of_what_was_for_others() -> None:
+    """What S11 leaves behind; and an older one takes nothing back."""
+    machine = machine_of(E3)
+    machine.handle(Receive(data(E1, 1, 0b010, number=0)))
+    assert machine.expected == [0, 0, 0]
+    machine.handle(Receive(ready(E1, 2, ZERO, number=0)))
+    assert machine.expected == [2, 0, 0]
+    machine.handle(Receive(ready(E1, 1, ZERO, number=0)))
+    assert machine.expected == [2, 0, 0]
+
+
+# --- 3.3, 3.4 ---
+
+
+def test_3_3_preacknowledged_when_all_destinations_expect_a_higher_number() -> None:
+    """Not `≤`, as the text has it."""
+    machine = machine_of(E1)
+    machine.handle(Receive(data(E2, 0, 0b011)))
+    machine.handle(Receive(data(E2, 1, 0b011, expects=(0, 1, 0))))
+    assert reached(machine.handle(Receive(ready(E1, 0, (0, 0, 0))))) == []
+    assert reached(machine.handle(Receive(ready(E1, 0, (0, 1, 0))))) == [(Level.PREACKNOWLEDGED, E2, 0)], "not E3"
+
+
+def test_3_4_acknowledged_by_what_preacknowledged_packets_said() -> None:
+    machine = machine_of(E1, preacknowledged_time_out=False)
+    machine.handle(Receive(data(E2, 0, 0b001)))
+    assert reached(machine.handle(Receive(ready(E1, 0, (0, 1, 0))))) == [(Level.PREACKNOWLEDGED, E2, 0)]
+    machine.handle(Receive(data(E1, 0, 0b001, expects=(0, 1, 0))))
+    assert reached(machine.handle(Receive(ready(E1, 1, (1, 1, 0))))) == [
+        (Level.PREACKNOWLEDGED, E1, 0),
+        (Level.ACKNOWLEDGED, E2, 0),
+    ]
+
+
+# --- 4.1 ---
+
+
+def test_4_1_hearsay_makes_nobody_ask() -> None:
+    """E2 says that it has heard of E1 what E3 has not: E3 waits, whether or not it was for E3."""
+    machine = machine_of(E3)
+    out = machine.handle(Receive(ready(E2, 0, (1, 0, 0))))
+    assert sent(out) == []
+    assert machine.waits_for() == ("misses from E1 its number 0 on",)
+
+
+@pytest.mark.parametrize("verbatim", [True, False])
+def test_4_1_the_sender_sends_again_what_is_not_accepted_in_time(verbatim: bool) -> None:
+    group = paper_group(paper=PaperRules(verbatim_copies=verbatim))
+    group.submit_all("x2:1 a1:2")
+    group.hear(E1, "x")
+    group.fire(E1, "wait-1")
+    assert group.copies == ["a"]
+    first, copy = (unit for unit in group.channel if group.label(unit) == "a")
+    assert isinstance(copy, Data)
+    assert copy.status.expects == ((1, 1, 1) if verbatim else (1, 2, 1))
+    group.fire(E1, "wait-1")
+    assert group.copies == ["a", "a"], "again and again"
+    assert isinstance(first, Data)
+    assert group.handle(E1, Receive(ready(E2, 2, (2, 2, 1))))[:1] == [CancelTimer("wait-1")]
+
+
+def test_4_1_a_kept_packet_is_kept_once() -> None:
+    machine = machine_of(E3, keeps_behind_gap=True)
+    machine.handle(Receive(data(E1, 1)))
+    machine.handle(Receive(data(E1, 1)))
+    assert (machine.log_sizes().held, machine.log_sizes().accepted) == (1, 0)
+    machine = machine_of(E3, keeps_behind_gap=False)
+    machine.handle(Receive(data(E1, 1)))
+    assert machine.log_sizes().held == 0
+
+
+# --- 4.4 ---
+
+
+def test_4_4_a_loss_is_said_once() -> None:
+    machine = machine_of(E3)
+    assert sent(machine.handle(Receive(data(E1, 1)))) == [Reset(E3, (0, 0, 0))]
+    assert sent(machine.handle(Receive(data(E1, 2)))) == []
+
+
+def test_4_4_who_has_heard_a_reset_sends_nothing_more() -> None:
+    machine = machine_of(E3)
+    machine.handle(Receive(data(E1, 0)))
+    assert sent(machine.handle(Receive(Reset(E1, ZERO)))) == [ResetAgreement(E3, (0, 0, 0))]
+    assert sent(machine.handle(Receive(Reset(E2, ZERO)))) == [], "only the first is answered"
+    assert submit(machine) == []
+    assert machine.log_sizes().waiting == 1
+    machine.spoke = False
+    assert sent(machine.handle(TimerFired("ready"))) == []
+
+
+def test_4_4_waiting_packets_follow_the_recovery() -> None:
+    group = paper_group()
+    group.submit_all("g1:13 h1:13")
+    group.drain([(E3, "g")])
+    group.all_hear("RST E3")
+    group.submit_all("w2:123")
+    assert "w" not in group.labels()
+    agree(group, E1, E2, E3)
+    assert group.settle()
+    assert group.together() == ["g h w", "w", "g h w"]
+
+
+@pytest.mark.parametrize("wrong", ["expects", "order"])
+def test_4_4_disagreement_aborts(wrong: str) -> None:
+    machine = machine_of(E1)
+    machine.handle(Receive(Reset(E3, ZERO)))
+    for node in (E1, E2, E3):
+        machine.handle(Receive(ResetAgreement(node, ZERO)))
+    order = (E1, E2, E3) if wrong == "expects" else (E2, E1, E3)
+    bad = ResetOrder(E2, (0, 1, 0) if wrong == "expects" else ZERO, ZERO, ZERO, order)
+    assert machine.handle(Receive(bad)) == [Abort("E2 found another sort line or order")]
+    assert machine.handle(Receive(data(E1, 0))) == []
+    assert submit(machine) == []
+
+
+def test_4_4_what_does_not_come_is_requested_until_it_does() -> None:
+    group = paper_group()
+    group.submit_all("f1:13 g1:13 z2:3 k1:2 h1:13")
+    group.drain([(E3, "g")])
+    agree(group, E1, E2, E3, until="RST_ACK E3")
+    group.miss(E3, "g")
+    group.hear(E3, "h")
+    assert group.discarded[E3][-1] == ("h", "gap"), "not before g"
+    before = len(group.copies)
+    group.fire(E3, "request")
+    group.hear(E1, "g", "h", "RetransmitRequest E3")
+    assert group.copies[before:] == ["g", "h"], "from the number on, and for E3"
+    assert "request" in group.timers[E3]
+    assert group.said("RetransmitRequest E3") == RetransmitRequest(E3, (2, 2, 1))
+    group.hear_rest()
+    assert group.machines[E3].stage is Stage.NORMAL
+    assert "request" not in group.timers[E3]
+
+
+def test_4_4_nothing_rises_while_something_lacks() -> None:
+    """E3 hears that all have accepted z, but must put g before it."""
+    group = paper_group(keeps=True, time_out=False)
+    group.submit_all("g2:13 z3:13")
+    group.drain([(E3, "g")])
+    group.submit_all("s3:13 h2:13")
+    group.drain([])
+    agree(group, E1, E2, E3, until="RST_ACK E3")
+    group.miss(E3, "g")
+    group.hear(E3, "h")
+    speak(group, E1)
+    group.hear(E3, "RR E1")
+    assert logs_of(group)[E3] == "z s h"
+    assert group.levels[E3]["z"] is Level.ACCEPTED
+    group.fire(E3, "request")
+    group.hear_rest()
+    assert whole_log(group, E3) == "g z s h"
+
+
+def test_4_4_one_recovery_after_the_other() -> None:
+    group = paper_group(keeps=True)
+    for turn, (lost, node) in enumerate((("a", E3), ("d", E2), ("g", E3))):
+        letters = "abcdefghi"[3 * turn : 3 * turn + 3]
+        group.submit_all(" ".join(f"{letter}1:123" for letter in letters))
+        group.drain([(node, lost)])
+        agree(group, E1, E2, E3)
+        assert [machine.stage for machine in group.machines] == [Stage.NORMAL] * 3
+    assert group.settle()
+    assert group.together() == ["a b c d e f g h i"] * 3
+
+
+def test_4_4_what_nobody_received_is_recovered() -> None:
+    group = paper_group(keeps=True)
+    group.submit_all("g1:123 z2:13 h1:23")
+    group.drain([(E1, "g"), (E2, "g"), (E3, "g")])
+    assert group.settle()
+    assert group.broken_promises() & {"complete", "same_order", "no_cycle"} == set()
+    assert sorted(group.delivered[E1]) == ["g", "z"]
+
+
+def test_4_4_a_lost_echo_is_a_loss() -> None:
+    group = paper_group(keeps=True)
+    group.submit_all("g1:12 h1:12")
+    group.drain([(E1, "g")])
+    assert group.settle()
+    assert group.together() == ["g h", "g h", ""]
+
+
+def test_4_4_what_is_sent_when_all_resume_is_watched_again() -> None:
+    """The last packet is lost once more, when the recovery is over; the sender's time-out is set again."""
+    group = paper_group()
+    group.submit_all("g1:13 h1:13")
+    group.drain([(E3, "g")])
+    group.all_hear("RST E3")
+    for name in ("wait-1", "wait-2"):
+        group.fire(E1, name)
+    assert group.copies == [], "it has stopped"
+    agree(group, E1, E2, E3)
+    assert group.timers[E1].keys() >= {"wait-1", "wait-2"}
+    assert group.settle(lossy=once((E3, "RR E1")))
+    assert group.together() == ["g h", "", "g h"]
