@@ -216,12 +216,15 @@ def unfinished(folder: Path) -> Iterator[Path]:
 def test_an_interrupt_from_outside_leaves_nothing_half_written(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ordercast.cli", *LONG.split(), "--out", str(tmp_path / "t")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
-        deadline = time.monotonic() + 60
-        while not any(unfinished(tmp_path)) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        try:
+            deadline = time.monotonic() + 120
+            while not any(unfinished(tmp_path)) and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (130, "")
     assert err == "ordercast: stopped; nothing half-written was kept\n"
     assert list(tmp_path.iterdir()) == []
