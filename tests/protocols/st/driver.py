@@ -233,6 +233,14 @@ class Group:
         for node in nodes or range(len(self.nodes)):
             self.hear(node, len(self.queues[node]))
 
+    def exhaust(self, most: int = 500) -> None:
+        """Everybody hears everything, and what is sent in answer, until nothing is under way."""
+        for _ in range(most):
+            if not any(self.queues):
+                return
+            self.hear_all()
+        raise AssertionError("everything that is heard is answered, for ever")
+
     def lose(self, node: int, count: int = 1) -> list[Unit]:
         """The node misses the next units of its queue."""
         return [self.queues[node].popleft() for _ in range(count)]
@@ -243,8 +251,7 @@ class Group:
     def settle(self, rounds: int = 60) -> None:
         """From here on nothing is lost, and all timers fire in turn until none is left."""
         for _ in range(rounds):
-            while any(self.queues):
-                self.hear_all()
+            self.exhaust()
             timers = [(node, timer) for node, here in enumerate(self.nodes) for timer in tuple(here.running)]
             if not timers:
                 return

@@ -200,10 +200,10 @@ def helper(**config: Any) -> tuple[Node, Peer, Peer, Data, Data]:
 def test_nothing_is_sent_again_but_what_is_asked_for() -> None:
     e1, e2, e3, a, _ = helper()
     assert e1.hears(e3.reply()).copies == []
+    assert e1.hears(e2.need(e2.sends("x", E3), has=0b111, done=0b001)).units == []
     out = e1.hears(e3.need(a, has=0b111, done=0b001))
     assert out.copies == ["a"]
     assert len(out.units) == 1
-    assert e1.hears(e2.need(e2.sends("x", E3), has=0b111, done=0b001)).units == []
 
 
 def test_a_copy_is_the_same_packet_with_a_fresh_status() -> None:
@@ -255,6 +255,22 @@ def test_a_reset_timer_says_what_is_lacking_and_becomes_rarer() -> None:
         assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0)]
     # The reply of E2 came after the first timer was set: that moved something.
     assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4), strict=True)), waits
+
+
+def test_a_reply_that_is_heard_again_moves_nothing() -> None:
+    e1, e2, _ = stopped(timing=Timing(reset=1000))
+    e1.fires("reset")
+    for least in (1, 2, 4):
+        assert least <= e1.running["reset"] // 1000 < 2 * least
+        e1.hears(e2.reply())
+        e1.fires("reset")
+
+
+def test_what_came_while_it_had_stopped_takes_a_place() -> None:
+    e1, _, e3 = stopped()
+    free = e1.machine._free()
+    e1.hears(e3.sends("late", E1))
+    assert e1.machine._free() == free - 1
 
 
 # --- done ---
@@ -327,16 +343,26 @@ def test_who_is_silent_too_long_is_given_up(recovering: bool) -> None:
     if recovering:
         e1.hears(e2.reply())
     timer = "reset" if recovering else "status"
-    aborts = []
-    for _ in range(5):
+    aborts, questions = [], 0
+    for _ in range(6):
         out = e1.fires(timer)
         aborts += out.aborts
         if aborts:
             break
+        questions += 1
         e1.hears(*out.units, e2.need(has=1) if recovering else e2.expecting(0, 0, 1).ready())
     assert aborts == ["E3 left 3 questions in a row unanswered"]
+    assert questions == 3 + recovering  # that E2 stopped moved something: the first question counts nobody
     assert out.timers == []
     assert e1.hears(e2.reply(), e3.ready(wants=True)) == []
+
+
+def test_a_source_that_does_not_send_what_is_missing_is_given_up_though_it_is_done() -> None:
+    e1, e2, e3 = Node(E1, polls_to_abort=3), Peer(E2), Peer(E3)
+    a = e3.sends("a", E1)
+    e1.hears(e2.reply(), e3.reply(sent=[a]), e2.done(), e3.done())
+    aborts = [why for _ in range(5) if "reset" in e1.running for why in e1.fires("reset").aborts]
+    assert aborts == ["E3 left 3 questions in a row unanswered"]
 
 
 def test_who_answers_in_time_is_not_given_up() -> None:
