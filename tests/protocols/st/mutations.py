@@ -117,8 +117,8 @@ NORMAL = _in(
     ("data are not answered", "self.owes = True\n        if for_me:", "if for_me:"),
     (
         "facts of any data count",
-        "if number > self.expected_to_me[source]:\n            if for_me:",
-        "self._learn(source, unit.status, out)\n        if number > self.expected_to_me[source]:\n            if for_me:",
+        'Discard(unit, "full"))\n            return True\n',
+        'Discard(unit, "full"))\n            return True\n        self._learn(source, unit.status, out)\n',
     ),
     ("statuses show no numbers", "self.expected[source] = unit.next_seq", "pass"),
     ("statuses show no gaps", "        if number > self.expected_to_me[source]:\n            return False\n", ""),
