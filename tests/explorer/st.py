@@ -9,7 +9,9 @@ from ordercast.protocols.st import St
 from tests.explorer.scenario import Promise, Scenario, scripts
 
 PROMISE = Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen"))
-GROUP = {"window", "quota", "first_seq", "log_limit"}
+GO_BACK = Promise(one_order=True, never_less=("stamps", "epoch_seen"))
+"""With go-back-n what was thrown away is expected again."""
+GROUP = {"window", "quota", "first_seq", "log_limit", "recovery"}
 
 
 def selective_total(*lines: str, machine: MachineClass = St, promise: Promise = PROMISE, **how: Any) -> Scenario:
