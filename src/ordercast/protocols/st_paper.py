@@ -15,7 +15,8 @@ Misprints mended, and gaps filled in the way that fits the paper's own examples:
  6. A node that has stopped sends neither data nor RR. Until step (6) levels go on rising, for nothing forbids it; from
     then until it lacks nothing they do not, or a sort would come too late.
  7. Nobody answers a second RST before it has recovered from the first (unspecified; S6, S12).
- 8. What all destinations have accepted leaves SL (as in the examples of SPO); what has not in time is sent again (4.1).
+ 8. What all destinations have accepted leaves SL (as in the examples of SPO); what has not in time is sent again (4.1),
+    once: if that is lost too, RR shows it.
  9. RR, "every pre-defined period", is left out while nobody waits for anything, so that a group falls silent.
 ABORT is no unit: whoever hears all RST_ACKs sees the disagreement itself.
 Readings that the paper leaves open are options: see `PaperRules`.
@@ -191,10 +192,14 @@ class StPaper(StPaperState):
             self.accepted_below[of][source] = seq  # if beyond TREQ: detection (2) of 4.1, wait
             self.heard_below[of] = max(self.heard_below[of], seq)
         self.free[source] = status.free
-        released = [unit for unit in self.sent if is_below(unit.packet, self.accepted_below[self.me])]
-        self.sent = [unit for unit in self.sent if unit not in released]
-        out += [CancelTimer(_wait(unit.packet)) for unit in released]
+        self._release(out)
         self._rise(out)
+
+    def _release(self, out: list[Output]) -> None:
+        kept = [unit for unit in self.sent if not is_below(unit.packet, self.accepted_below[self.me])]
+        if len(kept) < len(self.sent):
+            out += [CancelTimer(_wait(unit.packet)) for unit in self.sent if unit not in kept]
+            self.sent = kept
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 
@@ -242,9 +247,8 @@ class StPaper(StPaperState):
 
         Whoever had lost it, and does not know, puts it at the end of its log.
         """
-        for unit in self.sent:
-            if _wait(unit.packet) == name and self.stage is Stage.NORMAL:
-                out += [Send(self._copy(unit), again=True), SetTimer(name, self.config.timing.poll)]
+        if self.stage is Stage.NORMAL:
+            out += [Send(self._copy(unit), again=True) for unit in self.sent if _wait(unit.packet) == name]
 
     def _copy(self, unit: Data) -> Data:
         return unit if self.config.paper.verbatim_copies else Data(unit.packet, self._status())
@@ -323,9 +327,8 @@ class StPaper(StPaperState):
         for unit in self.preacknowledged:
             self._deliver(unit.packet, out)
         for unit in before:
-            packet = unit.packet
-            out += [Reached(level, packet) for level in (Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED)]
-            out.append(Deliver(packet))
+            out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
+            self._deliver(unit.packet, out)
         self.preacknowledged = []
 
     # --- retransmission, insertion and sorting (4.4) ---
@@ -382,7 +385,6 @@ class StPaper(StPaperState):
         self.stage, self.order_said, self.sort_from, self.order = Stage.NORMAL, False, [], []
         self.orders = [None] * self._nodes
         self.owes = True
-        out += [SetTimer(_wait(unit.packet), self.config.timing.poll) for unit in self.sent]
         self._rise(out)
 
 

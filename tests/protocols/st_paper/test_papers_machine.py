@@ -173,10 +173,12 @@ def test_machine_timers_are_those_that_run() -> None:
         group = paper_group(keeps=bool(seed % 2))
         group.wander(Random(seed), 120, losses=seed % 3)
         for node, machine in enumerate(group.machines):
-            if machine.stage is Stage.NORMAL:
-                possible = {f"wait-{unit.packet.seq}" for unit in machine.sent}
-                possible |= {f"held-{unit.source}-{unit.packet.seq}" for unit in machine.preacknowledged}
-                assert possible <= group.timers[node].keys()
+            held = {f"held-{unit.source}-{unit.packet.seq}" for unit in machine.preacknowledged}
+            assert {name for name in group.timers[node] if name.startswith("held")} == held
+            kept = {f"wait-{unit.packet.seq}" for unit in machine.sent}
+            assert {name for name in group.timers[node] if name.startswith("wait")} <= kept
+            assert ("request" in group.timers[node]) is (machine.stage is Stage.RECOVERING)
+            assert ("ready" in group.timers[node]) is machine.ready_timer
             assert machine.handle(TimerFired("wait-999")) == machine.handle(TimerFired("held-0-999")) == []
 
 
