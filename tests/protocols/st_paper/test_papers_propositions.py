@@ -136,7 +136,7 @@ def test_proposition_2_does_not_hold_for_its_information() -> None:
 def test_proposition_3_holds_for_losses_of_one_node_when_all_is_for_all(
     sources: list[str], node: int, picks: set[int], order: list[int]
 ) -> None:
-    """Each node's sort point is the first that the lost ones precede; E3's own log has what was heard."""
+    """The sort point of each node is right behind what precedes the first loss."""
     losses = [(node, LETTERS[place]) for place in sorted(picks) if place < len(sources)]
     if not losses:
         return

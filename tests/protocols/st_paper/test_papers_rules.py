@@ -29,7 +29,7 @@ from ordercast.model.units import (
 from ordercast.protocols.st_paper import StPaper
 from ordercast.protocols.st_paper_state import Stage
 from tests.protocols.one_channel import E1, E2, E3
-from tests.protocols.st_paper.entity import agree, logs_of, once, paper_group, speak, whole_log
+from tests.protocols.st_paper.entity import PaperGroup, agree, logs_of, once, paper_group, speak, whole_log
 
 ALL = 0b111
 ZERO = (0, 0, 0)
@@ -346,3 +346,40 @@ def test_4_4_who_has_stopped_sends_nothing_again() -> None:
     assert sorted(group.copies) == ["g", "h"]
     assert group.settle(lossy=once((E3, "RR E1")))
     assert group.together() == ["g h", "", "g h"]
+
+
+def recovering() -> PaperGroup:
+    """E3 has agreed on the sort line, and lost g a second time."""
+    group = paper_group(keeps=True)
+    group.submit_all("g1:13 h1:13")
+    group.drain([(E3, "g")])
+    agree(group, E1, E2, E3, until="RST_ACK E3")
+    group.miss(E3, "g")
+    group.hear(E3, "h")
+    assert group.machines[E3].stage is Stage.RECOVERING
+    return group
+
+
+def test_4_4_what_is_sent_later_is_not_kept_before_what_lacks() -> None:
+    group = recovering()
+    group.submit_all("n1:13")
+    group.hear(E3, "n")
+    assert group.discarded[E3][-1] == ("n", "gap")
+    assert logs_of(group)[E3] == "h", "kept since it showed the gap"
+
+
+def test_4_4_who_recovers_takes_no_part_in_another_agreement() -> None:
+    group = recovering()
+    machine = group.machines[E3]
+    before = machine.snapshot()
+    for unit in (Reset(E2, ZERO), ResetAgreement(E2, ZERO), ResetOrder(E2, ZERO, ZERO, ZERO, (E2, E1, E3))):
+        assert sent(machine.handle(Receive(unit))) == []
+    assert machine.snapshot() == before
+
+
+def test_4_4_a_repeated_agreement_counts_once() -> None:
+    machine = machine_of(E1)
+    machine.handle(Receive(Reset(E3, ZERO)))
+    for node in (E1, E2, E2):
+        assert sent(machine.handle(Receive(ResetAgreement(node, ZERO)))) == []
+    assert len(sent(machine.handle(Receive(ResetAgreement(E3, ZERO))))) == 1
