@@ -316,6 +316,10 @@ class St(StNormal):
             if self._be_patient(out):
                 self._say_need(out)
                 self._set_timer("reset", self.config.timing.reset * self.patience, out)
+        elif name == "hearsay":
+            self.hearsay_timer = False
+            if not self.frozen and self.heard_of_more():
+                self._send_ready(out, asks=True)
         elif name == "answer":
             self.answered = False
 

@@ -72,9 +72,9 @@ class StNormal(StState):
         below = tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
         return Status(self.stamp, tuple(expected), below, self._free(), self.epoch)
 
-    def _send_ready(self, out: list[Output]) -> None:
+    def _send_ready(self, out: list[Output], *, asks: bool = False) -> None:
         """RR; it asks everybody for theirs as long as I wait for anything."""
-        wants = self._everybody if self.unfinished() else 0
+        wants = self._everybody if asks or self.unfinished() else 0
         out.append(Send(Ready(self.me, *self.next_numbers(), self._status(), wants)))
 
     def _free(self) -> int:
@@ -150,6 +150,9 @@ class StNormal(StState):
         if self.preacknowledged.watchers[source]:
             for row in self.preacknowledged.wake(source):
                 self._acknowledge(row, out)
+        if self.config.hearsay and not self.hearsay_timer and self.heard_of_more():
+            self.hearsay_timer = True
+            self._set_timer("hearsay", self.config.timing.hearsay, out)
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 

@@ -20,20 +20,12 @@ LOG, OWN = 0, 1
 
 _SCALARS = (
     "next_seq", "next_message", "stamp", "epoch", "places", "frozen", "preacknowledged_count", "acknowledged_count",
-    "holds_last", "owes", "moved", "status_timer", "status_paid", "patience", "done", "reply_said", "done_said",
-    "answered", "asked", "aborted",
+    "holds_last", "owes", "moved", "status_timer", "status_paid", "hearsay_timer", "patience", "done",
+    "reply_said", "done_said", "answered", "asked", "aborted",
 )  # fmt: skip
 _VECTORS = (
-    "next_seq_to",
-    "expected",
-    "expected_to_me",
-    "stamps",
-    "free",
-    "epoch_seen",
-    "unsaid",
-    "unanswered",
-    "replies",
-)
+    "next_seq_to", "expected", "expected_to_me", "stamps", "free", "epoch_seen", "unsaid", "unanswered", "replies",
+)  # fmt: skip
 _scalars, _vectors = attrgetter(*_SCALARS), attrgetter(*_VECTORS)
 
 
@@ -86,6 +78,7 @@ class StState:
         self.owes = False  # somebody waits for my status
         self.unsaid = [0] * nodes  # packets accepted of each source since my last transmission
         self.status_timer = self.status_paid = False
+        self.hearsay_timer = False
         self.moved = False
         self.patience = 1
         self.unanswered = [0] * nodes
@@ -122,6 +115,16 @@ class StState:
             or self.accepted.rows[OWN]
             or self.preacknowledged.rows[LOG]
             or self.preacknowledged.rows[OWN]
+        )
+
+    def heard_of_more(self) -> bool:
+        """4.1: others have accepted of some source what I have not, be it for me or not."""
+        columns = self.accepted.columns
+        return any(
+            column[source] > expected
+            for source, expected in enumerate(self.expected)
+            for node, column in enumerate(columns)
+            if node != source
         )
 
     def blockers(self) -> int:
