@@ -12,7 +12,7 @@ import pytest
 
 from ordercast.audit.levels import acknowledged_truthfully
 from ordercast.model.config import HearsayRule
-from ordercast.model.machine import Discard, Level
+from ordercast.model.machine import Abort, Discard, Level
 from ordercast.model.units import RetransmitRequest
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
@@ -202,6 +202,7 @@ def test_sound_rules_bring_every_story_to_a_good_end(name: str) -> None:
     assert group.settle()
     assert group.complete()
     assert group.broken_promises() == set()
+    assert not any(isinstance(output, Abort) for _, output in group.outputs)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -227,7 +228,11 @@ def test_a2_printed_a_is_never_acknowledged() -> None:
     group = STORIES["A2"].printed()
     assert group.settle()
     assert group.levels[E2]["a"] is Level.PREACKNOWLEDGED
-    assert group.machines[E2].preacknowledged_below[E1][E2] == 0, "only what E2 sends to itself moves it"
+    assert group.machines[E2].preacknowledged_below[E1][E2] == 0
+    for letter, to in (("f", "2"), ("g", "1")):
+        group.submit(E2, letter, to)
+        group.all_hear(letter)
+    assert group.levels[E2]["a"] is Level.ACKNOWLEDGED, "only what E2 sends to itself moves it"
 
 
 @pytest.mark.parametrize("reading", [HearsayRule.ALL, HearsayRule.OTHERS])
@@ -242,6 +247,11 @@ def test_c0_printed_b_is_gone_by_mere_reordering(reading: HearsayRule) -> None:
     assert not lacks(group, E3, "b"), "stuck until E2 sends to E3 again"
 
 
+def test_c0_printed_without_condition_2_b_is_accepted_before_a() -> None:
+    group = Story(c0, HearsayRule.NONE).printed()
+    assert list(group.levels[E3]) == ["b", "a"]
+
+
 def test_c1_printed_everything_of_the_source_is_discarded_from_then_on() -> None:
     group = STORIES["C1"].printed()
     assert group.sent["b"].packet.seq_to == (0, 1, 0)
@@ -253,6 +263,23 @@ def test_c1_printed_everything_of_the_source_is_discarded_from_then_on() -> None
     assert len(group.requests) >= 6
     assert group.levels[E3] == {}
     assert group.machines[E3].expected[E1] == 0
+
+
+def test_c1_printed_ends_when_what_was_lost_is_sent_again_for_somebody_else() -> None:
+    group = STORIES["C1"].printed()
+    group.lose(E2, "a")
+    group.hear(E2, "b")  # it is not for E2, but shows it that a was
+    group.hear(E1, "b", "RETRANS E2")
+    group.hear(E3, "a")
+    assert group.machines[E3].expected[E1] == 1
+    group.submit(E1, "c", "3")  # with that E3 can ask for b, which nobody else needs
+    assert group.settle()
+    assert list(group.levels[E3]) == ["b", "c"]
+
+
+def test_c1_printed_b_is_accepted_if_condition_2_is_not_asked_for_the_source() -> None:
+    group = Story(c1, HearsayRule.OTHERS).printed()
+    assert list(group.levels[E3]) == ["b"]
 
 
 def test_c1_sound_goes_on_with_the_same_source() -> None:
@@ -269,6 +296,7 @@ def test_c2_printed_the_request_is_answered_by_what_is_discarded_again() -> None
     assert group.requests == [(E3, RetransmitRequest(E3, (0, 0, 0)))]
     assert group.copies == ["b"]
     assert group.outputs.count((E3, Discard(group.sent["b"], "hearsay"))) == 2
+    assert group.machines[E3].waits_for() == ("misses from E1 its number 0 on", "misses from E2 its number 0 on")
     assert not group.settle(), "and so on"
     assert lacks(group, E3, "b")
     group.submit(E1, "c", "1")
@@ -293,14 +321,17 @@ def test_c3_printed_the_loss_of_the_last_unit_is_not_seen() -> None:
     group = STORIES["C3"].printed()
     assert group.settle()
     assert (group.requests, lacks(group, E2, "a")) == ([], True)
+    assert group.machines[E1].waits_for() == ("keeps its number 0, not known to be accepted by {E2}",)
+    assert group.machines[E2].waits_for() == ()
 
 
 def test_c4_printed_a_lost_request_is_not_repeated() -> None:
     group = STORIES["C4"].printed()
     assert group.settle()
-    assert len(group.requests) == 1
+    assert group.requests == [(E2, RetransmitRequest(E2, (0, 0, 0)))]
     assert group.copies == []
     assert group.levels[E2].keys() & {"a", "b"} == set()
+    assert group.machines[E2].waits_for() == ("misses from E1 its number 0 on",)
 
 
 def test_c5_printed_who_is_silent_closes_the_window() -> None:
@@ -309,6 +340,9 @@ def test_c5_printed_who_is_silent_closes_the_window() -> None:
     assert "c" not in group.sent
     assert group.machines[E1].accepted_below[E1] == [1, 2, 0]
     assert group.machines[E1].log_sizes().waiting == 1
+    assert group.machines[E1].waits_for()[0] == (
+        "its window is closed: {E3} is known to have accepted only what is below its number 0"
+    )
     group.submit(E3, "z", "3")
     assert group.settle()
     assert "c" in group.sent, "a word of E3 opens it"
@@ -317,6 +351,7 @@ def test_c5_printed_who_is_silent_closes_the_window() -> None:
 def test_c6_printed_the_papers_own_example_stalls() -> None:
     group = STORIES["C6"].printed()
     assert group.machines[E3].expected == [9, 3, 5]
+    assert (E3, Discard(group.sent["j"], "hearsay")) in group.outputs
     assert group.timers[E3] == {}
     assert group.settle()
     assert len(group.requests) == 1
@@ -335,12 +370,13 @@ def test_c7_printed_a_burst_closes_every_window() -> None:
 def test_c7_printed_with_room_for_one_no_burst_is_needed(settings: dict[str, Any]) -> None:
     """The own column lags by one unit of one's own: what E1 sent says that E1 has not heard it."""
     group = paper_group(**settings)
-    for source, letter in ((E1, "a"), (E2, "b"), (E3, "c"), (E1, "d")):
+    for source, letter in ((E1, "a"), (E2, "b"), (E3, "c")):
         group.submit(source, letter, "123")
-        if letter != "d":
-            group.all_hear(letter)
+        group.all_hear(letter)
+    for source, letter in ((E1, "d"), (E2, "e"), (E3, "f")):
+        group.submit(source, letter, "123")
     assert group.settle()
-    assert "d" not in group.sent
+    assert list(group.sent) == ["a", "b", "c"], "nobody can send any more"
     assert group.machines[E1].accepted_below[E1] == [0, 1, 1]
 
 
@@ -349,6 +385,7 @@ def test_d1_printed_last_the_test_for_duplicates_lets_what_is_expected_go_backwa
     assert (group.machines[E3].expected[E1], group.machines[E3].expected_to_me[E1]) == (1, 0)
     first = STORIES["D1"].printed(duplicates_first=True)
     assert (first.machines[E3].expected[E1], first.machines[E3].expected_to_me[E1]) == (2, 0)
+    assert (E3, Discard(first.sent["a"], "duplicate")) in first.outputs
 
 
 def test_r1_fresh_copies_break_lemma_4_2_even_if_everything_is_for_everybody() -> None:
