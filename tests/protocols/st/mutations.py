@@ -313,6 +313,11 @@ RECOVERY = _in(
         "        out += [Deliver(packet) for packet in self.preacknowledged.rows[LOG]]\n",
         "",
     ),
+    (
+        "gives up without delivering what is left",
+        "        out += [Deliver(packet) for _, packet, _ in self.old if packet.destinations & self._my_bit]\n",
+        "",
+    ),
     ("gives up and goes on", "        self.aborted = True\n", "        pass\n"),
 )
 

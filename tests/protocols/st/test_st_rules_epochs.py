@@ -130,6 +130,14 @@ def test_what_is_left_is_delivered_while_the_next_order_is_being_agreed_on() -> 
     assert change.e1.hears(change.e3.reply()).delivered == ["g"]
 
 
+def test_who_gives_up_delivers_what_is_left() -> None:
+    change = Change(polls_to_abort=1)
+    change.finish()
+    out = Outputs(output for _ in range(3) if not change.e1.machine.aborted for output in change.e1.fires("status"))
+    assert out.aborts == ["E2 left 1 questions in a row unanswered"]
+    assert out.delivered == ["g"]
+
+
 # --- what comes early ---
 
 
