@@ -101,7 +101,11 @@ def _per(count: int, base: int) -> str:
 
 
 def _time(nanoseconds: int) -> str:
+    """Three digits, in the unit that shows them before the point or behind it."""
     for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
+        value = nanoseconds / size
+        if value >= 999.5:  # three digits would be written as a power of ten
+            return f"{value:,.0f} {unit}"
+        if value >= 0.9995:
+            return f"{value:.3g} {unit}"
     return f"{nanoseconds} ns"
