@@ -110,6 +110,12 @@ def test_a_broken_promise_comes_with_its_witness(
     assert witness["sentence"] in done.out
 
 
+def test_a_run_may_be_called_as_it_likes(ordercast: Command, tmp_path: Path) -> None:
+    done = ordercast("audit", write(tmp_path / "t", SWAPPED, run="[b]r"))
+    assert done.status == 1
+    assert "  sender_order_kept, run [b]r: " in done.out
+
+
 def test_the_screen_shows_a_few_witnesses_and_counts_all(ordercast: Command, tmp_path: Path) -> None:
     rows = [send(0, seq, seq, 1) for seq in range(40)]
     done, document = audited(ordercast, tmp_path, write(tmp_path / "t", rows, sent=40))

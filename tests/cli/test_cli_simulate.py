@@ -5,12 +5,15 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
+from rich.progress import Progress as ProgressBar
 
+from ordercast.cli.summary import _time
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Crash, Loss, Miss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
@@ -147,7 +150,8 @@ def test_json_of_an_incomplete_run_says_what_is_waited_for(ordercast: Command) -
 
 def test_the_summary_tells_what_happened(ordercast: Command) -> None:
     many = "simulate spo --nodes 5 --messages 300 --loss 0.1 --fault 'duplicates rate=0.02'"
-    done, counts = ordercast(many), document_of(ordercast(many, "--json").out)["counters"]
+    done, document = ordercast(many), document_of(ordercast(many, "--json").out)
+    counts = document["counters"]
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert lines[0].startswith("spo (sound rules), 5 nodes, seed 0: every message acknowledged everywhere after ")
     for line in (
@@ -166,7 +170,29 @@ def test_the_summary_tells_what_happened(ordercast: Command) -> None:
     levels = {line.split()[0]: line for line in lines if line.startswith(("accepted", "pre-ack", "acknowledged"))}
     assert levels["accepted"].endswith(f" {counts['longest_accepted']}")
     assert levels["pre-acknowledged"].endswith(f" {counts['longest_preacknowledged']}")
-    assert all(level.count("µs") + level.count("ms") == 3 for level in levels.values())
+    for name, times in document["latency"].items():
+        shown = levels[name].removeprefix(f"{name} ")
+        assert shown.startswith(f"{_time(times['p50'])} {_time(times['p99'])} ")
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "shown"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_000, "1 µs"),
+        (63_488, "63.5 µs"),
+        (999_499, "999 µs"),
+        (999_999, "1 ms"),
+        (1_234_567, "1.23 ms"),
+        (999_999_999, "1 s"),
+        (12_345_000_000, "12.3 s"),
+        (999_600_000_000, "1,000 s"),
+        (1_234_567_000_000_000, "1,234,567 s"),
+    ],
+)
+def test_times_have_three_digits(nanoseconds: int, shown: str) -> None:
+    assert _time(nanoseconds) == shown
 
 
 def test_the_summary_of_an_incomplete_run_says_what_each_node_waits_for(ordercast: Command) -> None:
@@ -286,6 +312,25 @@ def test_help_names_all_options(ordercast: Command, option: str) -> None:
     assert done.status == 0
     for name in ("--nodes", "--messages", "--spread", "--loss", "--seed", "--out", "--fault", "--json", "--svg"):
         assert name in done.out
+
+
+def test_without_a_command_there_is_help(ordercast: Command) -> None:
+    done = ordercast("")
+    assert "simulate" in done.out
+    assert "audit" in done.out
+
+
+def test_a_bar_is_shown_where_somebody_looks(ordercast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error alone: what is printed stays the same."""
+    unwatched = ordercast(SMALL)
+    monkeypatch.setattr("ordercast.simulator.simulation._PROGRESS_MASK", 31)
+    told: list[dict[str, float]] = []
+    monkeypatch.setattr(ProgressBar, "update", lambda *_, **fields: told.append(fields))
+    monkeypatch.setattr("ordercast.cli.simulate.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    watched = ordercast(SMALL)
+    assert (watched.status, watched.out) == (0, unwatched.out)
+    assert {fields["total"] for fields in told} == {12}
+    assert 0 < told[-1]["completed"] <= 12
 
 
 def test_standard_output_is_not_painted_when_nobody_looks(ordercast: Command) -> None:
