@@ -11,7 +11,7 @@ from tests.explorer.scenario import Promise, Scenario, scripts
 PROMISE = Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen"))
 GO_BACK = Promise(one_order=True, never_less=("stamps", "epoch_seen"))
 """With go-back-n what was thrown away is expected again."""
-GROUP = {"window", "quota", "first_seq", "log_limit", "recovery"}
+GROUP = {"window", "quota", "first_seq", "log_limit", "recovery", "hearsay"}
 
 
 def selective_total(*lines: str, machine: MachineClass = St, promise: Promise = PROMISE, **how: Any) -> Scenario:

@@ -92,8 +92,8 @@ NORMAL = _in(
         "        self.next_seq += 1\n        self.expected[self.me] = self.next_seq\n",
     ),
     ("says preacknowledged for accepted", "seqs[0] if seqs else expected[source]", "expected[source]"),
-    ("statuses never ask", "self._everybody if self.unfinished() else 0", "0"),
-    ("statuses always ask", "self._everybody if self.unfinished() else 0", "self._everybody"),
+    ("statuses never ask", "wants = self._everybody if", "wants = 0 if"),
+    ("statuses always ask", " self.unfinished() else 0", " True else 0"),
     ("stamps stand still", "self.stamp += 1", "self.stamp = 1"),
     (
         "duplicates are taken",
@@ -175,7 +175,7 @@ STATE = _in(
     ("a snapshot forgets its patience", '"patience", ', ""),
     ("a snapshot forgets what came early", "tuple(self.future),", "(),"),
     ("a snapshot forgets contents", "tuple(sorted(self.contents.items())),", "(),"),
-    ("a snapshot forgets its replies", '    "replies",\n', ""),
+    ("a snapshot forgets its replies", ', "replies",', ","),
     (
         "sources of what is missing are not waited for",
         "(self._everybody & ~(replied & self.done) | sources)",
@@ -221,6 +221,8 @@ RECOVERY = _in(
     ("no reset timer", f'{_SET}("reset", self.config.timing.reset, out)', "pass"),
     ("no second reset timer", f'{_SET}("reset", self.config.timing.reset * self.patience, out)', "pass"),
     ("the reset timer fires for nothing", 'elif name == "reset" and self.frozen:', "elif False:"),
+    ("hearsay is not asked about", "if not self.frozen and self.heard_of_more():", "if False:"),
+    ("hearsay is asked about once", "            self.hearsay_timer = False\n", ""),
     ("the answer timer fires for nothing", "            self.answered = False\n", "            pass\n"),
     ("told, it does not stop", 'self._freeze("told", out)', "return"),
     ("done is answered", " and type(unit) is not ResetDone and not self.answered:", " and not self.answered:"),

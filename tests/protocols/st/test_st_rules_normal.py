@@ -314,3 +314,11 @@ def test_first_numbers_are_those_agreed_on() -> None:
     assert (packet.seq, packet.seq_to, packet.first) == (5, (5, 5, 5), 0)
     late = msgspec.structs.replace(Peer(E3).sends("z", E1).packet, seq=3, seq_to=(3, 3, 3))
     assert e1.hears(Data(late, Peer(E3).status())).accepted == ["z"]
+
+
+def test_what_only_others_acknowledge_is_asked_about_as_often_as_it_is_heard_of() -> None:
+    e1, e3 = Node(E1, hearsay=True), Peer(E3)
+    for _ in range(2):
+        assert e1.hears(e3.expecting(0, 1, 0).ready()).timers == ["hearsay"]
+        assert [unit.wants for unit in e1.fires("hearsay").of(Ready)] == [0b111]
+    assert Node(E1).hears(e3.ready()).timers == []
