@@ -38,19 +38,16 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
     assert report.exhausted, str(report)
 
 
-@pytest.mark.xfail(reason="what is accepted, thrown away, lost and then got as a copy is called accepted twice")
 def test_nothing_is_accepted_twice() -> None:
     report = explored("a{1,2}", "b{1,2}", losses=2, firings=1)
     assert report.exhausted, str(report)
 
 
-@pytest.mark.xfail(reason="what must be sent again waits for ever if the window is closed when the epoch begins")
 def test_what_was_thrown_away_is_sent_again_when_the_window_opens() -> None:
     report = explored("a{1,2}", "", window=1, quota=1, losses=1, drained=True)
     assert report.exhausted, str(report)
 
 
-@pytest.mark.xfail(reason="as above")
 def test_long_schedules_at_random() -> None:
     for seed in range(200):
         chance = Random(seed)
