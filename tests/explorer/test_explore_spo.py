@@ -9,12 +9,14 @@ everywhere, and with silence.
 
 import os
 import time
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
 from ordercast.model.runs import Channel
+from ordercast.protocols.spo import Spo
 from tests.explorer.explore import explore
 from tests.explorer.spo import spo
 from tests.explorer.walk import wander
@@ -77,8 +79,13 @@ def test_every_schedule_keeps_the_promises(lines: tuple[str, ...], how: dict[str
 
 def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: PACK, held packets, no timers.
-    assert explore(spo(*XYZ, losses=1)).states == 1913
-    assert explore(spo(*XYZ, losses=1, **ONE)).states == 1637
+    # What stood first when a timer was set is remembered for polls, of which there are none here.
+    class WithoutPolls(Spo):
+        def tops(self) -> tuple[int, ...]:
+            return ()
+
+    assert explore(replace(spo(*XYZ, losses=1), machine=WithoutPolls)).states == 1913
+    assert explore(replace(spo(*XYZ, losses=1, **ONE), machine=WithoutPolls)).states == 1637
 
 
 def test_a_search_can_be_repeated() -> None:

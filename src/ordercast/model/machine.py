@@ -4,9 +4,10 @@ A machine has no clock, socket, chance or log. Whatever may happen to it is an `
 world is an `Output`; both sets are closed. Equal inputs in equal order give equal outputs. The simulator, the
 explorer and a live host therefore run the same object.
 
-A host owes a machine four things: it hands over inputs one at a time, carries out outputs in their order, fires
-a timer at most once for each `SetTimer` (a second one of the same name replaces the first), and, where the machine
-asks for an echo, hands a node its own units back.
+A host hands over only well-formed units: sources and destinations within the group, vectors with an entry for each
+node; whoever reads bytes sees to that. It owes a machine four things more: it hands over inputs one at a time, carries
+out outputs in their order, fires a timer at most once for each `SetTimer` (a second one of the same name replaces the
+first), and, where the machine asks for an echo, hands a node its own units back.
 """
 
 from enum import Enum, IntEnum
@@ -79,7 +80,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     again: bool = False
     """It is a copy of a data unit sent before."""
     to: int | None = None
-    """The one node that it goes to; None is everybody."""
+    """The one node that hears it, the sender itself perhaps; None is everybody, and the echo that the machine wants."""
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ def mask_of(nodes: Iterable[int]) -> int:
     return mask
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def members(mask: int) -> tuple[int, ...]:
     """The nodes of a set, ascending."""
     return tuple(node for node in range(mask.bit_length()) if mask >> node & 1)

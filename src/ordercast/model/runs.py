@@ -145,5 +145,5 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
 
     def name(self) -> str:
         """A name that no other configuration has."""
-        digest = blake2b(self.to_json().encode(), digest_size=5).hexdigest()
+        digest = blake2b(self.to_json().encode(), digest_size=8).hexdigest()
         return f"{self.protocol}-n{self.group.nodes}-s{self.seed}-{digest}"

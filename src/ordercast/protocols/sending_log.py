@@ -10,12 +10,12 @@ from ordercast.model.units import Packet
 class SendingLog:
     """Own packets that are not known to be accepted by all their destinations."""
 
-    __slots__ = ("_lacking", "_me", "_to")
+    __slots__ = ("_lacking", "_me", "by_destination")
 
     def __init__(self, me: int, nodes: int) -> None:
         self._me = me
-        # By destination: what it is not known to have accepted, in the order of its own numbers (PSEQ).
-        self._to: list[deque[Packet]] = [deque() for _ in range(nodes)]
+        self.by_destination: list[deque[Packet]] = [deque() for _ in range(nodes)]
+        """What each is not known to have accepted, in the order of its own numbers (PSEQ)."""
         self._lacking: dict[int, int] = {}  # by seq: how many destinations are not known to have accepted it
 
     def __len__(self) -> int:
@@ -26,7 +26,7 @@ class SendingLog:
         lacking = 0
         for node in members(packet.destinations):
             if node != self._me:
-                self._to[node].append(packet)
+                self.by_destination[node].append(packet)
                 lacking += 1
         if lacking:
             self._lacking[packet.seq] = lacking
@@ -34,7 +34,7 @@ class SendingLog:
     def accepted(self, node: int, below: int) -> list[Packet]:
         """Notes that a node has accepted all below a seq; gives back what nobody lacks any more."""
         released: list[Packet] = []
-        waiting = self._to[node]
+        waiting = self.by_destination[node]
         while waiting and waiting[0].seq < below:
             packet = waiting.popleft()
             lacking = self._lacking[packet.seq] - 1
@@ -47,7 +47,7 @@ class SendingLog:
 
     def find(self, node: int, ranges: Iterable[tuple[int, int]]) -> list[Packet]:
         """What a node may lack, by the ranges [start, stop) of its own numbers (PSEQ)."""
-        waiting = self._to[node]
+        waiting = self.by_destination[node]
         if not waiting:
             return []
         lowest, found = waiting[0].seq_to[node], []
@@ -58,18 +58,18 @@ class SendingLog:
     def blockers(self) -> int:
         """The nodes that are not known to have accepted something, as a set."""
         mask = 0
-        for node, waiting in enumerate(self._to):
+        for node, waiting in enumerate(self.by_destination):
             if waiting:
                 mask |= 1 << node
         return mask
 
     def snapshot(self) -> tuple[tuple[Packet, ...], ...]:
         """By destination, what it is not known to have accepted."""
-        return tuple(map(tuple, self._to))
+        return tuple(map(tuple, self.by_destination))
 
     def restore(self, snapshot: tuple[tuple[Packet, ...], ...]) -> None:
         """Back to the contents of a snapshot."""
-        self._to = [deque(packets) for packets in snapshot]
+        self.by_destination = [deque(packets) for packets in snapshot]
         self._lacking = {}
         for packets in snapshot:
             for packet in packets:

@@ -70,7 +70,7 @@ class Spo(SpoState):
             self.status_timer, self.status_paid = True, False
             self._set_timer("status", self.config.timing.status, out)
         if not self.poll_timer and self.unfinished():
-            self.poll_timer, self.moved, self.poll_patience = True, False, 1
+            self.poll_timer, self.stood, self.poll_patience = True, self.tops(), 1
             self._set_timer("poll", self.config.timing.poll, out)
         return out
 
@@ -147,7 +147,10 @@ class Spo(SpoState):
         out.append(Send(Ready(self.me, self.next_seq, tuple(self.next_seq_to), self._status(), wants, missing)))
 
     def _free(self) -> int:
-        return self.config.quota - max(self.places)
+        """Places left for the source that has fewest; my own packets are gated by `_can_send`."""
+        others = self.places.copy()
+        others[self.me] = 0
+        return self.config.quota - max(others)
 
     # --- acceptance (EN 4.2 A, JP 3.2) ---
 
@@ -238,7 +241,7 @@ class Spo(SpoState):
         self.accepted.columns[source] = status.expects
         self.preacknowledged.columns[source] = status.preacknowledged_below
         for packet in self.sent.accepted(source, status.expects[self.me]):
-            self.moved = self._opened = True
+            self._opened = True
             if not packet.destinations & self._my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.receipts += 1
@@ -249,7 +252,7 @@ class Spo(SpoState):
         if self.preacknowledged.watchers[source]:
             for row in self.preacknowledged.wake(source):
                 self._acknowledge(row, out)
-        if self.config.hearsay and not self.hearsay_timer and self._hearsay():
+        if self.config.hearsay and not self.hearsay_timer and self.unseen(source):
             self.hearsay_timer = True
             self._set_timer("hearsay", self.config.timing.hearsay, out)
 
@@ -258,7 +261,6 @@ class Spo(SpoState):
     def _preacknowledge(self, source: int, out: list[Output]) -> None:
         """PACK action: everything at the top that every destination has said to have accepted."""
         for packet in self.accepted.rise(source):
-            self.moved = True
             if packet.destinations != self._my_bit:
                 self.owes = True
             out.append(Reached(PREACKNOWLEDGED, packet))
@@ -273,7 +275,6 @@ class Spo(SpoState):
     def _acknowledge(self, row: int, out: list[Output]) -> None:
         """ACK action: everything at the top that every destination has said to have pre-acknowledged."""
         for packet in self.preacknowledged.rise(row):
-            self.moved = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if row == self._nodes:
                 self.receipts -= 1
@@ -318,15 +319,6 @@ class Spo(SpoState):
                 self.guarded.add(packet.seq)
                 out.append(Send(Data(packet, self._status()), again=True))
 
-    def _hearsay(self) -> int:
-        """Failure condition (2): the sources of which others have accepted what I have never seen."""
-        mask = 0
-        for source, seen in enumerate(self.seen):
-            # A source's own word comes with the unit itself, which may be in hand.
-            if any(column[source] > seen for node, column in enumerate(self.accepted.columns) if node != source):
-                mask |= 1 << source
-        return mask & ~self._my_bit
-
     # --- timers ---
 
     def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
@@ -348,7 +340,10 @@ class Spo(SpoState):
             self.guarded.clear()
         elif name == "hearsay":
             self.hearsay_timer = False
-            if wants := self._hearsay():
+            wants = 0
+            for node in range(self._nodes):
+                wants |= self.unseen(node)
+            if wants:
                 self._send_ready(out, wants=wants)
 
     def _status_due(self, out: list[Output]) -> None:
@@ -369,22 +364,24 @@ class Spo(SpoState):
         self._set_timer("repeat", self.config.timing.repeat * self.repeat_patience, out)
 
     def _poll(self, out: list[Output]) -> None:
-        """Asks those that I wait for, if nothing moved; gives the group up if one of them never answers."""
+        """Asks those for whom something has stood still since the last time; gives up if one of them never answers.
+
+        What moves elsewhere must not put that off: a node with nothing to say would never be asked.
+        """
         self.poll_timer = False
         if not self.unfinished():
             return
-        if self.moved:
-            self.poll_patience = 1
-        else:
-            wants = self.blockers()
-            for node in members(wants):
-                self.unanswered[node] += 1
-                if self.unanswered[node] > self.config.polls_to_abort:
-                    self._abort(node, out)
-                    return
+        tops = self.tops()
+        wants = self.blockers([was == now for was, now in zip(self.stood, tops, strict=True)])
+        for node in members(wants):
+            self.unanswered[node] += 1
+            if self.unanswered[node] > self.config.polls_to_abort:
+                self._abort(node, out)
+                return
+        if wants:
             self._send_ready(out, wants=wants)
-            self.poll_patience = min(MOST_PATIENT, 2 * self.poll_patience)
-        self.poll_timer, self.moved = True, False
+        self.poll_patience = min(MOST_PATIENT, 2 * self.poll_patience) if wants else 1
+        self.poll_timer, self.stood = True, tops
         self._set_timer("poll", self.config.timing.poll * self.poll_patience, out)
 
     def _abort(self, silent: int, out: list[Output]) -> None:

@@ -23,7 +23,7 @@ Missing = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 # The state, apart from the logs. What the watched logs remember of their tops follows from the rest.
 _SCALARS = (
     "next_seq", "next_message", "stamp", "receipts", "owes", "said_free", "status_timer", "status_paid", "poll_timer",
-    "moved", "poll_patience", "hearsay_timer", "cooling", "new_gap", "repeat_timer", "repaired", "repeat_patience",
+    "stood", "poll_patience", "hearsay_timer", "cooling", "new_gap", "repeat_timer", "repaired", "repeat_patience",
     "aborted",
 )  # fmt: skip
 _VECTORS = (
@@ -82,7 +82,8 @@ class SpoState:
         self.status_timer = self.status_paid = False
 
         # Patience: what I wait for.
-        self.poll_timer = self.moved = False
+        self.poll_timer = False
+        self.stood: tuple[int, ...] = ()  # what stood first in each log when I last looked
         self.poll_patience = 1
         self.unanswered = [0] * nodes  # polls in a row
         self.hearsay_timer = False
@@ -108,15 +109,33 @@ class SpoState:
 
     def unfinished(self) -> bool:
         """Whether anything that I sent or accepted has not come to its end."""
-        return len(self.sent) > 0 or self.receipts > 0 or any(self.places)
+        return not self.aborted and (len(self.sent) > 0 or self.receipts > 0 or any(self.places))
 
-    def blockers(self) -> int:
-        """Everybody that I wait for."""
-        mask = self.sent.blockers()
-        for row in range(self._nodes):
-            mask |= self.accepted.blockers(row)
-        for row in range(self._nodes + 1):
-            mask |= self.preacknowledged.blockers(row)
+    def unseen(self, node: int) -> int:
+        """Failure condition (2): the sources of which a node has accepted what I have never seen.
+
+        A source's own word does not count: it comes with the unit itself, which may be in hand.
+        """
+        mask, column = 0, self.accepted.columns[node]
+        for source, seen in enumerate(self.seen):
+            if column[source] > seen and source != node:
+                mask |= 1 << source
+        return mask & ~self._my_bit
+
+    def tops(self) -> tuple[int, ...]:
+        """What stands first in each log: in what I accepted, in what I pre-acknowledged, and in what I sent to each."""
+        logs = (*self.accepted.rows, *self.preacknowledged.rows, *self.sent.by_destination)
+        return tuple([log[0].seq if log else -1 for log in logs])
+
+    def blockers(self, stood: Sequence[bool]) -> int:
+        """Everybody that one of the logs waits for which `stood` says to count; they are in the order of `tops`."""
+        waited = [*map(self.accepted.blockers, range(self._nodes))]
+        waited += map(self.preacknowledged.blockers, range(self._nodes + 1))
+        waited += [1 << node if log else 0 for node, log in enumerate(self.sent.by_destination)]
+        mask = 0
+        for counts, nodes in zip(stood, waited, strict=True):
+            if counts:
+                mask |= nodes
         return mask & ~self._my_bit
 
     def snapshot(self) -> Snapshot:

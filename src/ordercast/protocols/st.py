@@ -67,7 +67,7 @@ class St(StNormal):
         elif any(self.unsaid) and not self.frozen:  # Drained; to answer questions at once would only raise more
             self._send_ready(out)
         if not (self.frozen or self.aborted):
-            if self.waiting:
+            if self.waiting or self.again:
                 self._send_waiting(out)
             if (self.owes or self.unfinished()) and not self.status_timer:
                 self.status_timer, self.status_paid, self.moved, self.patience = True, False, False, 1
@@ -220,7 +220,9 @@ class St(StNormal):
         assert self.order is not None
         accepted = len(self.log) - self.holds_last
         known = {(packet.source, packet.seq) for packet in self.log[:accepted]}
+        known |= self.once_accepted
         out += [Reached(ACCEPTED, packet) for packet in self._mine() if (packet.source, packet.seq) not in known]
+        self.once_accepted -= set(self.order)
         self.done_said = True
         out.append(Send(ResetDone(self.me, self.epoch)))
         self._take_done(self._my_bit, out)

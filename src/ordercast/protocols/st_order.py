@@ -7,7 +7,7 @@ Why it never contradicts what a node delivered: all of these hold for the order 
  (a) What stands one behind the other in a log was heard in that order, and all hear one order.
  (b) A source's packets are in the order of their numbers.
  (c) Whoever has pre-acknowledged a packet has accepted everything for it that precedes that packet on the channel
-     (Lemma A, see `st`). So what a node lacks comes after the last packet that it has pre-acknowledged.
+     (Lemma A, see `st_normal`). So what a node lacks comes after the last packet that it has pre-acknowledged.
 """
 
 from collections.abc import Sequence

@@ -208,6 +208,8 @@ class StState:
         sizes, lines = self.log_sizes(), []
         if sizes.waiting:
             lines.append(f"{sizes.waiting} submissions wait for the window")
+        if self.again:
+            lines.append(f"{len(self.again)} packets wait to be sent again")
         if self.frozen:
             silent = self._everybody & ~sum(1 << node for node, reply in enumerate(self.replies) if reply is not None)
             lines.append(f"epoch {self.epoch} is being agreed on")

@@ -268,7 +268,7 @@ class Simulation:
         counters.sent += count
         self._unsent -= count
         self._sent_at[node].append(time)
-        self._due += (packet.destinations | 1 << node).bit_count()
+        self._due += packet.destinations.bit_count()
         self._last_progress = time
         self._under_way[node] += 1
         if self._under_way[node] > counters.longest_sent:
@@ -298,7 +298,7 @@ class Simulation:
                 counters.longest_preacknowledged = self._preacknowledged[node]
         else:
             self._preacknowledged[node] -= 1
-            self._acknowledged += 1
+            self._acknowledged += for_me
         if self._recorder is not None:
             self._recorder.level(time, node, level, packet)
 
@@ -322,7 +322,7 @@ class Simulation:
         flight = Flight(number, time, node, control=control, copy=output.again)
         arrivals = self._carrier.arrivals(time, node, size)
         event = Receive(unit)
-        if self._echo is Echo.SAFE:  # past the buffer, which could lose it
+        if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
             self._queued[node] += self._buffered
             self._arrange(time, node, event, number)
         self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
@@ -330,10 +330,10 @@ class Simulation:
     def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
         heap, rules = self._heap, self._rules
         for receiver, arrival in enumerate(arrivals):
-            if receiver == flight.sender:
-                if self._echo is not Echo.CHANNEL:
+            if to is not None:
+                if receiver != to:
                     continue
-            elif to is not None and receiver != to:
+            elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
                 continue
             decided = verdict(rules, flight, receiver) if rules else None
             if decided is None:
@@ -346,7 +346,9 @@ class Simulation:
         if decided == DUPLICATED:
             self.counters.duplicated += 1
             self._arrange(arrival, receiver, what, flight.number)
-            self._arrange(arrival + self.config.network.jitter, receiver, what, flight.number)
+            # On one channel the second follows at once: nothing may come between, or the order would not be one.
+            later = 0 if self.config.network.channel is Channel.ONE else self.config.network.jitter
+            self._arrange(arrival + later, receiver, what, flight.number)
             return
         unit = what.event.unit if isinstance(what, Arrival) else what.unit
         self._count_loss(receiver, unit)

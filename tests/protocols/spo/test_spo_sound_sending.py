@@ -87,6 +87,13 @@ def test_units_a_status_says_what_is_preacknowledged_of_each_source() -> None:
     assert said.status.preacknowledged_below == (3, 0, 1)
 
 
+def test_units_a_status_tells_nothing_of_the_places_that_my_own_packets_take() -> None:
+    """They are gated here; others must not be held up by them."""
+    node = Node(E1, quota=4)
+    said = [node.submits(E1, E2).data[0].status.free for _ in range(3)]
+    assert said == [4, 4, 4]
+
+
 def test_units_a_status_tells_the_free_places_of_the_fullest_source() -> None:
     node, e1, e3 = Node(E2, quota=8), Peer(E1), Peer(E3)
     node.hears(*[e1.sends(E2, E3) for _ in range(3)])
