@@ -15,10 +15,10 @@ class RunResult:
     virtual_time: int
     """When something last moved; what came later was only silence falling."""
     complete: bool
-    """Every message was acknowledged everywhere."""
+    """Every message was acknowledged at every destination."""
     stalled: bool
     """Nothing moved any more although timers went on."""
     aborted: bool
     """A node gave the group up."""
     waits: tuple[tuple[str, ...], ...]
-    """What each node still waits for, in words; all empty when the run is complete."""
+    """What each node still waits for, in words; even a complete run may leave a source without word of it."""
