@@ -64,6 +64,7 @@ def test_a_simulated_run_holds(ordercast: Command, tmp_path: Path, options: str)
     delivered = json.loads(ordercast(line, "--out", tmp_path / "t").out)["counters"]["delivered"]
     done, document = audited(ordercast, tmp_path, tmp_path / "t")
     assert (done.status, done.err) == (0, "")
+    assert f"{delivered:,} deliveries" in done.out
     assert document["holds"] is True
     assert (document["runs"], document["deliveries"]) == (1, delivered)
     assert set(document["properties"]) == PROMISES_OF_SPO

@@ -29,7 +29,7 @@ def test_durations(text: str, nanoseconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "bits"),
-    [("0", 0), ("9600", 9_600), ("10Mbit", 10_000_000), ("1.5gbit", 1_500_000_000), ("64kbit", 64_000)],
+    [("0", 0), ("9600", 9_600), ("96bit", 96), ("10Mbit", 10_000_000), ("1.5gbit", 1_500_000_000), ("64kbit", 64_000)],
 )
 def test_speeds(text: str, bits: int) -> None:
     assert speed(text) == bits

@@ -139,6 +139,15 @@ def test_a_duplicate_comes_twice_and_is_thrown_away() -> None:
     assert result.complete
 
 
+def test_on_one_a_duplicate_follows_at_once() -> None:
+    """Or what comes between would be heard in two orders."""
+    _, rows = run(make_config(4, network=Network(channel=Channel.ONE), faults=[Duplicates(rate=0.5)]))
+    heard = [[row.transmission for row in mine] for mine in by_node(of(rows, "receive", "hear")).values()]
+    for order in heard:
+        assert len(order) > len(set(order))
+        assert order == sorted(order, key=lambda number: number or 0)
+
+
 def test_bursts_lose_what_falls_into_them() -> None:
     config = make_config(4, workload=Workload(messages=200), faults=[Bursts(well=4 * MILLISECOND, bad=2 * MILLISECOND)])
     result, rows = run(config)

@@ -143,12 +143,16 @@ def test_outputs_are_carried_out_in_their_order(stage: Stage) -> None:
     assert [row.event for row in rows if row.node == 0] == ["send", "accept", "preack", "ack", "deliver", "transmit"]
 
 
-def test_a_unit_to_one_node_is_heard_there_only(stage: Stage) -> None:
-    def play(puppet: Puppet, event: Input) -> list[Output]:
-        return [Send(Data(puppet.packet(), Status(1, ())), to=2)] if isinstance(event, Submit) else []
+@pytest.mark.parametrize("kind", [Puppet, SafePuppet, ChannelPuppet])
+@pytest.mark.parametrize("to", [0, 2])
+def test_a_unit_to_one_node_is_heard_there_only(stage: Stage, kind: type[Puppet], to: int) -> None:
+    """Whoever sent it, and however it hears itself otherwise."""
 
-    rows = stage.run(play)
-    assert [row.node for row in of(rows, "receive")] == [2]
+    def play(puppet: Puppet, event: Input) -> list[Output]:
+        return [Send(Data(puppet.packet(), Status(1, ())), to=to)] if isinstance(event, Submit) else []
+
+    rows = stage.run(play, kind=kind)
+    assert [row.node for row in of(rows, "receive")] == [to]
 
 
 def test_units_without_data_are_heard_as_such(stage: Stage) -> None:
