@@ -53,10 +53,14 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> N
         assert not done.stderr
 
 
-def test_the_picture_of_the_readme_is_what_its_command_draws(tmp_path: Path) -> None:
-    *_, drawn = commands(README)
-    assert run([*drawn, "--svg", "picture.svg"], tmp_path).returncode == 0
-    assert (tmp_path / "picture.svg").read_bytes() == (ROOT / "docs/pictures/spo.svg").read_bytes()
+def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
+    *_, of_readme = commands(README)
+    of_st = next(line for line in commands((ROOT / "docs/protocols/st.md").read_text()) if "--svg" in line)
+    drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
+    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == set(drawn)
+    for name, arguments in drawn.items():
+        assert run([*arguments, "--svg", name], tmp_path).returncode == 0
+        assert (tmp_path / name).read_bytes() == (ROOT / "docs/pictures" / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

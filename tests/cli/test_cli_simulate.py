@@ -93,6 +93,7 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
         faults=(Loss(rate=0.05), Miss(node=1, source=0, nth=3), Crash(node=4, at=2_000_000_000)),
         seed=77,
         record=Record.DELIVERIES,
+        patience=1024 * workload.timing(network, 5).poll,
     )
     config = document_of(done.out)["config"]
     assert RunConfig.from_json(json.dumps(config)) == expected

@@ -14,7 +14,7 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.config import SECOND, GroupConfig, Recovery, Rules, require
+from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
@@ -25,8 +25,6 @@ from ordercast.trace.schema import EventRow
 
 Value = TypeVar("Value")
 
-_PATIENCE = 30 * SECOND
-_PATIENT_POLLS = 1024  # more than a node leaves unanswered: where a unit takes seconds, so does patience
 
 _GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its faults", "What is shown and kept"
 _FAULTS = (
@@ -107,12 +105,9 @@ def simulate_command(
         batch=batch,
         size=size,
     )
-    timing = workload.timing(network, max(nodes, 1))
     config = RunConfig(
         protocol=protocol,
-        group=GroupConfig(
-            nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, recovery=recovery, timing=timing
-        ),
+        group=GroupConfig(nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, recovery=recovery),
         network=network,
         workload=workload,
         faults=(
@@ -121,9 +116,8 @@ def simulate_command(
         ),
         seed=seed,
         record=record,
-        patience=max(_PATIENCE, _PATIENT_POLLS * timing.poll),
     )
-    _show(config, out, json=json, draw=draw, svg=svg)
+    _show(config.suited(), out, json=json, draw=draw, svg=svg)
 
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:

@@ -10,7 +10,9 @@ from rich.text import Text
 
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
+from ordercast.model.runs import Record
 from ordercast.simulator import RunResult
+from ordercast.simulator.workloads import senders
 
 _LEVELS = {Level.ACCEPTED: "accepted", Level.PREACKNOWLEDGED: "pre-acknowledged", Level.ACKNOWLEDGED: "acknowledged"}
 
@@ -44,7 +46,8 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
     longest = {Level.ACCEPTED: counts.longest_accepted, Level.PREACKNOWLEDGED: counts.longest_preacknowledged}
     for level, times in counts.latency.items():
         log = f"{longest[level]:,}" if level in longest else "delivered"
-        shown = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
+        told = (times.percentile(50), times.percentile(99), times.highest)
+        shown = [_time(time) if times.count else "–" for time in told]
         levels.add_row(_LEVELS[level], *shown, log)
     console.print(levels)
     if not result.complete:
@@ -52,7 +55,9 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
             for line in lines:
                 console.print(f"  {name_of(node)}: {line}", soft_wrap=True, markup=False)
     if out is not None:
-        sentence = f"The trace is in {out}; judge it with: ordercast audit {quote(str(out))}"
+        sentence = f"The trace is in {out}"
+        if result.config.record is not Record.NONE:
+            sentence += f"; judge it with: ordercast audit {quote(str(out))}"
         console.print(sentence, soft_wrap=True, markup=False)
 
 
@@ -64,7 +69,7 @@ def _counts(result: RunResult) -> Table:
     table.add_column(justify="right")
     table.add_column(overflow="fold")
     for name, count, explained in (
-        ("messages", counts.sent, f"sent by {result.config.group.nodes} nodes; {counts.delivered:,} deliveries"),
+        ("messages", counts.sent, f"sent by {_count(senders(result.config), 'node')}; {counts.delivered:,} deliveries"),
         ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
         ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
         ("losses", counts.lost, f"units that missed a node; {counts.lost_data:,} of them were data for it"),
@@ -76,7 +81,15 @@ def _counts(result: RunResult) -> Table:
         ("discarded", counts.discarded, f"data units thrown away; {counts.duplicated:,} units came twice"),
     ):
         table.add_row(name, f"{count:,}", explained)
+    if counts.recoveries:
+        stopped = _time(counts.frozen_time // counts.recoveries)
+        told = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets put in their places"
+        table.add_row("recoveries", f"{counts.recoveries:,}", told)
     return table
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 def _headline(result: RunResult) -> Text:

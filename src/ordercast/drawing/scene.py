@@ -160,9 +160,25 @@ FOREIGN = "foreign"
 FATES = ("receive", "accept", "discard", FOREIGN)
 """What can become at once of a message that arrives; `receive` if nothing did: it is kept for later."""
 _MARKS = frozenset(
-    {"send", "receive", "accept", "preack", "ack", "deliver", "discard", "timeout", "abort", "view", "crash"}
+    {
+        "send",
+        "receive",
+        "accept",
+        "preack",
+        "ack",
+        "deliver",
+        "discard",
+        "timeout",
+        "stop",
+        "resume",
+        "abort",
+        "view",
+        "crash",
+    }
 )
-_NOTED = frozenset({"discard", "timeout", "abort", "view"})  # whose detail is worth words in the picture
+_NOTED = frozenset(
+    {"discard", "timeout", "stop", "resume", "abort", "view"}
+)  # whose detail is worth words in the picture
 _OF_A_UNIT = frozenset({"transmit", "receive", "hear", "lose"})
 
 
@@ -296,15 +312,27 @@ def _moments(
         )
         if event.event in _MARKS and not repeats:
             mark = _mark(event, destinations, nodes)
-            before = here.get((mark.event, mark.note))
+            key = _joinable(here, mark)
+            before = here.get(key)
             joined = before.messages if isinstance(before, Mark) else ()
-            here[mark.event, mark.note] = Mark(mark.event, (*joined, *mark.messages), mark.note)
+            here[key] = Mark(mark.event, (*joined, *mark.messages), mark.note)
     moments = []
     for time, node in sorted({*doings, *arrivals}):
         done = _without_idle_timers(tuple(doings[time, node].values()))
         if done or arrivals[time, node]:
             moments.append(Moment(node, time, tuple(arrivals[time, node]), done))
     return tuple(moments)
+
+
+def _joinable(here: dict[object, Mark | Flight], mark: Mark) -> object:
+    """Where a mark goes among those of its moment: to an equal one, unless its messages did more in between."""
+    for key, doing in reversed(here.items()):
+        if isinstance(doing, Mark):
+            if (doing.event, doing.note) == (mark.event, mark.note):
+                return key
+            if set(doing.messages) & set(mark.messages):
+                break
+    return (mark.event, mark.note, len(here))
 
 
 def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flight, ...]:

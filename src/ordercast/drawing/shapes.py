@@ -92,12 +92,19 @@ def mark(event: str, x: float, y: float) -> tuple[str, str]:
     if event == "discard":
         slash = f'<path d="M{x - 3.9:.1f} {y + 3.9:.1f}L{x + 3.9:.1f} {y - 3.9:.1f}"/>'
         return "discard", circle(x, y, r, "open") + slash
-    if event == "timeout":
-        hands = f'<path d="M{x:.1f} {y - 3.5:.1f}V{y:.1f}H{x + 3:.1f}"/>'
-        return "timeout", circle(x, y, r, "open") + hands
+    if event in {"timeout", "stop", "resume"}:
+        return "timeout", _of_time(event, x, y)
     if event in {"send", "view"}:
         return event, f'<path class="open" d="M{x - 6:.1f} {y:.1f}l6 -6l6 6l-6 6z"/>'
     return event, circle(x, y, 3.5, "open")  # not for this node
+
+
+def _of_time(event: str, x: float, y: float) -> str:
+    """A clock for a timer; brackets around the time in which a node had stopped."""
+    if event == "timeout":
+        return circle(x, y, _RADIUS, "open") + f'<path d="M{x:.1f} {y - 3.5:.1f}V{y:.1f}H{x + 3:.1f}"/>'
+    side = 3 if event == "stop" else -3
+    return f'<path d="M{x + side:.1f} {y - 7:.1f}H{x:.1f}V{y + 7:.1f}H{x + side:.1f}"/>'
 
 
 def departure(kind: str, x: float, y: float) -> str:

@@ -24,11 +24,13 @@ _MEANINGS = {
     FOREIGN: "not for this node",
     "discard": "discarded",
     "timeout": "timer fired",
+    "stop": "stopped to agree on an order",
+    "resume": "agreed, and goes on",
     "view": "membership changed",
     "abort": "gave the group up",
     "crash": "stopped",
 }
-_KINDS = {"data": "data", "copy": "copy (sent again)", "control": "status or poll", "request": "request"}
+_KINDS = {"data": "data", "copy": "copy (sent again)", "control": "without data", "request": "request"}
 
 
 def draw_svg(rows: Iterable[Row], nodes: int) -> str:

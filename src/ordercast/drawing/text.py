@@ -23,7 +23,7 @@ _CROSS = "✗"
 _GLYPHS = {
     "data": ("■", "sent"),
     "copy": ("□", "sent again"),
-    "control": ("▫", "status, poll or request"),
+    "control": ("▫", "unit without data"),
     "send": ("◇", "numbered, not transmitted then"),
     "receive": ("○", "arrived, kept for later"),
     "accept": ("◔", "accepted"),
@@ -34,6 +34,8 @@ _GLYPHS = {
     "discard": ("⊘", "discarded"),
     "echo": ("↺", "its own unit came back"),
     "timeout": ("◷", "timer fired"),
+    "stop": ("[", "stopped to agree on an order"),
+    "resume": ("]", "agreed, and goes on"),
     "view": ("◈", "membership changed"),
     "abort": ("!", "gave the group up"),
     "crash": ("╳", "stopped"),
@@ -56,7 +58,7 @@ class _Stroke(NamedTuple):
 _STROKES = {
     "data": _Stroke("─", "┼", "╶╴", "►◄", "data"),
     "copy": _Stroke("═", "╪", "══", "►◄", "copy"),
-    "control": _Stroke("┈", "┊", "┈┈", "▷◁", "status, poll, request"),
+    "control": _Stroke("┈", "┊", "┈┈", "▷◁", "without data"),
     "lost": _Stroke("┄", "┼", "┄┄", _CROSS * 2, "lost"),
     "lost control": _Stroke("┈", "┊", "┈┈", _CROSS * 2, "lost, without data"),
 }
@@ -90,7 +92,7 @@ _COLOURS = {
     r"┈[┈┊]* asks [^│┈]+┈*[▷✗]|[◁✗]┈* asks [^│┈]+[┈┊]*┈": "yellow",
     rf"┄[┄┼]*{_NAME}┄*✗|✗┄*{_NAME}[┄┼]*┄": "red",
     rf"═[═╪]*{_NAME}═*►|◄═*{_NAME}[═╪]*═|□ copy \S+": "magenta",
-    r"▫ (status|poll|control)|◷": "bright_black",
+    r"▫ (status|poll|reply|done|control)|◷": "bright_black",
     r"▫ (asks( [\w.,–…]+)+|request)": "yellow",
     r"■ \S+": "bold blue",
     r"[○◔◑◕●]": "green",

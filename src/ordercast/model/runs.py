@@ -99,6 +99,9 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         return Timing.for_round_trip(network.round_trip(nodes, unit_bytes), least_status=nodes * network.receive_time)
 
 
+_PATIENT_POLLS = 1024  # more than a node leaves unanswered: where a unit takes seconds, so does patience
+
+
 class Record(Enum):
     """How much of a run goes into its trace."""
 
@@ -119,7 +122,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     seed: int = 0
     record: Record = Record.ALL
-    patience: int = 30_000_000_000
+    patience: int = SECOND
     """Virtual time without any progress after which a run is called stalled."""
 
     def __post_init__(self) -> None:
@@ -130,6 +133,15 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                     f"a fault names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
                 )
         require(self.patience > 0, "patience must be positive")
+
+    def suited(self) -> "RunConfig":
+        """The same run with timers and patience that suit its network and its work; the command line does this too."""
+        timing = self.workload.timing(self.network, self.group.nodes)
+        return msgspec.structs.replace(
+            self,
+            group=msgspec.structs.replace(self.group, timing=timing),
+            patience=max(SECOND, _PATIENT_POLLS * timing.poll),
+        )
 
     def to_json(self) -> str:
         """The whole configuration, enough to run it again."""

@@ -3,8 +3,19 @@
 from collections.abc import Callable, Sequence
 
 from ordercast.model.machine import Level
-from ordercast.model.nodes import members, names_of
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Unit
+from ordercast.model.nodes import members, name_of
+from ordercast.model.units import (
+    Data,
+    Packet,
+    Ready,
+    ResetAgreement,
+    ResetDone,
+    ResetNeed,
+    ResetOrder,
+    ResetReply,
+    RetransmitRequest,
+    Unit,
+)
 from ordercast.trace.schema import EventKind, EventRow
 
 Sink = Callable[[Sequence[EventRow]], None]
@@ -56,8 +67,7 @@ class Recorder:
         asked = describe_request(unit)
         if asked:
             self._other(time, node, "request", asked, None)
-        kind = "request" if asked else "poll" if isinstance(unit, Ready) and unit.wants else "status"
-        self._other(time, node, "transmit", kind, number)
+        self._other(time, node, "transmit", "request" if asked else _kind(unit), number)
 
     def arrive(self, time: int, node: int, unit: Unit, number: int) -> None:
         """A unit reached a node."""
@@ -117,13 +127,29 @@ class Recorder:
             self.flush()
 
 
+def _kind(unit: Unit) -> str:
+    """What a unit without data is, in a word."""
+    match unit:
+        case Ready(wants=wants):
+            return "poll" if wants else "status"
+        case ResetReply() | ResetAgreement():
+            return "reply"
+        case ResetDone() | ResetOrder():
+            return "done"
+        case ResetNeed():
+            return "poll"
+    return "reset"
+
+
 def describe_request(unit: Unit) -> str | None:
     """What a unit asks to be sent again, in words; None if nothing."""
+    if isinstance(unit, ResetNeed) and unit.missing:
+        return ", ".join(f"{name_of(source)} {seq}" for source, seq in unit.missing)
     if isinstance(unit, RetransmitRequest):
         return f"all to me from {list(unit.expects)} on"
     if isinstance(unit, Ready) and unit.missing:
         return ", ".join(
-            f"{names_of(1 << source)[1:-1]} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
+            f"{name_of(source)} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
             for source, ranges in unit.missing
         )
     return None

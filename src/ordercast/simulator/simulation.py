@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ordercast.model.config import require
-from ordercast.model.faults import Crash, Pause
+from ordercast.model.faults import Crash, Pause, Split
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -46,6 +46,7 @@ Progress = Callable[[int, int], None]
 """Told now and then how many of how many messages have been sent."""
 
 _PROGRESS_MASK = (1 << 14) - 1  # told of every so many heap entries
+_MOST_PATIENCE = 32  # times the patience of a run that a pause or a split may last
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
@@ -129,7 +130,7 @@ class Simulation:
             elif type(what) is not TimerFired:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - max(self._last_progress, *self._paused_until) > self.config.patience:
+                if time - max(self._last_progress, self._disturbed_until(time)) > self.config.patience:
                     stalled = True
                     break
                 self._fire(time, node, what)
@@ -148,6 +149,12 @@ class Simulation:
         self._carry_out(time, node, machine.handle(event))
         if self.config.network.drained and not self._queued[node]:
             self._carry_out(time, node, machine.handle(DRAINED))
+
+    def _disturbed_until(self, time: int) -> int:
+        """When the last pause or split that has begun ends: who is kept from moving has not stalled."""
+        most = _MOST_PATIENCE * self.config.patience
+        begun = [fault for fault in self.config.faults if isinstance(fault, Pause | Split) and fault.at <= time]
+        return max([fault.at + fault.lasting for fault in begun if fault.lasting <= most], default=0)
 
     def _fire(self, time: int, node: int, what: TimerFired) -> None:
         del self._timers[node][what.name]
@@ -226,6 +233,7 @@ class Simulation:
 
     def _deliver(self, time: int, node: int, output: Deliver) -> None:
         self.counters.delivered += len(output.packet.lengths)
+        self._last_progress = time
         if self._recorder is not None:
             self._recorder.deliver(time, node, output.packet)
 
@@ -259,6 +267,7 @@ class Simulation:
 
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
+        self._last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
