@@ -70,7 +70,7 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
             repeat=2 * round_trip + 2 * status,
             guard=round_trip,
             hearsay=round_trip,
-            reset=round_trip,
+            reset=max(round_trip, 2 * status),  # all answer at once, and slow receivers take their time
         )
 
 
