@@ -174,9 +174,11 @@ def header_size(nodes: int) -> int:
 
 def size_on_wire(unit: Unit) -> int:
     """The bytes that a unit takes on the network."""
+    if type(unit) is Data:  # most are, and a match would ask for each
+        packet = unit.packet
+        return header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
+    size = _FIXED
     match unit:
-        case Data(packet=packet):
-            size = header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
         case Ready(next_seq_to=next_seq_to, missing=missing):
             size = header_size(len(next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in missing)
         case RetransmitRequest(expects=expects) | Reset(expects=expects) | ResetAgreement(expects=expects):
@@ -186,8 +188,6 @@ def size_on_wire(unit: Unit) -> int:
             size = _FIXED + _NUMBER * (2 + len(next_seq_to)) + entry * (len(sent) + len(log))
         case ResetNeed(missing=missing_ids):
             size = _FIXED + 2 * _NUMBER * (1 + len(missing_ids))
-        case ResetDone():
-            size = _FIXED
         case ResetOrder(next_seq_to=next_seq_to):
             size = _FIXED + _NUMBER * 4 * len(next_seq_to)
     return size
