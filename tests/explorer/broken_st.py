@@ -4,7 +4,8 @@ import msgspec
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Reached
-from ordercast.model.units import Data, Packet, Ready, ResetReply
+from ordercast.model.reset_units import ResetReply
+from ordercast.model.units import Data, Packet, Ready
 from ordercast.protocols.st import St
 from ordercast.protocols.st_normal import ACCEPTED
 from ordercast.protocols.watched_logs import WatchedLogs

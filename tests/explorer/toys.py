@@ -28,6 +28,7 @@ class Flood:
 
     echo: ClassVar[Echo] = Echo.NONE
     needs: ClassVar[Channel] = Channel.MANY
+    has_views: ClassVar[bool] = False
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.config = me, config

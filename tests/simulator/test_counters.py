@@ -1,6 +1,7 @@
 """What is counted in a run: right to the last unit, and durations to 3 %."""
 
 from collections import Counter
+from collections.abc import Callable
 from math import ceil
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from ordercast.model.faults import Bursts, Duplicates, Loss
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Workload
-from ordercast.model.units import size_on_wire
+from ordercast.model.units import Data, Ready, Unit
 from ordercast.simulator.counters import Counters, Durations
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace.schema import COUNTERS
@@ -135,12 +136,14 @@ def test_the_longest_logs_are_those_of_the_rows() -> None:
 
 def test_the_bytes_are_those_of_all_units_put_on_the_channel(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
+    kinds: tuple[type[Unit], ...] = (Data, Ready)
+    for kind in kinds:
 
-    def weighed(unit):  # type: ignore[no-untyped-def]
-        sizes.append(size_on_wire(unit))
-        return sizes[-1]
+        def weighed(unit: Unit, size: Callable[[Unit], int] = kind.size) -> int:
+            sizes.append(size(unit))
+            return sizes[-1]
 
-    monkeypatch.setattr("ordercast.simulator.simulation.size_on_wire", weighed)
+        monkeypatch.setattr(kind, "size", weighed)
     counts = Simulation(make_config(4, faults=[Loss(rate=0.1)])).run().counters
     assert counts.bytes == sum(sizes)
     assert len(sizes) == counts.transmitted + counts.retransmitted + counts.control

@@ -41,6 +41,7 @@ class Puppet:
 
     echo: ClassVar[Echo] = Echo.NONE
     needs: ClassVar[Channel] = Channel.MANY
+    has_views: ClassVar[bool] = False
     play: ClassVar[Play]
 
     def __init__(self, me: int, config: GroupConfig) -> None:

@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
-from ordercast.audit.services import PROMISES, SELECTIVE, TRUTHS, Property
+from ordercast.audit.services import PROMISES, TRUTHS, Property
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
-from ordercast.model.services import Service
+from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
 from ordercast.trace.schema import ABORTED, NODES, PROTOCOL, RUN
 

@@ -36,6 +36,3 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
     # The sequencer's nodes deliver what was numbered: they reach no levels.
     Service.SEQUENCED: (sender_order_kept, complete, same_order, no_cycle),
 }
-
-SELECTIVE = frozenset({Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL})
-"""The services that heed destinations; the others bring everything to everybody."""

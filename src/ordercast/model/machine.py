@@ -145,7 +145,15 @@ class Resumed(msgspec.Struct, frozen=True, gc=False):
     """Packets from the first of these places on, if there are several: what sorting them takes."""
 
 
-Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | Abort
+class View(msgspec.Struct, frozen=True, gc=False):
+    """Output: the group goes on with these members; a node that is not among them is shut out, and answers nothing."""
+
+    number: int
+    members: int
+    why: str
+
+
+Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | View | Abort
 
 
 class LogSizes(msgspec.Struct, frozen=True, gc=False):
@@ -169,6 +177,8 @@ class Machine(Protocol):
     echo: ClassVar[Echo]
     needs: ClassVar[Channel]
     """The weakest channel that it works on."""
+    has_views: ClassVar[bool]
+    """Whether the group goes on without nodes that fail; if not, it is given up."""
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         """The machine of the node `me`."""

@@ -84,6 +84,10 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
     """Messages that go into one packet."""
     size: int = 64
     """Payload bytes of a message."""
+    priorities: int = 1
+    """Priorities from 1 to so many are drawn for packets, all alike often; 1 is none at all."""
+    urgent: float = 0.0
+    """The share of packets that have the highest priority; 0: as often as any other."""
 
     def __post_init__(self) -> None:
         require(self.messages >= 0, "the number of messages must not be negative")
@@ -92,6 +96,8 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         require(self.burst >= 1, "workload.burst must be at least 1")
         require(1 <= self.batch <= 1024, "a packet carries 1 to 1024 messages (workload.batch)")
         require(0 <= self.size <= 65_000, "a message has 0 to 65000 bytes (workload.size)")
+        require(1 <= self.priorities <= 255, f"there are 1 to 255 priorities, not {self.priorities}")
+        require(0 <= self.urgent < 1, f"the urgent share must be at least 0 and below 1, not {self.urgent:g}")
 
     def timing(self, network: Network, nodes: int) -> Timing:
         """Timers that suit this work on a network."""

@@ -20,3 +20,9 @@ class Service(Enum):
     """PO: everything to everybody, each sender's order kept."""
     SEQUENCED = "sequencer"
     """The sequencer's broadcast: everything to everybody in one order."""
+
+
+SELECTIVE = frozenset({Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL})
+"""The services that heed destinations; the others bring everything to everybody."""
+BROADCASTS = frozenset(service.value for service in Service if service not in SELECTIVE)
+"""The names of those others."""

@@ -1,14 +1,27 @@
 """What travels: the protocol data units (the papers' PDUs), frozen and cheap to make.
 
-A unit has two parts that live differently. Its **packet** is what the source numbered: it is the same in every
-copy, for ever. Its **status** is what the sender knew when it transmitted: it is fresh each time, and the newest
-one says everything that older ones said. A packet may carry several messages of one source to the same
+A unit that carries data has two parts that live differently. Its **packet** is what the source numbered: it is the
+same in every copy, for ever. Its **status** is what the sender knew when it transmitted: it is fresh each time, and
+the newest one says everything that older ones said. A packet may carry several messages of one source to the same
 destinations (a batch): the protocol's numbers count packets, the trace names messages.
 
-The papers' symbols stand beside the field that carries them, here and nowhere else.
+Here is what all protocols share, and SPO's own; the others' units are in `reset_units` (ST) and their like. The
+papers' symbols stand beside the field that carries them, here and nowhere else.
 """
 
 import msgspec
+
+from ordercast.model.nodes import name_of
+
+FIXED_SIZE = 16  # version, kind, group and view, source, stamp, free
+NUMBER_SIZE = 4  # a number in a vector
+LENGTH_SIZE = 2  # the length of a message in a packet
+_RANGE_SIZE = 10  # a missing range: source and two numbers
+
+
+def header_size(nodes: int) -> int:
+    """The bytes of a data unit without its messages: three vectors of 32-bit numbers, a bit for each node of a set."""
+    return FIXED_SIZE + NUMBER_SIZE * (2 + 3 * nodes) + (nodes + 7) // 8
 
 
 class Packet(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +44,10 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     """PRI; used by the prioritised protocols only."""
 
+    def body_size(self) -> int:
+        """The bytes that its messages take on the network, with their lengths."""
+        return LENGTH_SIZE * len(self.lengths) + len(self.payload)
+
 
 class Status(msgspec.Struct, frozen=True, gc=False):
     """What a node knew when it transmitted."""
@@ -47,10 +64,44 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     """How many times the group has agreed on an order anew; only ST counts them."""
 
 
-class Data(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """DT: a data unit."""
+MessageId = tuple[int, int]
+"""A packet by its source and its seq."""
+
+
+class Unit(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """A protocol data unit."""
+
+    @property
+    def source(self) -> int:
+        """SRC: the node that sent it; most kinds have it as a field."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """The bytes that it takes on the network."""
+        raise NotImplementedError
+
+    def word(self) -> str:
+        """What it is, in a word, for traces and pictures."""
+        raise NotImplementedError
+
+    def asks_for(self) -> str | None:
+        """What it asks to be sent again, in words; None if nothing."""
+        return None
+
+
+class DataUnit(Unit, frozen=True, gc=False):
+    """A unit that carries a packet."""
 
     packet: Packet
+
+    def word(self) -> str:
+        """Data; what is a copy is known to its sender only."""
+        return "data"
+
+
+class Data(DataUnit, frozen=True, gc=False):
+    """DT: a data unit."""
+
     status: Status
 
     @property
@@ -58,8 +109,12 @@ class Data(msgspec.Struct, frozen=True, gc=False, tag=True):
         """SRC."""
         return self.packet.source
 
+    def size(self) -> int:
+        """With the vectors of its packet and its status."""
+        return header_size(len(self.packet.seq_to)) + self.packet.body_size()
 
-class Ready(msgspec.Struct, frozen=True, gc=False, tag=True):
+
+class Ready(Unit, frozen=True, gc=False):
     """RR: receive-ready, a status without data. It consumes no number and is never repeated.
 
     With `missing` it is the request for retransmission (RETRANS), with `wants` a poll.
@@ -76,118 +131,40 @@ class Ready(msgspec.Struct, frozen=True, gc=False, tag=True):
     missing: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     """By source of which the sender misses something: the ranges [start, stop) of seq_to[sender] that are missing."""
 
+    def size(self) -> int:
+        """As a data unit without data, and the ranges."""
+        return header_size(len(self.next_seq_to)) + _RANGE_SIZE * sum(len(ranges) for _, ranges in self.missing)
 
-class RetransmitRequest(msgspec.Struct, frozen=True, gc=False, tag=True):
+    def word(self) -> str:
+        """A poll, if it wants an answer."""
+        return "poll" if self.wants else "status"
+
+    def asks_for(self) -> str | None:
+        """The missing ranges."""
+        return (
+            ", ".join(
+                f"{name_of(source)} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
+                for source, ranges in self.missing
+            )
+            or None
+        )
+
+
+class RetransmitRequest(Unit, frozen=True, gc=False):
     """RETRANS as printed: everything for me, from these numbers on. Only the `paper` rules send it."""
 
     source: int
     expects: tuple[int, ...]
     """ACK_j."""
 
+    def size(self) -> int:
+        """A vector."""
+        return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
-MessageId = tuple[int, int]
-"""A packet by its source and its seq."""
+    def word(self) -> str:
+        """A request, whatever it asks for."""
+        return "request"
 
-
-class ResetReply(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """RST_PAK: what a node holds of an epoch at the moment at which it stopped; it never changes.
-
-    It does the work of RST too: whoever hears it stops.
-    """
-
-    source: int
-    epoch: int
-    next_seq: int
-    """TSEQ."""
-    next_seq_to: tuple[int, ...]
-    """PSEQ_j."""
-    sent: tuple[tuple[int, int], ...]
-    """Own packets that some node may lack: seq and destinations."""
-    log: tuple[tuple[int, int, int], ...]
-    """All that it received of the epoch, in the order of the channel: source, seq and destinations."""
-    preacknowledged: int
-    """How many of these, from the first on, it has pre-acknowledged."""
-
-
-class ResetNeed(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """What a node that has stopped still waits for."""
-
-    source: int
-    epoch: int
-    has: int
-    """The nodes whose replies it has, one bit each."""
-    missing: tuple[MessageId, ...]
-    """The packets that it lacks."""
-    done: int
-    """The nodes that it knows to lack nothing, one bit each."""
-
-
-class ResetDone(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """RST_ACK: a node lacks nothing of an epoch any more."""
-
-    source: int
-    epoch: int
-
-
-class Reset(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """RST as printed: I have lost something. Only the `paper` rules send it, and the two that follow."""
-
-    source: int
-    expects: tuple[int, ...]
-    """TREQ_j."""
-
-
-class ResetAgreement(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """RST_PAK as printed: from these numbers on, the order in my log may have to change."""
-
-    source: int
-    expects: tuple[int, ...]
-    """TREQ_j as the procedure lowers it: where sorting begins, not what is expected."""
-
-
-class ResetOrder(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """RST_ACK as printed: what all nodes must have found alike, and what I lack and have sent."""
-
-    source: int
-    expects: tuple[int, ...]
-    """TREQ_j as agreed."""
-    expected_to_me: tuple[int, ...]
-    """PREQ_j."""
-    next_seq_to: tuple[int, ...]
-    """PSEQ_j."""
-    order: tuple[int, ...]
-    """ORDR: the nodes in the order in which their RST_PAKs came."""
-
-
-Unit = Data | Ready | RetransmitRequest | ResetReply | ResetNeed | ResetDone | Reset | ResetAgreement | ResetOrder
-
-_FIXED = 16  # version, kind, group and view, source, stamp, free
-_NUMBER = 4  # a number in a vector
-LENGTH_SIZE = 2  # the length of a message in a packet
-_RANGE = 10  # a missing range: source and two numbers
-
-
-def header_size(nodes: int) -> int:
-    """The bytes of a data unit without its messages: three vectors of 32-bit numbers, a bit for each node of a set."""
-    return _FIXED + _NUMBER * (2 + 3 * nodes) + (nodes + 7) // 8
-
-
-def size_on_wire(unit: Unit) -> int:
-    """The bytes that a unit takes on the network."""
-    if type(unit) is Data:  # most are, and a match would ask for each
-        packet = unit.packet
-        return header_size(len(packet.seq_to)) + LENGTH_SIZE * len(packet.lengths) + len(packet.payload)
-    size = _FIXED
-    match unit:
-        case Ready(next_seq_to=next_seq_to, missing=missing):
-            size = header_size(len(next_seq_to)) + _RANGE * sum(len(ranges) for _, ranges in missing)
-        case RetransmitRequest(expects=expects) | Reset(expects=expects) | ResetAgreement(expects=expects):
-            size = _FIXED + _NUMBER * len(expects)
-        case ResetReply(next_seq_to=next_seq_to, sent=sent, log=log):
-            entry = 2 * _NUMBER + (len(next_seq_to) + 7) // 8  # source and number, destinations
-            size = _FIXED + _NUMBER * (2 + len(next_seq_to)) + entry * (len(sent) + len(log))
-        case ResetNeed(missing=missing_ids):
-            size = _FIXED + 2 * _NUMBER * (1 + len(missing_ids))
-        case ResetOrder(next_seq_to=next_seq_to):
-            size = _FIXED + _NUMBER * 4 * len(next_seq_to)
-    return size
+    def asks_for(self) -> str | None:
+        """Everything from some numbers on."""
+        return f"all to me from {list(self.expects)} on"

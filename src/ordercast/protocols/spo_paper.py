@@ -54,6 +54,7 @@ class SpoPaper:
 
     echo: ClassVar[Echo] = Echo.SAFE
     needs: ClassVar[Channel] = Channel.MANY
+    has_views: ClassVar[bool] = False
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

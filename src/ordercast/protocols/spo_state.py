@@ -38,6 +38,7 @@ class SpoState:
 
     echo: ClassVar[Echo] = Echo.NONE
     needs: ClassVar[Channel] = Channel.MANY
+    has_views: ClassVar[bool] = False
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -40,7 +40,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import Data, MessageId, Packet, Ready, ResetDone, ResetNeed, ResetReply, Unit
+from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
+from ordercast.model.units import Data, MessageId, Packet, Ready, Unit
 from ordercast.protocols.st_normal import ACCEPTED, PREACKNOWLEDGED, StNormal
 from ordercast.protocols.st_order import agreed_order, go_back_point, known_packets
 from ordercast.protocols.st_state import LOG, OWN

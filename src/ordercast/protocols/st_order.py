@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from ordercast.model.units import MessageId, ResetReply
+from ordercast.model.reset_units import ResetReply
+from ordercast.model.units import MessageId
 
 
 def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:

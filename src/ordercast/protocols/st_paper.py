@@ -44,17 +44,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import (
-    Data,
-    Packet,
-    Ready,
-    Reset,
-    ResetAgreement,
-    ResetOrder,
-    RetransmitRequest,
-    Status,
-    Unit,
-)
+from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
 from ordercast.protocols.st_paper_recovery import is_lacking, lacking_pairs, lowered, sort_point, sorted_log
 from ordercast.protocols.st_paper_state import Stage, StPaperState, is_below
 

@@ -7,7 +7,8 @@ of the same source are ever compared.
 
 from collections.abc import Sequence
 
-from ordercast.model.units import Data, Packet, ResetOrder
+from ordercast.model.reset_units import ResetOrder
+from ordercast.model.units import Data, Packet
 
 Numbers = Sequence[int]
 """One for each node."""

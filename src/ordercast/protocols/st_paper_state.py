@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, LogSizes, Snapshot, Submit
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
+from ordercast.model.reset_units import ResetOrder
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, ResetOrder
+from ordercast.model.units import Data, Packet
 
 
 class Stage(IntEnum):
@@ -42,6 +43,7 @@ class StPaperState:
 
     echo: ClassVar[Echo] = Echo.CHANNEL
     needs: ClassVar[Channel] = Channel.ONE
+    has_views: ClassVar[bool] = False
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, LogSizes, Snapshot, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.reset_units import ResetReply
 from ordercast.model.runs import Channel
-from ordercast.model.units import MessageId, Packet, ResetReply, Unit
+from ordercast.model.units import MessageId, Packet, Unit
 from ordercast.protocols.watched_logs import UNBOUNDED, WatchedLogs
 
 LOG, OWN = 0, 1
@@ -34,6 +35,7 @@ class StState:
 
     echo: ClassVar[Echo] = Echo.CHANNEL
     needs: ClassVar[Channel] = Channel.ONE
+    has_views: ClassVar[bool] = False
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()

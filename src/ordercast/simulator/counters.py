@@ -84,6 +84,9 @@ class Counters:
     latency: dict[Level, Durations] = field(default_factory=lambda: {level: Durations() for level in Level})
     """From the send to each level, at each destination."""
 
+    waiting: dict[int, Durations] = field(default_factory=dict)
+    """From the send to the delivery, by priority."""
+
     def columns(self) -> Iterator[tuple[str, int]]:
         """The counts by name."""
         for name in self.__slots__:

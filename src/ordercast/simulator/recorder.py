@@ -3,19 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from ordercast.model.machine import Level
-from ordercast.model.nodes import members, name_of
-from ordercast.model.units import (
-    Data,
-    Packet,
-    Ready,
-    ResetAgreement,
-    ResetDone,
-    ResetNeed,
-    ResetOrder,
-    ResetReply,
-    RetransmitRequest,
-    Unit,
-)
+from ordercast.model.nodes import members
+from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
 
 Sink = Callable[[Sequence[EventRow]], None]
@@ -59,21 +48,21 @@ class Recorder:
         """A unit was put on the channel."""
         if self._deliveries_only:
             return
-        if isinstance(unit, Data):
+        if isinstance(unit, DataUnit):
             if again:
                 self._messages(time, node, "retransmit", unit.packet, None, None)
             self._messages(time, node, "transmit", unit.packet, "copy" if again else "data", number)
             return
-        asked = describe_request(unit)
+        asked = unit.asks_for()
         if asked:
             self._other(time, node, "request", asked, None)
-        self._other(time, node, "transmit", "request" if asked else _kind(unit), number)
+        self._other(time, node, "transmit", "request" if asked else unit.word(), number)
 
     def arrive(self, time: int, node: int, unit: Unit, number: int) -> None:
         """A unit reached a node."""
         if self._deliveries_only:
             return
-        if isinstance(unit, Data):
+        if isinstance(unit, DataUnit):
             self._messages(time, node, "receive", unit.packet, None, number)
         else:
             self._other(time, node, "hear", None, number)
@@ -82,7 +71,7 @@ class Recorder:
         """A unit should have reached a node but did not."""
         if self._deliveries_only:
             return
-        if isinstance(unit, Data):
+        if isinstance(unit, DataUnit):
             self._messages(time, node, "lose", unit.packet, cause, number)
         else:
             self._other(time, node, "lose", cause, number)
@@ -91,14 +80,14 @@ class Recorder:
         """A node threw a unit away."""
         if self._deliveries_only:
             return
-        if isinstance(unit, Data):
+        if isinstance(unit, DataUnit):
             self._messages(time, node, "discard", unit.packet, why, None)
         else:
             self._other(time, node, "discard", why, None)
 
     def note(self, time: int, node: int, event: EventKind, detail: str | None) -> None:
         """A timer fired, the group was given up, a node stopped. A stop is told in every recording."""
-        if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH}:
+        if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH, EventKind.VIEW}:
             self._other(time, node, event.value, detail, None)
 
     def flush(self) -> None:
@@ -125,31 +114,3 @@ class Recorder:
     def _flush_if_full(self) -> None:
         if len(self._rows) >= BATCH:
             self.flush()
-
-
-def _kind(unit: Unit) -> str:
-    """What a unit without data is, in a word."""
-    match unit:
-        case Ready(wants=wants):
-            return "poll" if wants else "status"
-        case ResetReply() | ResetAgreement():
-            return "reply"
-        case ResetDone() | ResetOrder():
-            return "done"
-        case ResetNeed():
-            return "poll"
-    return "reset"
-
-
-def describe_request(unit: Unit) -> str | None:
-    """What a unit asks to be sent again, in words; None if nothing."""
-    if isinstance(unit, ResetNeed) and unit.missing:
-        return ", ".join(f"{name_of(source)} {seq}" for source, seq in unit.missing)
-    if isinstance(unit, RetransmitRequest):
-        return f"all to me from {list(unit.expects)} on"
-    if isinstance(unit, Ready) and unit.missing:
-        return ", ".join(
-            f"{name_of(source)} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
-            for source, ranges in unit.missing
-        )
-    return None

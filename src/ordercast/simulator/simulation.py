@@ -29,17 +29,20 @@ from ordercast.model.machine import (
     Stopped,
     Submit,
     TimerFired,
+    View,
 )
+from ordercast.model.nodes import names_of
 from ordercast.model.runs import Channel, Pattern, Record, RunConfig
-from ordercast.model.units import Data, Unit, size_on_wire
+from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols import machine_class
 from ordercast.simulator.channels import carrier
-from ordercast.simulator.counters import Counters
+from ordercast.simulator.completion import Completion
+from ordercast.simulator.counters import Counters, Durations
 from ordercast.simulator.entries import DRAINED, Arrival, Entry, Lost, timer
-from ordercast.simulator.recorder import Recorder, Sink, describe_request
+from ordercast.simulator.recorder import Recorder, Sink
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
-from ordercast.simulator.workloads import senders, submissions
+from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.schema import EventKind
 
 Progress = Callable[[int, int], None]
@@ -88,10 +91,8 @@ class Simulation:
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
 
-        self._first_seqs = config.group.first_seqs()
-        self._sent_at = [array("q") for _ in range(nodes)]  # by source and packet
-        self._due = self._acknowledged = 0  # acknowledgments that complete the run
-        self._unsent = config.workload.messages * senders(config)
+        self._sent_at = [array("q") for _ in range(nodes)]  # by source and message
+        self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
         self._under_way = [0] * nodes  # own packets not known to be accepted by all, by node
         self._accepted = [0] * nodes  # packets at this level, by node
         self._preacknowledged = [0] * nodes
@@ -108,11 +109,12 @@ class Simulation:
             Send: self._send,
             SetTimer: self._set_timer,
             Stopped: self._stopped,
+            View: self._view,
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
         """Runs until nothing is left to happen, or nothing moves any more."""
-        total = self._unsent
+        total = sum(to_send(self.config))
         self._arrange_all()
         heap, counters = self._heap, self.counters
         stalled, entries = False, 0
@@ -139,8 +141,7 @@ class Simulation:
         return self._result(stalled=stalled)
 
     def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
-        if type(event.unit) is Data:
-            self.counters.received += 1
+        self.counters.received += isinstance(event.unit, DataUnit)
         if self._buffered:
             self._queued[node] -= 1
         if self._recorder is not None:
@@ -210,6 +211,7 @@ class Simulation:
                 self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
             case Crash():
                 self._crashed[node] = True
+                self._completion.left(node)
                 if self._recorder is not None:
                     self._recorder.note(time, node, EventKind.CRASH, None)
 
@@ -232,14 +234,18 @@ class Simulation:
             self._doers[type(output)](time, node, output)
 
     def _deliver(self, time: int, node: int, output: Deliver) -> None:
-        self.counters.delivered += len(output.packet.lengths)
+        packet, counters = output.packet, self.counters
+        counters.delivered += len(packet.lengths)
+        self._completion.delivered(node, packet)
         self._last_progress = time
+        if packet.priority:
+            waiting = counters.waiting.setdefault(packet.priority, Durations())
+            waiting.add(time - self._sent_at[packet.source][packet.first])
         if self._recorder is not None:
-            self._recorder.deliver(time, node, output.packet)
+            self._recorder.deliver(time, node, packet)
 
     def _discard(self, time: int, node: int, output: Discard) -> None:
-        if type(output.unit) is Data:
-            self.counters.discarded += 1
+        self.counters.discarded += isinstance(output.unit, DataUnit)
         if self._recorder is not None:
             self._recorder.discard(time, node, output.unit, output.why)
 
@@ -267,17 +273,26 @@ class Simulation:
 
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
+        self._completion.aborted(node)
         self._last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
+
+    def _view(self, time: int, node: int, output: View) -> None:
+        self._last_progress = time
+        if not output.members >> node & 1:
+            self._aborted[node] = True
+            self._completion.left(node)
+        if self._recorder is not None:
+            told = f"{output.number}: {', '.join(names_of(output.members))}; {output.why}"
+            self._recorder.note(time, node, EventKind.VIEW, told)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
         packet, counters = output.packet, self.counters
         count = len(packet.lengths)
         counters.sent += count
-        self._unsent -= count
-        self._sent_at[node].append(time)
-        self._due += packet.destinations.bit_count()
+        self._completion.numbered(packet)
+        self._sent_at[node].extend([time] * count)
         self._last_progress = time
         self._under_way[node] += 1
         if self._under_way[node] > counters.longest_sent:
@@ -292,8 +307,7 @@ class Simulation:
         for_me = packet.destinations >> node & 1
         self._last_progress = time
         if for_me:
-            sent_at = self._sent_at[packet.source][packet.seq - self._first_seqs[packet.source]]
-            self._latency[level](time - sent_at)
+            self._latency[level](time - self._sent_at[packet.source][packet.first])
         if level is _ACCEPTED:
             self._accepted[node] += 1
             if self._accepted[node] > counters.longest_accepted:
@@ -307,21 +321,20 @@ class Simulation:
                 counters.longest_preacknowledged = self._preacknowledged[node]
         else:
             self._preacknowledged[node] -= 1
-            self._acknowledged += for_me
         if self._recorder is not None:
             self._recorder.level(time, node, level, packet)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         unit, counters = output.unit, self.counters
-        size = size_on_wire(unit)
+        size = unit.size()
         self._transmissions += 1
         number = self._transmissions
         counters.bytes += size
-        control = type(unit) is not Data
+        control = not isinstance(unit, DataUnit)
         if control:
             counters.control += 1
             counters.control_bytes += size
-            counters.requests += describe_request(unit) is not None
+            counters.requests += unit.asks_for() is not None
         elif output.again:
             counters.retransmitted += 1
         else:
@@ -366,18 +379,17 @@ class Simulation:
 
     def _count_loss(self, node: int, unit: Unit) -> None:
         self.counters.lost += 1
-        if isinstance(unit, Data) and unit.packet.destinations >> node & 1:
+        if isinstance(unit, DataUnit) and unit.packet.destinations >> node & 1:
             self.counters.lost_data += 1
 
     def _result(self, *, stalled: bool) -> RunResult:
         nodes = range(self.config.group.nodes)
-        complete = self._unsent == 0 and self._due == self._acknowledged and not any(self._aborted)
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._last_progress,
-            complete=complete,
+            complete=self._completion.is_complete(),
             stalled=stalled,
-            aborted=any(self._aborted),
+            aborted=self._completion.any_aborted(),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
         )

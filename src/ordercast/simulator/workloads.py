@@ -8,6 +8,7 @@ from random import Random
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import mask_of
 from ordercast.model.runs import Pattern, RunConfig
+from ordercast.model.services import BROADCASTS
 from ordercast.simulator.chance import exponential, stream
 
 _SMALL_GROUP = 12
@@ -22,10 +23,26 @@ def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     lengths, payload = _batch(work.batch, work.size)
     packets, rest = divmod(work.messages, work.batch)
     times = _times(config, node)
+    spread = 1.0 if config.protocol in BROADCASTS else work.spread
+    priority = _priorities(config, node)
     for _ in range(packets):
-        yield next(times), Submit(_draw_destinations(whom, nodes, work.spread), lengths, payload)
+        yield next(times), Submit(_draw_destinations(whom, nodes, spread), lengths, payload, next(priority))
     if rest:
-        yield next(times), Submit(_draw_destinations(whom, nodes, work.spread), *_batch(rest, work.size))
+        body = _batch(rest, work.size)
+        yield next(times), Submit(_draw_destinations(whom, nodes, spread), *body, next(priority))
+
+
+def _priorities(config: RunConfig, node: int) -> Iterator[int]:
+    """The priority of each packet, without end."""
+    work = config.workload
+    if work.priorities == 1:
+        yield from repeat(0)
+    chance = stream(config.seed, f"priorities/{node}")
+    while True:
+        if work.urgent and chance.random() < work.urgent:
+            yield work.priorities
+        else:
+            yield chance.randint(1, work.priorities - bool(work.urgent))
 
 
 def _times(config: RunConfig, node: int) -> Iterator[int]:
@@ -47,6 +64,12 @@ def _times(config: RunConfig, node: int) -> Iterator[int]:
                 time += gap * size
         case Pattern.STEADY | Pattern.TALKER:
             yield from count(gap * node // config.group.nodes, gap)
+
+
+def to_send(config: RunConfig) -> list[int]:
+    """How many messages each node sends."""
+    messages = config.workload.messages
+    return [messages if node < senders(config) else 0 for node in range(config.group.nodes)]
 
 
 def senders(config: RunConfig) -> int:

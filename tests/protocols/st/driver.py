@@ -29,7 +29,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Ready, ResetDone, ResetNeed, ResetReply, Status, Unit
+from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
+from ordercast.model.units import Data, Packet, Ready, Status, Unit
 from ordercast.protocols.st import St
 
 E1, E2, E3, E4 = range(4)

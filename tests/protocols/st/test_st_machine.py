@@ -8,17 +8,8 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, Output, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import (
-    Data,
-    Packet,
-    Ready,
-    ResetDone,
-    ResetNeed,
-    ResetReply,
-    RetransmitRequest,
-    Status,
-    Unit,
-)
+from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
 from ordercast.protocols.st_state import LOG, OWN
 from tests.protocols.st.driver import E1, Group, Node, Outputs
 

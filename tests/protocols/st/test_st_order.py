@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.units import MessageId, ResetReply
+from ordercast.model.reset_units import ResetReply
+from ordercast.model.units import MessageId
 from ordercast.protocols.st_order import agreed_order, known_packets
 
 A, B, C = (0, 0), (1, 0), (2, 0)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ordercast.model.units import Data, Ready, ResetDone, ResetReply, Unit
+from ordercast.model.reset_units import ResetDone, ResetReply
+from ordercast.model.units import Data, Ready, Unit
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
 
 ALL = (E1, E2, E3)
@@ -157,7 +158,7 @@ def test_of_early_statuses_the_newest_of_each_node_is_kept() -> None:
     e1, e2, e3 = change.e1, change.e2, change.e3
     e2.epoch = e3.epoch = 1
     e1.hears(e2.ready(), e3.ready(), e2.ready(), e2.sends("h", E1), e2.ready())
-    kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.future]  # type: ignore[union-attr]
+    kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.future]  # type: ignore[attr-defined]
     assert kept == [(E3, "Ready", 2), (E2, "Data", 3), (E2, "Ready", 4)]
 
 

@@ -6,8 +6,9 @@ import pytest
 from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Echo, SetTimer, Submit
+from ordercast.model.reset_units import ResetReply
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Ready, ResetReply, RetransmitRequest
+from ordercast.model.units import Data, Ready, RetransmitRequest
 from ordercast.protocols.st_state import LOG, OWN
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 

@@ -6,7 +6,8 @@ import pytest
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import CancelTimer, Level, Reached
-from ordercast.model.units import Data, Ready, ResetDone, ResetNeed, ResetReply, Unit
+from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
+from ordercast.model.units import Data, Ready, Unit
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 ALL = (E1, E2, E3)

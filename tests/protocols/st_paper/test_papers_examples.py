@@ -9,7 +9,8 @@ import pytest
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Level, Reached, Receive, Send
-from ordercast.model.units import Data, Packet, Reset, ResetAgreement, ResetOrder, Status
+from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
+from ordercast.model.units import Data, Packet, Status
 from ordercast.protocols.st_paper import StPaper
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3

@@ -22,18 +22,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.units import (
-    Data,
-    Packet,
-    Ready,
-    Reset,
-    ResetAgreement,
-    ResetDone,
-    ResetOrder,
-    RetransmitRequest,
-    Status,
-    size_on_wire,
-)
+from ordercast.model.reset_units import Reset, ResetAgreement, ResetDone, ResetOrder
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status
 from ordercast.protocols import machine_class
 from ordercast.protocols.st_paper import StPaper
 from ordercast.protocols.st_paper_state import Stage
@@ -210,4 +200,4 @@ def test_machine_is_that_of_st_under_the_paper_rules() -> None:
 )
 def test_units_of_recovery_have_a_size(unit: Reset | ResetAgreement | ResetOrder, size: int) -> None:
     """16 bytes, and 4 for each number."""
-    assert size_on_wire(unit) == size
+    assert unit.size() == size

@@ -15,17 +15,8 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.units import (
-    Data,
-    Packet,
-    Ready,
-    Reset,
-    ResetAgreement,
-    ResetOrder,
-    RetransmitRequest,
-    Status,
-    Unit,
-)
+from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
 from ordercast.protocols.st_paper import StPaper
 from ordercast.protocols.st_paper_state import Stage
 from tests.protocols.one_channel import E1, E2, E3

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Level
-from ordercast.model.units import Reset, ResetAgreement, ResetOrder
+from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
 from ordercast.protocols.st_paper_state import Stage
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3

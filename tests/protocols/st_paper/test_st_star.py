@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import MessageId, ResetReply
+from ordercast.model.reset_units import ResetReply
+from ordercast.model.units import MessageId
 from ordercast.protocols.st_order import agreed_order, known_packets
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3, E4

@@ -1,0 +1,127 @@
+"""What ST sends when something is missing: the group stops, agrees on one order, and goes on."""
+
+from ordercast.model.nodes import name_of
+from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
+
+
+class ResetReply(Unit, frozen=True, gc=False):
+    """RST_PAK: what a node holds of an epoch at the moment at which it stopped; it never changes.
+
+    It does the work of RST too: whoever hears it stops.
+    """
+
+    source: int
+    epoch: int
+    next_seq: int
+    """TSEQ."""
+    next_seq_to: tuple[int, ...]
+    """PSEQ_j."""
+    sent: tuple[tuple[int, int], ...]
+    """Own packets that some node may lack: seq and destinations."""
+    log: tuple[tuple[int, int, int], ...]
+    """All that it received of the epoch, in the order of the channel: source, seq and destinations."""
+    preacknowledged: int
+    """How many of these, from the first on, it has pre-acknowledged."""
+
+    def size(self) -> int:
+        """A number of each node, and an entry for each packet."""
+        entry = 2 * NUMBER_SIZE + (len(self.next_seq_to) + 7) // 8  # source and number, destinations
+        return FIXED_SIZE + NUMBER_SIZE * (2 + len(self.next_seq_to)) + entry * (len(self.sent) + len(self.log))
+
+    def word(self) -> str:
+        """What it holds."""
+        return "reply"
+
+
+class ResetNeed(Unit, frozen=True, gc=False):
+    """What a node that has stopped still waits for."""
+
+    source: int
+    epoch: int
+    has: int
+    """The nodes whose replies it has, one bit each."""
+    missing: tuple[MessageId, ...]
+    """The packets that it lacks."""
+    done: int
+    """The nodes that it knows to lack nothing, one bit each."""
+
+    def size(self) -> int:
+        """A pair for each packet."""
+        return FIXED_SIZE + 2 * NUMBER_SIZE * (1 + len(self.missing))
+
+    def word(self) -> str:
+        """It wants answers."""
+        return "poll"
+
+    def asks_for(self) -> str | None:
+        """The packets that it lacks."""
+        return ", ".join(f"{name_of(source)} {seq}" for source, seq in self.missing) or None
+
+
+class ResetDone(Unit, frozen=True, gc=False):
+    """RST_ACK: a node lacks nothing of an epoch any more."""
+
+    source: int
+    epoch: int
+
+    def size(self) -> int:
+        """Nothing but itself."""
+        return FIXED_SIZE
+
+    def word(self) -> str:
+        """It lacks nothing."""
+        return "done"
+
+
+class Reset(Unit, frozen=True, gc=False):
+    """RST as printed: I have lost something. Only the `paper` rules send it, and the two that follow."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j."""
+
+    def size(self) -> int:
+        """A vector."""
+        return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
+
+    def word(self) -> str:
+        """The beginning."""
+        return "reset"
+
+
+class ResetAgreement(Unit, frozen=True, gc=False):
+    """RST_PAK as printed: from these numbers on, the order in my log may have to change."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j as the procedure lowers it: where sorting begins, not what is expected."""
+
+    def size(self) -> int:
+        """A vector."""
+        return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
+
+    def word(self) -> str:
+        """The answer."""
+        return "reply"
+
+
+class ResetOrder(Unit, frozen=True, gc=False):
+    """RST_ACK as printed: what all nodes must have found alike, and what I lack and have sent."""
+
+    source: int
+    expects: tuple[int, ...]
+    """TREQ_j as agreed."""
+    expected_to_me: tuple[int, ...]
+    """PREQ_j."""
+    next_seq_to: tuple[int, ...]
+    """PSEQ_j."""
+    order: tuple[int, ...]
+    """ORDR: the nodes in the order in which their RST_PAKs came."""
+
+    def size(self) -> int:
+        """Four vectors."""
+        return FIXED_SIZE + NUMBER_SIZE * 4 * len(self.next_seq_to)
+
+    def word(self) -> str:
+        """The end."""
+        return "done"
