@@ -117,6 +117,31 @@ class PaperRules(ConfigValue, frozen=True, kw_only=True):
         require(self.initial_buffers >= 1, "paper.initial_buffers must be at least 1")
 
 
+class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
+    """What only the sequencer's broadcast asks. How many sends may be under way at once is the group's window."""
+
+    node: int = 0
+    """The node that is the sequencer at first."""
+    history: int = 1024
+    """HISTORY_SIZE: broadcasts that the sequencer keeps for those who may lack them; when it is full it waits."""
+    resilience: int = 0
+    """r: the nodes besides the sequencer that must hold a broadcast before anybody delivers it; 0 is as published."""
+    direct_from: int = 1400
+    """Bytes from which a sender broadcasts its data itself and the sequencer only their number; 0 is never."""
+    suspect_after: int = 8
+    """Questions in a row that a node may leave unanswered before the others go on without it."""
+    heartbeat: int = 0
+    """How long a group at rest may be silent before it shows that it lives, in nanoseconds; 0: as long as it likes."""
+
+    def __post_init__(self) -> None:
+        require(self.node >= 0, "sequencer.node must not be negative")
+        require(self.history >= 1, f"the history must hold at least 1 broadcast, not {self.history}")
+        require(self.resilience >= 0, "the resilience must not be negative")
+        require(self.direct_from >= 0, "sequencer.direct_from must not be negative")
+        require(self.suspect_after >= 1, "sequencer.suspect_after must be at least 1")
+        require(self.heartbeat >= 0, "sequencer.heartbeat must not be negative")
+
+
 class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """What all nodes of a group agree on before the first message."""
 
@@ -138,6 +163,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     polls_to_abort: int = 64
     """Polls in a row that one node may leave unanswered before the group is given up."""
     paper: PaperRules = PaperRules()
+    sequencer: SequencerConfig = SequencerConfig()
 
     def __post_init__(self) -> None:
         require(2 <= self.nodes <= 1024, f"a group has 2 to 1024 nodes, not {self.nodes}")
@@ -150,6 +176,15 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
             f"first_seq must name one number for each of the {self.nodes} nodes, or none at all",
         )
         require(all(seq >= 0 for seq in self.first_seq), "first_seq must not be negative")
+        require(
+            self.sequencer.node < self.nodes,
+            f"the sequencer must be one of the nodes 0 to {self.nodes - 1}, not {self.sequencer.node}",
+        )
+        require(
+            self.sequencer.resilience < self.nodes,
+            f"at most {self.nodes - 1} nodes besides the sequencer can hold a broadcast, "
+            f"not {self.sequencer.resilience}",
+        )
 
     def first_seqs(self) -> tuple[int, ...]:
         """The first number of each node."""
