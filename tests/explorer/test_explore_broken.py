@@ -72,7 +72,7 @@ def test_spo_promises_no_order_between_senders_and_gives_none() -> None:
 # --- SPO as printed: the counterexamples are found, not replayed ---
 
 
-@pytest.mark.parametrize("channel", Channel)
+@pytest.mark.parametrize("channel", [Channel.ONE, Channel.MANY])
 def test_a1_acknowledged_does_not_mean_preacknowledged_everywhere(channel: Channel) -> None:
     violation = found(spo_as_printed("x{2,3}", "q{2} r{2}", "s{2}", channel=channel))
     assert violation.sentence == "x{2,3} of E1 is acknowledged at E2, but not yet preacknowledged at its destination E3"

@@ -6,7 +6,7 @@ import msgspec
 
 from ordercast.audit.judge import Verdict, judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Recovery
 from ordercast.model.faults import Bursts, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.model.services import Service
@@ -17,20 +17,24 @@ from ordercast.trace.schema import EVENTS, EventRow
 def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
     """The configuration of a number: any group, network, workload and faults that a run must survive."""
     config = _draw_config(number, most_nodes=most_nodes, receipts=receipts)
-    return _for_st(config) if protocol == "st" else config
+    if protocol == "st":
+        return _for_st(config)
+    return msgspec.structs.replace(config, protocol=protocol)
 
 
 def _for_st(config: RunConfig) -> RunConfig:
-    """The same on one channel, with epochs of any length.
+    """The same on one channel, with epochs of any length and both ways of recovery.
 
     Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
     has changed its place.
     """
     replace = msgspec.structs.replace
+    chance = Random(f"swarm/st/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
     group = replace(
         config.group,
-        log_limit=Random(f"swarm/st/{config.seed}").choice([2, 20, 100, 400]),
+        log_limit=chance.choice([2, 20, 100, 400]),
+        recovery=chance.choice([Recovery.SELECTIVE, Recovery.SELECTIVE, Recovery.SELECTIVE, Recovery.GO_BACK_N]),
         timing=config.workload.timing(network, config.group.nodes),
     )
     faults = tuple(fault for fault in config.faults if not (network.receive_buffer and isinstance(fault, Duplicates)))
@@ -69,7 +73,7 @@ def _draw_config(number: int, *, most_nodes: int, receipts: int) -> RunConfig:
 def _draw_network(chance: Random) -> Network:
     overrun = chance.random() < 0.2
     return Network(
-        channel=chance.choice(list(Channel)),
+        channel=chance.choice([Channel.ONE, Channel.MANY]),
         propagation=chance.choice([1, 50, 500]) * MICROSECOND,
         jitter=chance.choice([0, 50, 200]) * MICROSECOND,
         bits_per_second=chance.choice([0, 0, 0, 1_000_000_000]),

@@ -69,7 +69,7 @@ def test_the_columns_of_the_counters_are_all_its_counts() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("channel", list(Channel))
+@pytest.mark.parametrize("channel", [Channel.ONE, Channel.MANY])
 def test_the_counters_say_what_the_rows_say(batch: int, channel: Channel) -> None:
     config = make_config(
         5,

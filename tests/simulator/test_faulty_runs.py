@@ -29,7 +29,7 @@ def test_without_faults_nothing_is_lost_and_nothing_repaired() -> None:
     assert not of(rows, "lose", "retransmit", "request")
 
 
-@pytest.mark.parametrize("channel", list(Channel))
+@pytest.mark.parametrize("channel", [Channel.ONE, Channel.MANY])
 @pytest.mark.parametrize("nth", [1, 3, 6])
 def test_node_2_misses_the_nth_unit_of_node_0_and_one_copy_repairs_it(channel: Channel, nth: int) -> None:
     """Also the first, before which node 2 knows of nothing, and the last, behind which nothing shows the gap."""

@@ -30,7 +30,7 @@ def test_the_swarm_is_of_all_sorts() -> None:
     """What a swarm is worth depends on what it draws."""
     configs = [draw_config(number) for number in range(200)]
     assert {config.group.nodes for config in configs} == set(range(2, 17))
-    assert {config.network.channel for config in configs} == set(Channel)
+    assert {config.network.channel for config in configs} == {Channel.ONE, Channel.MANY}
     assert len({config.workload.pattern for config in configs}) == 5
     kinds = {type(fault).__name__ for config in configs for fault in config.faults}
     assert kinds >= {"Loss", "Bursts", "Duplicates", "Pause", "Split"}

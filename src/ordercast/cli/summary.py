@@ -69,7 +69,11 @@ def _counts(result: RunResult) -> Table:
     table.add_column(justify="right")
     table.add_column(overflow="fold")
     for name, count, explained in (
-        ("messages", counts.sent, f"sent by {_count(senders(result.config), 'node')}; {counts.delivered:,} deliveries"),
+        (
+            "messages",
+            counts.sent,
+            f"sent by {_count(len(senders(result.config)), 'node')}; {counts.delivered:,} deliveries",
+        ),
         ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
         ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
         ("losses", counts.lost, f"units that missed a node; {counts.lost_data:,} of them were data for it"),

@@ -18,6 +18,21 @@ class Channel(Enum):
     """1C: all nodes hear the units of all senders in one and the same order."""
     MANY = "many"
     """MC: each sender's units are heard in the order sent; different senders interleave differently."""
+    ANY = "any"
+    """Datagrams: each unit takes its own time to each receiver, so that any unit may overtake any other."""
+
+    def serves(self, needed: "Channel") -> bool:
+        """Whether it promises at least what another does: `one` promises most, `any` nothing."""
+        strength = list(Channel)  # the strongest first
+        return strength.index(self) <= strength.index(needed)
+
+
+PROMISES = {
+    Channel.ONE: "all nodes hear one order",
+    Channel.MANY: "each sender's units arrive in the order sent",
+    Channel.ANY: "units arrive in any order",
+}
+"""What holds on each channel, in words."""
 
 
 class Network(ConfigValue, frozen=True, kw_only=True):
@@ -27,11 +42,13 @@ class Network(ConfigValue, frozen=True, kw_only=True):
     propagation: int = 50 * MICROSECOND
     """The least time from the end of a transmission to its arrival."""
     jitter: int = 50 * MICROSECOND
-    """The most that is added to it: on `many` drawn for each unit and receiver, on `one` once for each receiver."""
+    """The most that is added to it: on `one` drawn once for each receiver, else for each unit and receiver."""
     bits_per_second: int = 0
-    """The speed of the medium, shared by all on `one`, each sender's own on `many`; 0 is without limit."""
+    """The speed of the medium, shared by all on `one`, else each sender's own; 0 is without limit."""
+    send_time: int = 0
+    """How long a node is busy with each unit that it puts on the network; a node does one thing after the other."""
     receive_time: int = 0
-    """How long a node is busy with each unit."""
+    """How long a node is busy with each unit that it is handed."""
     receive_buffer: int = 0
     """Units that may wait at a node; what arrives when it is full is lost (overrun); 0 is without limit."""
 
@@ -39,7 +56,7 @@ class Network(ConfigValue, frozen=True, kw_only=True):
     """Tell a machine whenever nothing more waits for it, as a live host does; it then says at once what it owes."""
 
     def __post_init__(self) -> None:
-        for name in ("propagation", "jitter", "bits_per_second", "receive_time", "receive_buffer"):
+        for name in ("propagation", "jitter", "bits_per_second", "send_time", "receive_time", "receive_buffer"):
             require(getattr(self, name) >= 0, f"network.{name} must not be negative")
 
     def transmission_time(self, size: int) -> int:
@@ -50,7 +67,7 @@ class Network(ConfigValue, frozen=True, kw_only=True):
         """The longest way there and back when everybody on the medium has a unit to send."""
         turns = nodes if self.channel is Channel.ONE else 1
         medium = turns * self.transmission_time(unit_bytes)
-        return 2 * (self.propagation + self.jitter + medium + self.receive_time)
+        return 2 * (self.propagation + self.jitter + medium + self.send_time + self.receive_time)
 
 
 class Pattern(Enum):
@@ -76,6 +93,8 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
     spread: float = 1.0
     """The share of the group that a message is addressed to, on average; the subset is drawn for each packet."""
     pattern: Pattern = Pattern.POISSON
+    senders: tuple[int, ...] = ()
+    """The nodes that send; none named: those that the pattern says."""
     gap: int = 200 * MICROSECOND
     """The mean time between two messages of a node."""
     burst: int = 16
@@ -138,6 +157,11 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                     0 <= node < self.group.nodes,
                     f"a fault names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
                 )
+        for node in self.workload.senders:
+            require(
+                0 <= node < self.group.nodes,
+                f"the workload names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
+            )
         require(self.patience > 0, "patience must be positive")
 
     def suited(self) -> "RunConfig":

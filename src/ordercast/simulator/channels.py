@@ -1,4 +1,4 @@
-"""The papers' two channels: when a unit that was put on the network reaches each node.
+"""The papers' two channels, and datagrams: when a unit that was put on the network reaches each node.
 
 What is lost on the way is none of their business: see `rules`.
 """
@@ -62,8 +62,25 @@ class ManyChannels:
         return times
 
 
+class AnyOrder:
+    """Datagrams: a medium for each sender, and no order at all behind it."""
+
+    def __init__(self, network: Network, nodes: int, seed: int) -> None:
+        self._network, self._chance = network, stream(seed, "channel")
+        self._busy_until = [0] * nodes
+
+    def arrivals(self, now: int, sender: int, size: int) -> list[int]:
+        """After its turn on the sender's medium, at each node with a delay drawn anew, whatever is on the way."""
+        done = max(now, self._busy_until[sender]) + self._network.transmission_time(size)
+        self._busy_until[sender] = done
+        draw, jitter = self._chance.random, self._network.jitter
+        return [done + self._network.propagation + int(jitter * draw()) for _ in self._busy_until]
+
+
 def carrier(network: Network, nodes: int, seed: int) -> Carrier:
     """The channel that a network has."""
     if network.channel is Channel.ONE:
         return OneChannel(network, nodes, seed)
-    return ManyChannels(network, nodes, seed)
+    if network.channel is Channel.MANY:
+        return ManyChannels(network, nodes, seed)
+    return AnyOrder(network, nodes, seed)

@@ -55,6 +55,8 @@ class Counters:
     """Those of them that ask for a retransmission."""
     received: int = 0
     """Data units that reached a node."""
+    interrupts: int = 0
+    """Units that reached a node from the network, with data or without."""
     lost: int = 0
     """Units that should have reached a node but did not."""
     lost_data: int = 0
@@ -69,10 +71,16 @@ class Counters:
     """What those of them take that carry no data."""
     recoveries: int = 0
     """How often a node stopped and the group agreed on an order anew."""
+    insertions: int = 0
+    """Those in which it put one packet in its place."""
+    sortings: int = 0
+    """Those in which it sorted several; in the rest it lacked nothing."""
     inserted: int = 0
     """Packets that were put in their places then."""
     resorted: int = 0
     """Packets that had to be sorted for it."""
+    processing: int = 0
+    """What that took, in the unit of the paper on ST: to insert a packet 1, to sort h packets h."""
     frozen_time: int = 0
     """How long nodes had stopped, added up."""
     longest_sent: int = 0
@@ -86,6 +94,10 @@ class Counters:
 
     waiting: dict[int, Durations] = field(default_factory=dict)
     """From the send to the delivery, by priority."""
+
+    def packets(self) -> int:
+        """Units put on the network; one that goes to everybody counts once."""
+        return self.transmitted + self.retransmitted + self.control
 
     def columns(self) -> Iterator[tuple[str, int]]:
         """The counts by name."""

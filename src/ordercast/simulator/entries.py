@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from ordercast.model.faults import Crash, Pause
-from ordercast.model.machine import Drained, Input, Receive, TimerFired
+from ordercast.model.machine import Drained, Input, Receive, Send, TimerFired
 from ordercast.model.units import Unit
 
 
@@ -25,7 +25,25 @@ class Arrival:
         self.event = event
 
 
-Entry = Input | Lost | Arrival | Pause | Crash
+class Departure:
+    """A node that takes its time to send has got so far: the unit leaves it."""
+
+    __slots__ = ("output",)
+
+    def __init__(self, output: Send) -> None:
+        self.output = output
+
+
+class Looped:
+    """A unit that a node sent itself, which never touched the network, is handed to it."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: Receive) -> None:
+        self.event = event
+
+
+Entry = Input | Lost | Arrival | Departure | Looped | Pause | Crash
 DRAINED = Drained()
 
 

@@ -4,7 +4,6 @@ Time is whole nanoseconds, and the heap's key is (time, running number): what ha
 order in which it was arranged. A run therefore depends on nothing but its configuration.
 """
 
-from array import array
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -17,7 +16,6 @@ from ordercast.model.machine import (
     Deliver,
     Discard,
     Echo,
-    Level,
     Machine,
     Numbered,
     Output,
@@ -32,13 +30,14 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import names_of
-from ordercast.model.runs import Channel, Pattern, Record, RunConfig
+from ordercast.model.runs import PROMISES, Channel, Pattern, Record, RunConfig
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols import machine_class
 from ordercast.simulator.channels import carrier
 from ordercast.simulator.completion import Completion
-from ordercast.simulator.counters import Counters, Durations
-from ordercast.simulator.entries import DRAINED, Arrival, Entry, Lost, timer
+from ordercast.simulator.counters import Counters
+from ordercast.simulator.entries import DRAINED, Arrival, Departure, Entry, Looped, Lost, timer
+from ordercast.simulator.ledger import Ledger
 from ordercast.simulator.recorder import Recorder, Sink
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
@@ -50,7 +49,6 @@ Progress = Callable[[int, int], None]
 
 _PROGRESS_MASK = (1 << 14) - 1  # told of every so many heap entries
 _MOST_PATIENCE = 32  # times the patience of a run that a pause or a split may last
-_ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
 class Simulation:
@@ -62,8 +60,9 @@ class Simulation:
         self.config = config
         kind = machine_class(config.protocol, config.group.rules)
         require(
-            kind.needs is config.network.channel or kind.needs is Channel.MANY,
-            f"{config.protocol} needs the channel `one`, on which all nodes hear one order",
+            config.network.channel.serves(kind.needs),
+            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {PROMISES[kind.needs]}; "
+            f"on `{config.network.channel.value}` {PROMISES[config.network.channel]}",
         )
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
@@ -73,6 +72,7 @@ class Simulation:
         self._carrier = carrier(config.network, nodes, seed)
         self._rules = rules_for(config.faults, seed, nodes)
         self._echo = kind.echo
+        self._send_time = config.network.send_time
         self._buffered = config.network.receive_time > 0 or config.network.receive_buffer > 0
 
         self._heap: list[tuple[int, int, int, Entry, int]] = []  # time, running number, node, what, transmission
@@ -86,29 +86,23 @@ class Simulation:
         self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
-        self._stopped_at = [0] * nodes
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
 
-        self._sent_at = [array("q") for _ in range(nodes)]  # by source and message
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
-        self._under_way = [0] * nodes  # own packets not known to be accepted by all, by node
-        self._accepted = [0] * nodes  # packets at this level, by node
-        self._preacknowledged = [0] * nodes
-        self._last_progress = 0
-        self._latency = [self.counters.latency[Level(max(level, 1))].add for level in range(len(Level) + 1)]  # by level
+        self._ledger = Ledger(nodes, self.counters, self._completion, self._recorder)
         self._doers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
-            Deliver: self._deliver,
-            Discard: self._discard,
+            Deliver: self._ledger.deliver,
+            Discard: self._ledger.discard,
             Numbered: self._numbered,
-            Reached: self._reached,
-            Resumed: self._resumed,
+            Reached: self._ledger.reached,
+            Resumed: self._ledger.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
-            Stopped: self._stopped,
+            Stopped: self._ledger.stopped,
             View: self._view,
         }
 
@@ -132,7 +126,7 @@ class Simulation:
             elif type(what) is not TimerFired:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - max(self._last_progress, self._disturbed_until(time)) > self.config.patience:
+                if time - max(self._ledger.last_progress, self._disturbed_until(time)) > self.config.patience:
                     stalled = True
                     break
                 self._fire(time, node, what)
@@ -141,6 +135,10 @@ class Simulation:
         return self._result(stalled=stalled)
 
     def _receive(self, time: int, node: int, event: Receive, transmission: int) -> None:
+        self.counters.interrupts += 1
+        self._hand(time, node, event, transmission)
+
+    def _hand(self, time: int, node: int, event: Receive, transmission: int) -> None:
         self.counters.received += isinstance(event.unit, DataUnit)
         if self._buffered:
             self._queued[node] -= 1
@@ -203,6 +201,10 @@ class Simulation:
         match what:
             case Arrival():
                 self._queue(time, node, what.event, transmission)
+            case Departure():
+                self._depart(time, node, what.output)
+            case Looped():
+                self._hand(time, node, what.event, transmission)
             case Lost():
                 assert self._recorder is not None
                 self._recorder.lose(time, node, what.unit, transmission, what.cause)
@@ -224,30 +226,18 @@ class Simulation:
                 self._recorder.lose(time, node, event.unit, transmission, "overrun")
             return
         self._queued[node] += 1
-        self._busy_until[node] = max(time, self._busy_until[node]) + network.receive_time
-        self._arrange(self._busy_until[node], node, event, transmission)
+        self._arrange(self._busy(time, node, network.receive_time), node, event, transmission)
+
+    def _busy(self, time: int, node: int, lasting: int) -> int:
+        """When a node has done one thing more: it does one after the other, as they come up."""
+        self._busy_until[node] = max(time, self._busy_until[node]) + lasting
+        return self._busy_until[node]
 
     # --- what machines do to the world ---
 
     def _carry_out(self, time: int, node: int, outputs: list[Output]) -> None:
         for output in outputs:
             self._doers[type(output)](time, node, output)
-
-    def _deliver(self, time: int, node: int, output: Deliver) -> None:
-        packet, counters = output.packet, self.counters
-        counters.delivered += len(packet.lengths)
-        self._completion.delivered(node, packet)
-        self._last_progress = time
-        if packet.priority:
-            waiting = counters.waiting.setdefault(packet.priority, Durations())
-            waiting.add(time - self._sent_at[packet.source][packet.first])
-        if self._recorder is not None:
-            self._recorder.deliver(time, node, packet)
-
-    def _discard(self, time: int, node: int, output: Discard) -> None:
-        self.counters.discarded += isinstance(output.unit, DataUnit)
-        if self._recorder is not None:
-            self._recorder.discard(time, node, output.unit, output.why)
 
     def _set_timer(self, time: int, node: int, output: SetTimer) -> None:
         self._timers[node][output.name] = self._arrange(time + output.after, node, timer(output.name))
@@ -256,30 +246,15 @@ class Simulation:
         del time
         self._timers[node].pop(output.name, None)
 
-    def _stopped(self, time: int, node: int, output: Stopped) -> None:
-        self._stopped_at[node] = time
-        if self._recorder is not None:
-            self._recorder.note(time, node, EventKind.STOP, output.why)
-
-    def _resumed(self, time: int, node: int, output: Resumed) -> None:
-        counters = self.counters
-        counters.recoveries += 1
-        counters.inserted += output.inserted
-        counters.resorted += output.resorted
-        counters.frozen_time += time - self._stopped_at[node]
-        self._last_progress = time
-        if self._recorder is not None:
-            self._recorder.note(time, node, EventKind.RESUME, f"{output.asked} asked, {output.inserted} inserted")
-
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
         self._completion.aborted(node)
-        self._last_progress = time
+        self._ledger.last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
     def _view(self, time: int, node: int, output: View) -> None:
-        self._last_progress = time
+        self._ledger.last_progress = time
         if not output.members >> node & 1:
             self._aborted[node] = True
             self._completion.left(node)
@@ -288,66 +263,47 @@ class Simulation:
             self._recorder.note(time, node, EventKind.VIEW, told)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
-        packet, counters = output.packet, self.counters
-        count = len(packet.lengths)
-        counters.sent += count
-        self._completion.numbered(packet)
-        self._sent_at[node].extend([time] * count)
-        self._last_progress = time
-        self._under_way[node] += 1
-        if self._under_way[node] > counters.longest_sent:
-            counters.longest_sent = self._under_way[node]
-        if self._recorder is not None:
-            self._recorder.send(time, packet)
+        self._ledger.numbered(time, node, output.packet)
         if self._saturated:
             self._arrange_submission(node, time)
 
-    def _reached(self, time: int, node: int, output: Reached) -> None:
-        level, packet, counters = output.level, output.packet, self.counters
-        for_me = packet.destinations >> node & 1
-        self._last_progress = time
-        if for_me:
-            self._latency[level](time - self._sent_at[packet.source][packet.first])
-        if level is _ACCEPTED:
-            self._accepted[node] += 1
-            if self._accepted[node] > counters.longest_accepted:
-                counters.longest_accepted = self._accepted[node]
-        elif level is _PREACKNOWLEDGED:
-            self._accepted[node] -= for_me
-            if packet.source == node:
-                self._under_way[node] -= 1
-            self._preacknowledged[node] += 1
-            if self._preacknowledged[node] > counters.longest_preacknowledged:
-                counters.longest_preacknowledged = self._preacknowledged[node]
-        else:
-            self._preacknowledged[node] -= 1
-        if self._recorder is not None:
-            self._recorder.level(time, node, level, packet)
-
     def _send(self, time: int, node: int, output: Send) -> None:
-        unit, counters = output.unit, self.counters
-        size = unit.size()
+        if self._send_time and output.to != node:
+            self._arrange(self._busy(time, node, self._send_time), node, Departure(output))
+        else:
+            self._depart(time, node, output)
+
+    def _depart(self, time: int, node: int, output: Send) -> None:
+        unit = output.unit
         self._transmissions += 1
         number = self._transmissions
+        event = Receive(unit)
+        if self._recorder is not None:
+            self._recorder.transmit(time, node, unit, number, again=output.again)
+        if output.to == node:  # it waits for its turn, but it has not far to go
+            self._queued[node] += self._buffered
+            self._arrange(self._busy(time, node, self.config.network.receive_time), node, Looped(event), number)
+            return
+        size, control = unit.size(), not isinstance(unit, DataUnit)
+        self._count(unit, size, again=output.again)
+        flight = Flight(number, time, node, control=control, copy=output.again)
+        arrivals = self._carrier.arrivals(time, node, size)
+        if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
+            self._queued[node] += self._buffered
+            self._arrange(time, node, Looped(event), number)
+        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
+
+    def _count(self, unit: Unit, size: int, *, again: bool) -> None:
+        counters = self.counters
         counters.bytes += size
-        control = not isinstance(unit, DataUnit)
-        if control:
+        if not isinstance(unit, DataUnit):
             counters.control += 1
             counters.control_bytes += size
             counters.requests += unit.asks_for() is not None
-        elif output.again:
+        elif again:
             counters.retransmitted += 1
         else:
             counters.transmitted += 1
-        if self._recorder is not None:
-            self._recorder.transmit(time, node, unit, number, again=output.again)
-        flight = Flight(number, time, node, control=control, copy=output.again)
-        arrivals = self._carrier.arrivals(time, node, size)
-        event = Receive(unit)
-        if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
-            self._queued[node] += self._buffered
-            self._arrange(time, node, event, number)
-        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
 
     def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
         heap, rules = self._heap, self._rules
@@ -387,7 +343,7 @@ class Simulation:
         return RunResult(
             config=self.config,
             counters=self.counters,
-            virtual_time=self._last_progress,
+            virtual_time=self._ledger.last_progress,
             complete=self._completion.is_complete(),
             stalled=stalled,
             aborted=self._completion.any_aborted(),

@@ -17,7 +17,7 @@ _SMALL_GROUP = 12
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     """What one node sends: the time of each packet and its submission."""
     work, nodes = config.workload, config.group.nodes
-    if work.pattern is Pattern.TALKER and node != 0:
+    if node not in senders(config):
         return
     whom = stream(config.seed, f"destinations/{node}")
     lengths, payload = _batch(work.batch, work.size)
@@ -68,13 +68,15 @@ def _times(config: RunConfig, node: int) -> Iterator[int]:
 
 def to_send(config: RunConfig) -> list[int]:
     """How many messages each node sends."""
-    messages = config.workload.messages
-    return [messages if node < senders(config) else 0 for node in range(config.group.nodes)]
+    sending = senders(config)
+    return [config.workload.messages if node in sending else 0 for node in range(config.group.nodes)]
 
 
-def senders(config: RunConfig) -> int:
-    """How many nodes send."""
-    return 1 if config.workload.pattern is Pattern.TALKER else config.group.nodes
+def senders(config: RunConfig) -> tuple[int, ...]:
+    """The nodes that send."""
+    if config.workload.senders:
+        return config.workload.senders
+    return (0,) if config.workload.pattern is Pattern.TALKER else tuple(range(config.group.nodes))
 
 
 def _batch(messages: int, size: int) -> tuple[tuple[int, ...], bytes]:
