@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
+from ordercast.protocols.po import Po
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
 from ordercast.protocols.st import St
@@ -14,6 +15,7 @@ MachineClass = Callable[[int, GroupConfig], Machine]
 """What makes the machine of a node."""
 
 PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
+    "po": {Rules.SOUND: Po},
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
     "st": {Rules.SOUND: St, Rules.PAPER: StPaper},
 }

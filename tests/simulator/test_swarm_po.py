@@ -1,0 +1,102 @@
+"""PO in random configurations: every run finishes, falls silent and keeps each sender's order; and what a loss costs.
+
+A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="po"))` brings a failure back.
+"""
+
+import os
+import sys
+import time
+
+import pytest
+
+from ordercast.model.config import MICROSECOND, GroupConfig
+from ordercast.model.faults import Loss, Miss
+from ordercast.model.runs import Network, Pattern, RunConfig, Workload
+from ordercast.simulator import RunResult, simulate
+from ordercast.trace.schema import EventKind, EventRow
+from tests.simulator.swarm import draw_config, failures, run_and_judge
+
+CHUNK = 5
+
+
+@pytest.mark.parametrize("first", range(0, 30, CHUNK))
+def test_a_swarm_of_random_runs_holds(first: int) -> None:
+    for number in range(first, first + CHUNK):
+        result, verdict = run_and_judge(draw_config(number, protocol="po", receipts=1_500))
+        assert not failures(result, verdict), f"number {number}"
+        assert result.counters.delivered > 0
+
+
+def test_the_swarm_is_that_of_spo() -> None:
+    for number in range(20):
+        spo, po = draw_config(number), draw_config(number, protocol="po")
+        assert (spo.protocol, po.protocol) == ("spo", "po")
+        assert (spo.group, spo.network, spo.workload, spo.faults) == (po.group, po.network, po.workload, po.faults)
+
+
+def test_going_back_ends_even_where_every_repetition_overruns_the_receivers() -> None:
+    """All nodes send 32 packets at once to receivers that have four places: most of each repetition is lost again."""
+    nodes = 8
+    network = Network(receive_time=5 * MICROSECOND, receive_buffer=4)
+    workload = Workload(messages=32, pattern=Pattern.EVERYBODY)
+    group = GroupConfig(nodes=nodes, window=64, polls_to_abort=10**9, timing=workload.timing(network, nodes))
+    faults = (Loss(rate=0.3),)
+    result, verdict = run_and_judge(
+        RunConfig(protocol="po", group=group, network=network, workload=workload, faults=faults)
+    )
+    assert not failures(result, verdict)
+    assert result.counters.retransmitted > 3 * result.counters.transmitted, "it was as bad as that"
+
+
+# --- JP section 4.2, Table 1: what is sent again when one packet is lost ---
+
+NODES, SENT, LOST = 4, 20, 6
+
+
+def with_one_loss(protocol: str, gap: int) -> tuple[RunResult, list[EventRow]]:
+    """E1 sends at equal intervals; E3 misses one of its packets."""
+    network, work = Network(jitter=0), Workload(messages=SENT, pattern=Pattern.TALKER, gap=gap)
+    group = GroupConfig(nodes=NODES, timing=work.timing(network, NODES))
+    faults = (Miss(node=2, source=0, nth=LOST + 1),)
+    rows: list[EventRow] = []
+    config = RunConfig(protocol=protocol, group=group, network=network, workload=work, faults=faults)
+    result = simulate(config, rows=rows)
+    assert result.complete
+    return result, rows
+
+
+@pytest.mark.parametrize("gap", [5, 10, 25, 40, 1000])
+def test_table_1_the_lost_packet_and_all_behind_it_are_sent_again(gap: int) -> None:
+    """N_PO: whatever its source sent from the lost packet on until it heard of the loss, once; N_SPO is one here."""
+    result, rows = with_one_loss("po", gap * MICROSECOND)
+    asked = next(row for row in rows if row[3] == EventKind.REQUEST)
+    copies = [place for place, row in enumerate(rows) if row[3] == EventKind.RETRANSMIT]
+    sent = [row[5] for row in rows[: copies[0]] if row[3] == EventKind.SEND]
+    expected = sent[LOST:]
+    assert [rows[place][5] for place in copies] == expected
+    assert result.counters.retransmitted == len(expected)
+    assert asked[0] == 2
+    thrown_away = [row[5] for row in rows if row[3] == EventKind.DISCARD and row[0] == 2]
+    assert thrown_away == expected[1:], "what the loser throws away comes again: N is both"
+    assert result.counters.requests == 1
+
+
+def test_table_1_what_spo_sends_again_is_the_lost_packet() -> None:
+    result, _ = with_one_loss("spo", 5 * MICROSECOND)
+    assert result.counters.retransmitted == 1
+
+
+# --- for as long as wanted ---
+
+
+@pytest.mark.soak
+def test_a_swarm_holds_for_a_long_time() -> None:
+    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
+    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600"))
+    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
+    while time.monotonic() < until:
+        result, verdict = run_and_judge(draw_config(number, protocol="po"))
+        wrong = failures(result, verdict)
+        assert not wrong, f"number {number}: {wrong}"
+        number += 1
+    sys.stderr.write(f"\nswarm of po: {number - first:,} runs from {first} on, all good")
