@@ -7,7 +7,7 @@ the priority rises.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ordercast.audit.logs import RunLogs, Sent
 from ordercast.audit.violations import Message, Violation, Violations, message_name
@@ -16,10 +16,7 @@ from ordercast.model.nodes import name_of
 PriorityRun = tuple[Sent, ...]
 
 
-def priority_runs(log: Sequence[Sent]) -> list[PriorityRun]:
-    """The maximum run-partition of a log: cut at each rise of priority, and nowhere else."""
-    cuts = [place for place, (before, after) in enumerate(pairwise(log), start=1) if before.priority < after.priority]
-    return [tuple(log[start:end]) for start, end in pairwise([0, *cuts, len(log)])] if log else []
+# --- the definitions (section 3), of logs in which each message stands once ---
 
 
 def priority_ordered(log: Sequence[Sent]) -> bool:
@@ -27,8 +24,66 @@ def priority_ordered(log: Sequence[Sent]) -> bool:
     return not any(before.priority < after.priority for before, after in pairwise(log)) and not any(_swapped(log))
 
 
+def is_run(part: Sequence[Sent], log: Sequence[Sent]) -> bool:
+    """A priority run of a log: a stretch of it without holes, ordered by priority."""
+    return _start(part, log) is not None and priority_ordered(part)
+
+
+def is_connected(part: Sequence[Sent], before: Sequence[Sent], log: Sequence[Sent]) -> bool:
+    """Whether a stretch of a log begins right where another ends."""
+    start, start_before = _start(part, log), _start(before, log)
+    return start is not None and start_before is not None and start == start_before + len(before)
+
+
+def is_run_partition(parts: Sequence[Sequence[Sent]], log: Sequence[Sent]) -> bool:
+    """Run-partition: runs, each connected to the one before it, that are the whole log."""
+    return list(chain.from_iterable(parts)) == list(log) and all(is_run(part, log) for part in parts)
+
+
+def is_maximum_run_partition(parts: Sequence[Sequence[Sent]], log: Sequence[Sent]) -> bool:
+    """Whether the priority rises from each run to the next, so that no two of them could be one."""
+    return is_run_partition(parts, log) and all(
+        before[-1].priority < after[0].priority for before, after in pairwise(parts)
+    )
+
+
+def priority_runs(log: Sequence[Sent]) -> list[PriorityRun]:
+    """The maximum run-partition of a log, if it has one: cut at each rise of priority, and nowhere else."""
+    cuts = [place for place, (before, after) in enumerate(pairwise(log), start=1) if before.priority < after.priority]
+    return [tuple(log[start:end]) for start, end in pairwise([0, *cuts, len(log)])] if log else []
+
+
+def priority_equivalent(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
+    """Priority-equivalent: the same messages, in both ordered by priority."""
+    return _names(one) == _names(other) and priority_ordered(one) and priority_ordered(other)
+
+
+def run_equivalent(one: Sequence[Sent], other: Sequence[Sent]) -> bool:
+    """Run-equivalent: as many runs in the maximum run-partitions of both, and the runs priority-equivalent in pairs."""
+    return _alike(priority_runs(one), priority_runs(other))
+
+
+def _alike(some_runs: Sequence[PriorityRun], other_runs: Sequence[PriorityRun]) -> bool:
+    return len(some_runs) == len(other_runs) and all(map(priority_equivalent, some_runs, other_runs))
+
+
+def _start(part: Sequence[Sent], log: Sequence[Sent]) -> int | None:
+    """Where a stretch stands in a log, if it does; there is no empty one."""
+    if not part or part[0] not in log:
+        return None
+    start = log.index(part[0])
+    return start if list(log[start : start + len(part)]) == list(part) else None
+
+
+def _names(log: Sequence[Sent]) -> set[Message]:
+    return {sent.message for sent in log}
+
+
+# --- what a service promises ---
+
+
 def same_runs(logs: RunLogs) -> Violations:
-    """Run-equivalent: all logs have the same number of priority runs, and each run holds the same messages, ordered.
+    """All logs are run-equivalent to each other.
 
     The log of a node that stopped ends anywhere: its last run may be any part of the run that it should be.
     """
@@ -39,7 +94,7 @@ def same_runs(logs: RunLogs) -> Violations:
                 yield _swap(same_runs.__name__, node, before, after, f" in the {_ordinal(number)} priority run")
     reference = max(range(logs.nodes), key=lambda node: (node not in logs.stopped, len(logs.delivered[node]), -node))
     for node in range(logs.nodes):
-        if node != reference:
+        if not _alike(all_runs[reference], all_runs[node]):
             yield from _first_difference(logs, reference, node, all_runs)
 
 
@@ -100,7 +155,7 @@ def _first_difference(
 
 
 def _messages(runs: Sequence[PriorityRun], number: int) -> set[Message]:
-    return {sent.message for sent in runs[number]} if number < len(runs) else set()
+    return _names(runs[number]) if number < len(runs) else set()
 
 
 def _ordinal(number: int) -> str:
