@@ -1,15 +1,18 @@
-"""The papers' two channels: who hears what in which order, and when."""
+"""The papers' two channels, and datagrams: who hears what in which order, and when."""
 
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from random import Random
 
+import msgspec
 import pytest
 
 from ordercast.model.config import SECOND, Timing
+from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss, Pause
 from ordercast.model.runs import Channel, Network, Pattern, Workload
 from ordercast.simulator.channels import carrier
+from ordercast.simulator.simulation import Simulation
 from tests.simulator.rows import by_node, make_config, of, run
 
 NODES = 5
@@ -58,6 +61,39 @@ def test_on_many_different_senders_interleave_differently_at_different_receivers
     orders = heard(Network(channel=Channel.MANY, jitter=50_000), 1)
     for one, other in combinations(orders, 2):
         assert one != other
+
+
+def test_on_any_units_of_one_sender_overtake_each_other_differently_at_different_receivers() -> None:
+    for seed in range(3):
+        orders = heard(Network(channel=Channel.ANY, jitter=50_000), seed)
+        for one, other in combinations(orders, 2):
+            assert one != other
+        for order in orders:
+            for sender in range(NODES):
+                mine = [number for source, number in order if source == sender]
+                assert mine != sorted(mine)
+
+
+def test_on_any_the_jitter_is_drawn_for_each_unit_and_receiver_whatever_is_on_the_way() -> None:
+    medium = carrier(Network(channel=Channel.ANY, propagation=70_000, jitter=20_000), NODES, seed=3)
+    delays = [time - now for now in range(1_000) for time in medium.arrivals(now, 2, 64)]
+    assert all(70_000 <= delay < 90_000 for delay in delays)
+    assert abs(sum(delays) / len(delays) - 80_000) < 400  # of 5,000 draws: five deviations
+    assert len(set(delays)) > 4_000
+
+
+def test_a_channel_serves_whoever_needs_no_more() -> None:
+    served = {(one, needed) for one in Channel for needed in Channel if one.serves(needed)}
+    weaker = {(Channel.ONE, Channel.MANY), (Channel.ONE, Channel.ANY), (Channel.MANY, Channel.ANY)}
+    assert served == weaker | {(channel, channel) for channel in Channel}
+
+
+@pytest.mark.parametrize(("needs", "channel"), [("many", "any"), ("one", "many"), ("one", "any")])
+def test_a_protocol_is_refused_on_a_channel_that_promises_less(needs: str, channel: str) -> None:
+    config = make_config(3, network=Network(channel=Channel(channel)))
+    config = msgspec.structs.replace(config, protocol={"many": "spo", "one": "st"}[needs])
+    with pytest.raises(ConfigError, match=f"needs the channel `{needs}`, on which .*; on `{channel}` "):
+        Simulation(config)
 
 
 @pytest.mark.parametrize("channel", list(Channel))
@@ -111,6 +147,8 @@ def test_on_many_an_older_unit_is_never_overtaken() -> None:
         (Channel.ONE, 0, 2_000_000),
         (Channel.MANY, 1, 1_000_000),  # a medium of its own
         (Channel.MANY, 0, 2_000_000),
+        (Channel.ANY, 1, 1_000_000),
+        (Channel.ANY, 0, 2_000_000),
     ],
 )
 def test_the_medium_is_busy_as_long_as_the_bytes_take(

@@ -73,7 +73,7 @@ class Simulation:
         self._rules = rules_for(config.faults, seed, nodes)
         self._echo = kind.echo
         self._send_time = config.network.send_time
-        self._buffered = config.network.receive_time > 0 or config.network.receive_buffer > 0
+        self._buffered = max(self._send_time, config.network.receive_time, config.network.receive_buffer) > 0
 
         self._heap: list[tuple[int, int, int, Entry, int]] = []  # time, running number, node, what, transmission
         self._number = 0
