@@ -6,7 +6,7 @@ import msgspec
 
 from ordercast.audit.judge import Verdict, judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Recovery
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig, Recovery
 from ordercast.model.faults import Bursts, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.model.services import Service
@@ -19,11 +19,13 @@ def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, rec
     config = _draw_config(number, most_nodes=most_nodes, receipts=receipts)
     if protocol == "st":
         return _for_st(config)
+    if protocol in {"to", "prito", "prio"}:
+        return _for_priorities(config, protocol)
     return msgspec.structs.replace(config, protocol=protocol)
 
 
 def _for_st(config: RunConfig) -> RunConfig:
-    """The same on one channel, with epochs of any length and both ways of recovery.
+    """The same on one channel, with epochs of any length; small groups recover in both ways, in large ones go-back-n takes too long.
 
     Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
     has changed its place.
@@ -34,11 +36,29 @@ def _for_st(config: RunConfig) -> RunConfig:
     group = replace(
         config.group,
         log_limit=chance.choice([2, 20, 100, 400]),
-        recovery=chance.choice([Recovery.SELECTIVE, Recovery.SELECTIVE, Recovery.SELECTIVE, Recovery.GO_BACK_N]),
+        recovery=Recovery.GO_BACK_N if config.group.nodes <= 5 and chance.random() < 0.5 else Recovery.SELECTIVE,
         timing=config.workload.timing(network, config.group.nodes),
     )
     faults = tuple(fault for fault in config.faults if not (network.receive_buffer and isinstance(fault, Duplicates)))
     return replace(config, protocol="st", network=network, group=group, faults=faults)
+
+
+def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
+    """The same on one channel, with priorities. All three protocols get the same runs.
+
+    A run has as much patience as the command line gives it: a burst may swallow many polls in a row.
+    """
+    replace = msgspec.structs.replace
+    chance = Random(f"swarm/priorities/{config.seed}")
+    network = replace(config.network, channel=Channel.ONE)
+    group = replace(config.group, priority=PriorityConfig(synchronises=chance.random() < 0.8))
+    work = replace(
+        config.workload, priorities=chance.choice([1, 2, 3, 9, 9]), urgent=chance.choice([0.0, 0.0, 0.1, 0.5])
+    )
+    if work.priorities == 1:
+        work = replace(work, urgent=0.0)
+    faults = tuple(fault for fault in config.faults if not (network.receive_buffer and isinstance(fault, Duplicates)))
+    return replace(config, protocol=protocol, network=network, group=group, workload=work, faults=faults).suited()
 
 
 def _draw_config(number: int, *, most_nodes: int, receipts: int) -> RunConfig:

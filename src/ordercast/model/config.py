@@ -50,6 +50,8 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
     """T_GAP: how long a loss known by hearsay only may settle itself before it is asked about."""
     reset: int = 200 * MICROSECOND
     """T_RST: how long a node that has stopped waits before it says again what it lacks."""
+    run: int = 1600 * MICROSECOND
+    """T of PriTO: how long an acknowledged packet may be overtaken before its priority run is ended."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -63,14 +65,16 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
         require(round_trip >= 0, "the round trip must not be negative")
         round_trip = max(round_trip, 2 * MICROSECOND)
         status = max(round_trip // 2, least_status)
+        poll = 2 * (round_trip + 2 * status)
         return cls(
             status=status,
-            poll=2 * (round_trip + 2 * status),
+            poll=poll,
             cooldown=status,
             repeat=2 * round_trip + 2 * status,
             guard=round_trip,
             hearsay=round_trip,
             reset=max(round_trip, 2 * status),  # all answer at once, and slow receivers take their time
+            run=2 * poll,  # twice what it takes until a packet is acknowledged
         )
 
 
@@ -92,6 +96,13 @@ class HearsayRule(Enum):
     """h other than the source."""
     NONE = "none"
     """Not asked at all."""
+
+
+class PriorityConfig(ConfigValue, frozen=True, kw_only=True):
+    """What PriTO and PriO do about priorities."""
+
+    synchronises: bool = True
+    """End a priority run when an acknowledged packet has been overtaken for long; without it packets may starve."""
 
 
 class PaperRules(ConfigValue, frozen=True, kw_only=True):
@@ -162,6 +173,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """Ask early about losses that only others' acknowledgments show; without it the source's poll shows them."""
     polls_to_abort: int = 64
     """Polls in a row that one node may leave unanswered before the group is given up."""
+    priority: PriorityConfig = PriorityConfig()
     paper: PaperRules = PaperRules()
     sequencer: SequencerConfig = SequencerConfig()
 

@@ -6,18 +6,24 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.protocols.po import Po
+from ordercast.protocols.prio import Prio
+from ordercast.protocols.prito import Prito
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
 from ordercast.protocols.st import St
 from ordercast.protocols.st_paper import StPaper
+from ordercast.protocols.to import To
 
 MachineClass = Callable[[int, GroupConfig], Machine]
 """What makes the machine of a node."""
 
 PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "po": {Rules.SOUND: Po},
+    "prio": {Rules.SOUND: Prio},
+    "prito": {Rules.SOUND: Prito},
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
     "st": {Rules.SOUND: St, Rules.PAPER: StPaper},
+    "to": {Rules.SOUND: To},
 }
 
 

@@ -1,0 +1,61 @@
+"""A log whose first entry waits until every node has passed it.
+
+The papers ask after every receipt whether the top of a log lies below the minimum of what all nodes said (minAL_j,
+minPAL_j). Here the top remembers the first node that still holds it back, and only news from that node make it look
+again, from there on: what a node said never becomes less within an epoch.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class UnanimousLog(Generic[T]):
+    """Entries (source, seq, what), in one order, that leave it in that order."""
+
+    __slots__ = ("_passed_below", "_passed_source", "columns", "entries", "holds_back")
+
+    def __init__(self, columns: list[Sequence[int]]) -> None:
+        self.entries: deque[tuple[int, int, T]] = deque()
+        self.columns = columns
+        """columns[node][source]: the node has passed everything of the source below this."""
+        self.holds_back = 0
+        """The first node that the top is not known to have been passed by; those before it have passed it."""
+        # The last look that came through: everybody has passed everything of this source below this.
+        self._passed_source = -1
+        self._passed_below = 0
+
+    def rise(self) -> list[T]:
+        """Takes out all that stands at the top and that everybody has passed.
+
+        To be called when there is a first entry, and when the node that holds the top back has said more.
+        """
+        entries, columns = self.entries, self.columns
+        risen: list[T] = []
+        while entries:
+            source, seq, what = entries[0]
+            if source != self._passed_source or seq >= self._passed_below:
+                for node in range(self.holds_back, len(columns)):
+                    if columns[node][source] <= seq:
+                        self.holds_back = node
+                        return risen
+                self.holds_back = 0
+                self._passed_source, self._passed_below = source, min([column[source] for column in columns])
+            entries.popleft()
+            risen.append(what)
+        return risen
+
+    def blockers(self) -> int:
+        """All the nodes that hold the top back, as a set."""
+        if not self.entries:
+            return 0
+        source, seq, _ = self.entries[0]
+        return sum(1 << node for node, column in enumerate(self.columns) if column[source] <= seq)
+
+    def refill(self, entries: Sequence[tuple[int, int, T]], columns: Sequence[Sequence[int]]) -> None:
+        """Makes the contents these; the top is looked at anew by the next `rise`."""
+        self.entries = deque(entries)
+        self.columns[:] = columns
+        self.holds_back, self._passed_source, self._passed_below = 0, -1, 0
