@@ -105,6 +105,35 @@ class PriorityConfig(ConfigValue, frozen=True, kw_only=True):
     """End a priority run when an acknowledged packet has been overtaken for long; without it packets may starve."""
 
 
+class SequencerReadings(ConfigValue, frozen=True, kw_only=True):
+    """Readings of the printed sequencer: the default is what is printed; each of the others mends one thing."""
+
+    first_id: int = 0
+    """The first MessageId, where MessageNr[] starts at 0; 1: no first message counts as a duplicate."""
+    acknowledges_last: bool = False
+    """What a node says is the last number that it received; False: the next that it expects, taken for the last."""
+    advances_own_row: bool = False
+    """The sequencer counts what it broadcast as received by itself; False: its row of the table never moves."""
+    whole_answers: bool = False
+    """A duplicate is answered with the message; False: with its header, and no data."""
+    older_are_duplicates: bool = False
+    """Older messages of a sender are duplicates too, and its acknowledgments never fall; False: only the last one."""
+    asks_once: bool = False
+    """What comes ahead is kept, what is old ignored, and a gap asked about once; False: each wrong number is a gap."""
+    dummy_after: int = 0
+    """Messages that a node receives without sending before it sends a dummy; 0: as many as the history holds."""
+    elects: bool = False
+    """When the sequencer seems to have failed, the node with the highest number takes over; False: all is over."""
+
+    def __post_init__(self) -> None:
+        require(self.first_id >= 0, "first_id must not be negative")
+        require(self.dummy_after >= 0, "dummy_after must not be negative")
+        require(
+            self.advances_own_row or not self.elects,
+            "elects needs advances_own_row: who does not count its own broadcasts has no number to be elected by",
+        )
+
+
 class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """Readings of the printed rules: the default is what is printed; the others show what each is worth."""
 
@@ -122,6 +151,8 @@ class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """ST: what shows a gap stays in the log at the place where it came; False: it is thrown away, as ACC has it."""
     preacknowledged_time_out: bool = True
     """ST: what has been pre-acknowledged for long counts as acknowledged (the end of section 3.4)."""
+    sequencer: SequencerReadings = SequencerReadings()
+    """Those of the sequencer."""
 
     def __post_init__(self) -> None:
         require(self.buffer_divisor >= 1, "paper.buffer_divisor must be at least 1")
