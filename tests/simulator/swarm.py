@@ -25,7 +25,7 @@ def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, rec
 
 
 def _for_st(config: RunConfig) -> RunConfig:
-    """The same on one channel, with epochs of any length; small groups recover in both ways, in large ones go-back-n takes too long.
+    """The same on one channel, with epochs of any length; small groups go back n too, which takes large ones too long.
 
     Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
     has changed its place.

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Callable
 from math import ceil
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ordercast.model.faults import Bursts, Duplicates, Loss
+from ordercast.model.faults import Bursts, Duplicates, Loss, Miss
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Workload
 from ordercast.model.units import Data, Ready, Unit
@@ -147,3 +148,24 @@ def test_the_bytes_are_those_of_all_units_put_on_the_channel(monkeypatch: pytest
     counts = Simulation(make_config(4, faults=[Loss(rate=0.1)])).run().counters
     assert counts.bytes == sum(sizes)
     assert len(sizes) == counts.transmitted + counts.retransmitted + counts.control
+
+
+@pytest.mark.parametrize(
+    ("missed", "insertions", "sortings"),
+    [
+        pytest.param([(2, 0, 1)], 1, 0, id="one lost by one"),
+        pytest.param([(2, 0, 1), (1, 0, 1)], 2, 0, id="one lost by two"),
+        pytest.param([(2, 0, 1), (2, 1, 2)], 0, 1, id="two lost by one"),
+    ],
+)
+def test_recoveries_are_counted_by_kind_and_in_the_papers_unit(
+    missed: list[tuple[int, int, int]], insertions: int, sortings: int
+) -> None:
+    """To insert one packet takes 1; to sort takes as many as there are from the first place on."""
+    faults = [Miss(node=node, source=source, nth=nth) for node, source, nth in missed]
+    work = Workload(messages=2)
+    config = make_config(3, faults=faults, network=Network(channel=Channel.ONE), workload=work, seed=0)
+    counts = Simulation(msgspec.structs.replace(config, protocol="st").suited()).run().counters
+    assert (counts.recoveries, counts.insertions, counts.sortings) == (3, insertions, sortings)
+    assert counts.processing == counts.insertions + counts.resorted
+    assert counts.resorted >= 2 * sortings

@@ -44,6 +44,8 @@ class ResetNeed(Unit, frozen=True, gc=False):
     """The packets that it lacks."""
     done: int
     """The nodes that it knows to lack nothing, one bit each."""
+    patience: int = 1
+    """How patient it has become: above 1 it asked before, and nothing moved. Who answers then takes its time."""
 
     def size(self) -> int:
         """A pair for each packet."""

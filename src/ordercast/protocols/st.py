@@ -35,6 +35,7 @@ from ordercast.model.machine import (
     Receive,
     Resumed,
     Send,
+    SetTimer,
     Stopped,
     Submit,
     TimerFired,
@@ -150,12 +151,12 @@ class St(StNormal):
             if type(unit) is ResetReply:
                 self._take_reply(unit, out)
             elif type(unit) is ResetNeed:
-                self._help(unit, out)
-        elif epoch == self.epoch - 1 and type(unit) is not ResetDone and not self.answered:
-            # A node that is late can lack only the word that others are done. That word itself is never answered.
-            self.answered = True
-            out.append(Send(ResetDone(self.me, epoch)))
-            self._set_timer("answer", max(1, self.config.timing.reset // 2), out)
+                self._hear_need(unit, out)
+        elif epoch == self.epoch - 1:
+            if type(unit) is ResetReply:
+                self._help_late(out)
+            elif type(unit) is ResetNeed and not unit.done & self._my_bit:
+                self._hear_need(unit, out)
 
     def _take_reply(self, reply: ResetReply, out: list[Output]) -> None:
         if self.replies[reply.source] is not None:
@@ -165,11 +166,12 @@ class St(StNormal):
         replies = [known for known in self.replies if known is not None]
         if len(replies) < self._nodes:
             return
-        self.order = agreed_order(replies)
+        going_back = self.config.recovery is Recovery.GO_BACK_N
+        self.order = agreed_order(replies, unheard_last=going_back)
         if self.order is None:
             self._abort("the channel did not keep one order", out)
             return
-        if self.config.recovery is Recovery.GO_BACK_N:
+        if going_back:
             point = go_back_point(self.order, replies)
             self.order, self.removed = self.order[:point], set(self.order[point:])
         have = {(packet.source, packet.seq) for packet in self.log} | set(self.contents)
@@ -178,6 +180,7 @@ class St(StNormal):
         self.asked = len(self.missing)
         if self.missing:
             self._say_need(out)
+            self._set_timer("reset", self.config.timing.reset, out)  # anew, or it would be quicker than the answer
         else:
             self._be_done(out)
 
@@ -198,10 +201,22 @@ class St(StNormal):
 
     def _say_need(self, out: list[Output]) -> None:
         has = sum(1 << node for node, reply in enumerate(self.replies) if reply is not None)
-        out.append(Send(ResetNeed(self.me, self.epoch, has, tuple(sorted(self.missing)), self.done)))
+        out.append(Send(ResetNeed(self.me, self.epoch, has, tuple(sorted(self.missing)), self.done, self.patience)))
+
+    def _hear_need(self, need: ResetNeed, out: list[Output]) -> None:
+        """Answers at once; but if that was in vain before, all of us may have answered at once, and overrun it."""
+        if need.patience == 1:
+            self._help(need, out)
+            return
+        if not self.unhelped:
+            out.append(SetTimer("help", self._spread(self.config.timing.reset) - self.config.timing.reset))
+        self.unhelped[need.source] = need
 
     def _help(self, need: ResetNeed, out: list[Output]) -> None:
         """Says what another one lacks, each thing at most once between two of my own reset timers."""
+        if need.epoch != self.epoch:
+            self._help_late(out)
+            return
         own = self.replies[self.me]
         if not need.has & self._my_bit and not self.reply_said:
             assert own is not None
@@ -215,6 +230,13 @@ class St(StNormal):
         if self.done & self._my_bit and not need.done & self._my_bit and not self.done_said:
             self.done_said = True
             out.append(Send(ResetDone(self.me, self.epoch)))
+
+    def _help_late(self, out: list[Output]) -> None:
+        """A node that is late can lack only the word that others are done. That word itself is never answered."""
+        if not self.answered:
+            self.answered = True
+            out.append(Send(ResetDone(self.me, self.epoch - 1)))
+            self._set_timer("answer", max(1, self.config.timing.reset // 2), out)
 
     def _be_done(self, out: list[Output]) -> None:
         """I have everything of this epoch that is for me: it is accepted, and everybody may know."""
@@ -246,17 +268,17 @@ class St(StNormal):
         """The epoch is over: what it left is delivered when everybody is known to have finished it too."""
         mine, epoch = self._mine(), self.epoch
         delivered, risen = self.acknowledged_count, self.preacknowledged_count
+        # Whatever others replied: my own log is one of those that the order was made from.
         assert mine[:delivered] == self.log[:delivered], "the agreed order must extend what was delivered"
         known = {(packet.source, packet.seq) for packet in self.log[:risen]}
         out += [Reached(PREACKNOWLEDGED, packet) for packet in mine if (packet.source, packet.seq) not in known]
         out.append(self._account(mine))
-        self.old.extend((epoch, packet, True) for packet in self.ready)
-        self.old.extend((epoch, packet, False) for packet in mine[delivered:])
+        self.old.extend((epoch, packet) for packet in mine[delivered:])
         for packet in self.accepted.rows[OWN]:
             if not packet.destinations & self._my_bit and (self.me, packet.seq) not in self.removed:
                 out.append(Reached(PREACKNOWLEDGED, packet))
-                self.old.append((epoch, packet, False))
-        self.old.extend((epoch, packet, False) for packet in self.preacknowledged.rows[OWN])
+                self.old.append((epoch, packet))
+        self.old.extend((epoch, packet) for packet in self.preacknowledged.rows[OWN])
         self._begin_epoch(out)
 
     def _account(self, mine: list[Packet]) -> Resumed:
@@ -280,8 +302,7 @@ class St(StNormal):
         self.epoch += 1
         self.epoch_seen[self.me] = self.epoch
         self.log, self.preacknowledged_count, self.acknowledged_count, self.holds_last = [], 0, 0, False
-        self.ready.clear()
-        self.places = sum(packet.destinations >> self.me & 1 for _, packet, _ in self.old)
+        self.places = sum(packet.destinations >> self.me & 1 for _, packet in self.old)
         self.frozen, self.done, self.order = False, 0, None
         self.replies = [None] * self._nodes
         self.contents, self.missing = {}, set()
@@ -323,6 +344,10 @@ class St(StNormal):
             self.hearsay_timer = False
             if not self.frozen and self.heard_of_more():
                 self._send_ready(out, asks=True)
+        elif name == "help":
+            needs, self.unhelped = self.unhelped, {}
+            for need in needs.values():
+                self._help(need, out)
         elif name == "answer":
             self.answered = False
 
@@ -353,8 +378,7 @@ class St(StNormal):
 
     def _abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged, in the order of the channel: an exact prefix of it (Lemma A)."""
-        out += [Deliver(packet) for _, packet, _ in self.old if packet.destinations & self._my_bit]
-        out += [Deliver(packet) for packet in self.ready]
+        out += [Deliver(packet) for _, packet in self.old if packet.destinations & self._my_bit]
         out += [Deliver(packet) for packet in self.preacknowledged.rows[LOG]]
         self.aborted = True
         out.append(Abort(why))

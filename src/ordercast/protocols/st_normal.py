@@ -180,34 +180,34 @@ class StNormal(StState):
             self._acknowledge(row, out)
 
     def _acknowledge(self, row: int, out: list[Output]) -> None:
-        """ACK action, over the destinations. What finished epochs left comes first."""
+        """ACK action, over the destinations.
+
+        Nothing of finished epochs is left then: what is acknowledged, everybody has spoken of in this one.
+        """
         for packet in self.preacknowledged.rise(row):
             self.moved = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if row == LOG:
                 self.acknowledged_count += 1
-                self.ready.append(packet)
-        self._deliver_ready(out)
-
-    def _deliver_ready(self, out: list[Output]) -> None:
-        while self.ready and not self.old:
-            self.places -= 1
-            out.append(Deliver(self.ready.popleft()))
+                self.places -= 1
+                out.append(Deliver(packet))
 
     def _deliver_old(self, out: list[Output]) -> None:
         """A unit of a later epoch proves that its sender has finished the one before: nobody lacks anything of it."""
         finished_below = min(self.epoch_seen)
         while self.old and self.old[0][0] < finished_below:
-            _, packet, acknowledged = self.old.popleft()
+            _, packet = self.old.popleft()
             self.moved = True
-            if not acknowledged:
-                out.append(Reached(ACKNOWLEDGED, packet))
+            out.append(Reached(ACKNOWLEDGED, packet))
             if packet.destinations & self._my_bit:
                 self.places -= 1
                 out.append(Deliver(packet))
-        self._deliver_ready(out)
 
     # --- timers ---
 
     def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
-        out.append(SetTimer(name, spread(duration, self.me, self.stamp)))
+        out.append(SetTimer(name, self._spread(duration)))
+
+    def _spread(self, duration: int) -> int:
+        """Drawn anew with every transmission, and, when nothing is sent, with every step of patience."""
+        return spread(duration, self.me, self.stamp + (self.patience << 16))

@@ -18,14 +18,16 @@ from ordercast.model.reset_units import ResetReply
 from ordercast.model.units import MessageId
 
 
-def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
+def agreed_order(replies: Sequence[ResetReply], *, unheard_last: bool = False) -> list[MessageId] | None:
     """All packets of an epoch in the agreed order; None if the logs contradict each other.
 
-    That cannot be on a channel that keeps one order (1C).
+    That cannot be on a channel that keeps one order (1C). Go-back-n wants what nobody heard to come last: it throws
+    everything away from the first packet on that somebody lacks, and would otherwise never get on.
     """
     destinations = known_packets(replies)
     packets = sorted(destinations)
     number = {packet: at for at, packet in enumerate(packets)}  # ties go to the lowest source, then the lowest seq
+    last = [unheard_last] * len(packets)
     after: list[list[int]] = [[] for _ in packets]
     before = [0] * len(packets)  # how many must come first and have not yet
 
@@ -38,30 +40,32 @@ def agreed_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
             precede(at - 1, at)
     for reply in replies:
         log = [number[source, seq] for source, seq, _ in reply.log]
+        for at in log:
+            last[at] = False
         for first, second in pairwise(log):  # (a)
             if second != first + 1 or packets[first][0] != packets[second][0]:  # which (b) has said
                 precede(first, second)
         if reply.preacknowledged:  # (c)
-            heard, last, node = set(log), log[reply.preacknowledged - 1], reply.source
+            heard, settled, node = set(log), log[reply.preacknowledged - 1], reply.source
             for at, packet in enumerate(packets):
                 if at not in heard and destinations[packet] >> node & 1:
-                    precede(last, at)
+                    precede(settled, at)
 
-    order = _sorted(after, before)
+    order = _sorted(after, before, last)
     return [packets[at] for at in order] if len(order) == len(packets) else None
 
 
-def _sorted(after: list[list[int]], before: list[int]) -> list[int]:
-    """The numbers, each behind all that must precede it, and the lowest first where there is a choice."""
-    ready = [at for at, count in enumerate(before) if not count]  # ascending, and so a heap
+def _sorted(after: list[list[int]], before: list[int], last: list[bool]) -> list[int]:
+    """The numbers, each behind all that must precede it; where there is a choice the lowest, but some of them last."""
+    ready = sorted((last[at], at) for at, count in enumerate(before) if not count)  # and so a heap
     order = []
     while ready:
-        at = heappop(ready)
+        _, at = heappop(ready)
         order.append(at)
         for follower in after[at]:
             before[follower] -= 1
             if not before[follower]:
-                heappush(ready, follower)
+                heappush(ready, (last[follower], follower))
     return order
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, LogSizes, Snapshot, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
-from ordercast.model.reset_units import ResetReply
+from ordercast.model.reset_units import ResetNeed, ResetReply
 from ordercast.model.runs import Channel
 from ordercast.model.units import MessageId, Packet, Unit
 from ordercast.protocols.watched_logs import UNBOUNDED, WatchedLogs
@@ -70,8 +70,7 @@ class StState:
         self.preacknowledged_count = 0  # of the log, from the first on
         self.acknowledged_count = 0
         self.holds_last = False  # the last entry came behind a gap and is not accepted
-        self.ready: deque[Packet] = deque()  # acknowledged, but something older must be delivered first
-        self.old: deque[tuple[int, Packet, bool]] = deque()  # of finished epochs: epoch, packet, acknowledged
+        self.old: deque[tuple[int, Packet]] = deque()  # of finished epochs: epoch and packet
         self.places = 0  # packets for me that are accepted and not delivered
         self.epoch_seen = [0] * nodes  # the highest epoch in which each node was heard
 
@@ -99,6 +98,7 @@ class StState:
         self.future: list[Unit] = []  # of the next epoch
         self.reply_said = self.done_said = self.answered = False  # since the last reset timer
         self.resent: set[int] = set()
+        self.unhelped: dict[int, ResetNeed] = {}  # by source, what others asked for in vain; answered in a while
         self.aborted = False
 
     def next_numbers(self) -> tuple[int, tuple[int, ...]]:
@@ -160,13 +160,13 @@ class StState:
             tuple(map(tuple, self.unpreacknowledged)),
             tuple(self.waiting),
             tuple(self.log),
-            tuple(self.ready),
             tuple(self.old),
             None if self.order is None else tuple(self.order),
             tuple(sorted(self.contents.items())),
             tuple(sorted(self.missing)),
             tuple(self.future),
             tuple(sorted(self.resent)),
+            tuple(self.unhelped.items()),
             tuple(sorted(self.removed)),
             tuple(sorted(self.once_accepted)),
             tuple(self.again),
@@ -182,12 +182,13 @@ class StState:
             setattr(self, name, list(values))
         self.accepted.refill(accepted, accepted_below)
         self.preacknowledged.refill(preacknowledged, preacknowledged_below)
-        unpreacknowledged, waiting, log, ready, old, order, contents, missing, future, *rest = rest
+        unpreacknowledged, waiting, log, old, order, contents, missing, future, *rest = rest
         self.unpreacknowledged = [deque(seqs) for seqs in unpreacknowledged]
-        self.waiting, self.log, self.ready, self.old = deque(waiting), list(log), deque(ready), deque(old)
+        self.waiting, self.log, self.old = deque(waiting), list(log), deque(old)
         self.order = None if order is None else list(order)
         self.contents, self.missing, self.future = dict(contents), set(missing), list(future)
-        resent, removed, once_accepted, again = rest
+        resent, needs, removed, once_accepted, again = rest
+        self.unhelped = dict(needs)
         self.resent, self.removed, self.once_accepted, self.again = (
             set(resent),
             set(removed),

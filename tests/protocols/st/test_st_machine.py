@@ -142,7 +142,7 @@ def _check(node: Node) -> None:
             assert "status" in node.running
     if machine.unfinished():
         assert machine.waits_for()
-    assert all(epoch < machine.epoch for epoch, _, _ in machine.old)
+    assert all(epoch < machine.epoch for epoch, _ in machine.old)
 
 
 def test_the_levels_rise_one_after_the_other_and_deliveries_follow() -> None:

@@ -217,6 +217,21 @@ def test_who_is_late_is_told_that_all_is_done_once_in_a_while(kind: str) -> None
     assert (e1.machine.epoch, e1.machine.frozen) == (1, False)
 
 
+def test_who_is_late_is_not_told_what_it_knows() -> None:
+    change = Change()
+    change.finish()
+    assert change.e1.hears(Peer(E3).need(done=1 << E1)).units == []
+
+
+def test_who_is_late_and_asked_in_vain_is_told_in_a_while() -> None:
+    change = Change()
+    e1 = change.e1
+    change.finish()
+    assert e1.hears(Peer(E3).need(patience=2)).units == []
+    assert e1.fires("help").of(ResetDone) == [ResetDone(E1, 0)]
+    assert e1.machine.unhelped == {}
+
+
 def test_the_word_of_being_done_is_never_answered() -> None:
     change = Change()
     change.finish()

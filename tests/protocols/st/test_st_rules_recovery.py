@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import Timing
+from ordercast.model.config import Recovery, Timing
 from ordercast.model.machine import CancelTimer, Level, Reached
 from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Ready, Unit
@@ -251,11 +251,49 @@ def test_who_is_not_done_does_not_say_so() -> None:
 def test_a_reset_timer_says_what_is_lacking_and_becomes_rarer() -> None:
     e1, _, _ = stopped(timing=Timing(reset=1000))
     waits = []
-    for _ in range(5):
+    for patience in (1, 2, 4, 4, 4, 4):
         waits.append(e1.running["reset"] // 1000)
-        assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0)]
+        assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0, patience)]
     # The reply of E2 came after the first timer was set: that moved something.
-    assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4), strict=True)), waits
+    assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4, 4), strict=True)), waits
+
+
+def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
+    """All have answered at once, and overrun it: they would again, at once or after equal times."""
+    delays = set()
+    for me in range(5):
+        node, peer = Node(me, nodes=6, timing=Timing(reset=1000)), Peer(5, nodes=6)
+        node.hears(peer.reply())
+        node.fires("reset")
+        assert node.hears(peer.need(patience=2)).units == []
+        delays.add(node.running["help"])
+        node.hears(peer.need(patience=2))
+        helped = node.fires("help")
+        assert [unit.source for unit in helped.of(ResetReply)] == [me]
+        assert node.machine.unhelped == {}
+    assert len(delays) == 5
+    assert all(0 <= delay < 1000 for delay in delays)
+
+
+def test_a_need_starts_the_timer_anew() -> None:
+    """Otherwise it could fire before the answer can have come, and everything would be sent twice."""
+    e1, e2, e3 = Node(E1, timing=Timing(reset=1000)), Peer(E2), Peer(E3)
+    g = e3.sends("g", E1)
+    e1.hears(e2.reply())
+    out = e1.hears(e3.reply(sent=[g]))
+    assert out.of(ResetNeed) == [ResetNeed(E1, 0, 0b111, ((E3, 0),), 0)]
+    assert out.timers == ["reset"]
+
+
+def test_go_back_n_keeps_what_all_have_and_throws_away_what_nobody_heard() -> None:
+    """In order of source and number `own` would come first, and everything would be thrown away with it, for ever."""
+    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+    b = e3.sends("b", E1, E2, E3)
+    e1.submits("own", E2)
+    e1.hears(b, e2.reply(b), e3.reply(b, sent=[b]))
+    assert (e1.machine.order, e1.machine.removed) == ([(E3, 0)], {(E1, 0)})
+    out = e1.hears(e2.done(), e3.done())
+    assert out.copies == ["own"]
 
 
 def test_a_reply_that_is_heard_again_moves_nothing() -> None:
