@@ -1,8 +1,8 @@
 """The sequencer's broadcast as printed: Figures 2 to 5 and the synchronization phase, mended only where it cannot run.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), section 2. It is
-here for the paper's numbers and counterexamples: as it stands, no first message is ever broadcast (S1). Whoever wants the
-service takes `sequencer`, which says why.
+here for the paper's numbers and counterexamples: as it stands, no first message is ever broadcast (S1). Whoever wants
+the service takes `sequencer`, which says why.
 
 Mended or filled in, because without it nothing could be run:
  1. Figure 3 leaves SenderID and DestID empty; RETRANSMIT and RETRANS are one.
