@@ -26,8 +26,6 @@ What is not there: a group that is given up delivers what is pre-acknowledged, a
 sequence, and stops; nobody goes on without the others.
 """
 
-from collections import deque
-
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -46,6 +44,7 @@ from ordercast.model.nodes import members, name_of
 from ordercast.model.priority_units import (
     CarryingVector,
     EpochVector,
+    Heading,
     OrderedData,
     OrderedReady,
     RunMarker,
@@ -179,7 +178,7 @@ class To(ToNormal):
                 self._install([known for known in self.vectors if known is not None], out)
 
     def _install(self, vectors: list[Vector], out: list[Output]) -> None:
-        """All keep what lies below all vectors, and nothing else. What my own vector held back is said by the way."""
+        """All keep what lies below all vectors, and nothing else."""
         cut = [min(column) for column in zip(*[vector_of(unit).expects for unit in vectors], strict=True)]
         if self._contradicts(cut):
             self._abort("somebody says to lack what it said to have", out)
@@ -190,15 +189,14 @@ class To(ToNormal):
         for unit in self.accepted.rise():
             self._preacknowledge(unit, out)
         self.unpreacknowledged, self.expected = 0, cut
-        self.again = deque([packet for _, packet in self.sent] + list(self.again))
         if self.sent:
             self.thrown_below = max(self.thrown_below, self.sent[-1][1].seq + 1)
+            self.again.extendleft([packet for _, packet in reversed(self.sent)])
             self.sent.clear()
-        self._take_carried(vectors, out)
-        self.accepted.refill((), [tuple(self.expected)] * self._nodes)
-        self.next_seq = self.expected[self.me]
         self.epoch += 1
         self.mode = Mode.WAIT
+        self._accept_carried(vectors, out)
+        self.next_seq = self.expected[self.me]
         self.owes, self.unsaid = False, 0
         self.patience, self.moved = 1, False
         self._say_vector(0, out)
@@ -214,15 +212,16 @@ class To(ToNormal):
     def _forget(self, cut: list[int]) -> None:
         """What of my own that is no data was thrown away."""
 
-    def _take_carried(self, vectors: list[Vector], out: list[Output]) -> None:
-        """What came with the vectors and is not kept: by source, at the end of the epoch, at all nodes."""
+    def _accept_carried(self, vectors: list[Vector], out: list[Output]) -> None:
+        """What came with the vectors and is not kept comes first in the new epoch, by source, at all nodes."""
+        cut = tuple(self.expected)
         for source, unit in enumerate(vectors):
-            if isinstance(unit, CarryingVector) and unit.seq >= self.expected[source]:
-                self.carried.append((source, self.expected[source], unit.packet))
+            if isinstance(unit, CarryingVector) and unit.seq >= cut[source]:
                 self.expected[source] += 1
-                self._note_accepted(unit.packet, out)
+                first = OrderedData(unit.packet, Heading(source, self.epoch, cut[source], cut, 0))
+                self._accept(first, source, cut[source], out)
                 if source == self.me:
-                    self.again.popleft()
+                    self.sent.append((cut[source], self.again.popleft()))
 
     def _take_installed(self, node: int, out: list[Output]) -> None:
         if node & ~self.installed:
@@ -232,22 +231,15 @@ class To(ToNormal):
             self._begin(out)
 
     def _begin(self, out: list[Output]) -> None:
-        """All have the cut, so all have pre-acknowledged what was kept, and accepted what was carried."""
+        """All have the cut, so all have pre-acknowledged what was kept."""
         self.mode = Mode.NORMAL
         out.append(CancelTimer("reset"))
-        below = list(self.expected)
-        for source, seq, _ in self.carried:
-            below[source] = seq
         kept = [packet for _, _, packet in self.preacknowledged.entries]
-        self.preacknowledged.refill((), [tuple(below)] * self._nodes)
+        self.preacknowledged.refill((), self.accepted.columns)
         self._acknowledge(kept, out)
-        asked = self._lacked()
-        out.append(Resumed(asked, len(self.carried), 0))
-        self.owes = self.owes_in_sequence = bool(self.carried)
-        while self.carried:
-            source, seq, packet = self.carried.popleft()
-            self._enter(packet, seq, out)
-        self.preacknowledged.rise()
+        carried = len(self.accepted.entries)
+        out.append(Resumed(self._lacked(), carried, 0))
+        self.owes = self.owes_in_sequence = carried > 0
         self.moved = True
 
     def _lacked(self) -> int:

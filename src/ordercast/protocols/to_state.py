@@ -31,12 +31,12 @@ class Mode(Enum):
 _SCALARS = (
     "next_seq", "next_packet", "next_message", "stamp", "epoch", "mode", "unsettled", "thrown_below",
     "unpreacknowledged", "preacknowledged_count", "acknowledged_count", "delivered_count", "owes", "owes_in_sequence",
-    "unsaid", "moved", "status_timer", "poll_timer", "patience", "installed", "vector_said", "answered", "aborted",
+    "unsaid", "moved", "status_timer", "poll_timer", "patience", "installed", "aborted",
 )  # fmt: skip
 _VECTORS = (
     "expected", "accepted_packets", "delivered_by", "unanswered", "vectors",
 )  # fmt: skip
-_DEQUES = ("waiting", "sent", "again", "own_places", "carried")
+_DEQUES = ("waiting", "sent", "again", "own_places")
 _scalars, _vectors, _deques = attrgetter(*_SCALARS), attrgetter(*_VECTORS), attrgetter(*_DEQUES)
 
 
@@ -94,20 +94,11 @@ class ToState:
         self.mode = Mode.NORMAL
         self.vectors: list[Vector | None] = [None] * nodes  # VEC; mine stays when all is over (LASTVEC)
         self.installed = 0  # INST: the nodes that know what all keep, one bit each
-        self.carried: deque[tuple[int, int, Packet]] = deque()  # accepted with the vectors: source, seq and packet
-        self.vector_said = self.answered = False  # since the last timer
         self.aborted = False
 
     def unfinished(self) -> bool:
         """Whether I wait for anything that others can tell me."""
-        return bool(
-            self.waiting
-            or self.again
-            or self.sent
-            or self.unpreacknowledged
-            or self.preacknowledged.entries
-            or self.carried
-        )
+        return bool(self.waiting or self.again or self.sent or self.unpreacknowledged or self.preacknowledged.entries)
 
     def blockers(self) -> int:
         """Everybody that I wait for."""
@@ -159,7 +150,7 @@ class ToState:
         return LogSizes(
             waiting=len(self.waiting),
             sent=len(self.sent) + len(self.again),
-            held=len(self.carried),
+            held=0,
             accepted=len(self.accepted.entries),
             preacknowledged=len(self.preacknowledged.entries),
         )
