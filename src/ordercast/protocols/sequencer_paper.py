@@ -261,6 +261,10 @@ class SequencerPaper(SequencerPaperState):
             self._give_up(f"{name_of(self.sequencer)} does not answer, and there is no other sequencer", out)
             return
         self.data_tries = self.request_tries = 0
+        if self.outstanding is not None:
+            out.append(SetTimer("data", self.config.timing.poll))
+        if self.expected < self.heard_below:
+            out.append(SetTimer("request", self.config.timing.repeat))
         claim(self, PaperElection(self.me, self.expected), out)
 
     def _give_up(self, why: str, out: list[Output]) -> None:

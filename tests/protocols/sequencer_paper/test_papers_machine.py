@@ -1,0 +1,319 @@
+"""The printed sequencer: Figures 3 to 5 rule by rule, and what every machine owes its host, whatever it is told."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.model.config import GroupConfig, PaperRules, SequencerConfig, SequencerReadings
+from ordercast.model.errors import ConfigError, LocalProtocolError
+from ordercast.model.machine import (
+    CancelTimer,
+    Deliver,
+    Discard,
+    Input,
+    Numbered,
+    Output,
+    Receive,
+    Send,
+    SetTimer,
+    Submit,
+    TimerFired,
+)
+from ordercast.model.sequencer_paper_units import (
+    PaperBroadcast,
+    PaperCommitted,
+    PaperData,
+    PaperDummy,
+    PaperElected,
+    PaperElection,
+    PaperPhase,
+    PaperRetransmit,
+)
+from ordercast.model.units import Packet
+from ordercast.protocols.sequencer_paper import SequencerPaper
+from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER, Group, printed
+
+RUNS: dict[str, Any] = {"first_id": 1}
+ALL: dict[str, Any] = {
+    **RUNS,
+    "acknowledges_last": True,
+    "advances_own_row": True,
+    "whole_answers": True,
+    "older_are_duplicates": True,
+    "asks_once": True,
+}
+
+
+def node(me: int, history: int = 20, nodes: int = 3, **readings: Any) -> SequencerPaper:
+    config = GroupConfig(
+        nodes=nodes,
+        paper=PaperRules(sequencer=SequencerReadings(**RUNS | readings)),
+        sequencer=SequencerConfig(history=history),
+    )
+    return SequencerPaper(me, config)
+
+
+def message(source: int, number: int) -> Packet:
+    return Packet(source, 7, number, (), number - 1, (1,), b"x")
+
+
+def data(source: int, number: int, last: int = 0) -> Receive:
+    return Receive(PaperData(message(source, number), last, number))
+
+
+def broadcast(number: int, source: int = E2) -> Receive:
+    return Receive(PaperBroadcast(message(source, number + 1), SEQUENCER, number, number + 1))
+
+
+def sends(outputs: list[Output]) -> list[Send]:
+    return [output for output in outputs if isinstance(output, Send)]
+
+
+# --- Figure 3 ---
+
+
+def test_figure_3_data_carry_what_was_received_and_the_id_and_a_timer_starts() -> None:
+    machine = node(E2)
+    machine.handle(broadcast(0, source=E3))
+    numbered, sent, timer = machine.handle(Submit(7, (1,), b"x"))
+    assert isinstance(numbered, Numbered)
+    assert sent == Send(PaperData(message(E2, 1), 1, 1), to=SEQUENCER)
+    assert isinstance(timer, SetTimer)
+    assert machine.message_id == 2
+
+
+def test_figure_3_the_sender_is_blocked_until_its_broadcast_comes() -> None:
+    machine = node(E2)
+    machine.handle(Submit(7, (1,), b"x"))
+    assert machine.handle(Submit(7, (1,), b"x")) == []
+    machine.handle(broadcast(0, source=E3))
+    outputs = machine.handle(Receive(PaperBroadcast(message(E2, 1), SEQUENCER, 1, 1)))
+    assert CancelTimer("data") in outputs
+    (second,) = sends(outputs)
+    assert isinstance(second.unit, PaperData)
+    assert (second.unit.message, second.unit.last, second.again) == (2, 2, False)
+
+
+def test_figure_3_if_the_broadcast_fails_to_arrive_the_same_message_is_sent_again() -> None:
+    machine = node(E2)
+    first = sends(machine.handle(Submit(7, (1,), b"x")))[0]
+    machine.handle(broadcast(0, source=E3))
+    again = sends(machine.handle(TimerFired("data")))[0]
+    assert (again.unit, again.again, again.to) == (first.unit, True, SEQUENCER)
+
+
+# --- Figure 4 ---
+
+
+def test_figure_4_a_new_message_gets_the_next_number_is_kept_passed_on_and_broadcast() -> None:
+    machine = node(SEQUENCER)
+    for number, source in enumerate((E2, E3, E2)):
+        delivered, sent = machine.handle(data(source, number // 2 + 1, last=number))
+        assert isinstance(delivered, Deliver)
+        assert isinstance(sent, Send)
+        assert isinstance(sent.unit, PaperBroadcast)
+        assert (sent.unit.number, sent.to, sent.again) == (number, None, False)
+        assert sent.unit in machine.history
+    assert machine.acknowledged == [0, 2, 1]
+    assert machine.last_message == [0, 2, 1]
+
+
+def test_figure_4_a_duplicate_is_not_broadcast_a_second_time() -> None:
+    machine = node(SEQUENCER)
+    machine.handle(data(E2, 1))
+    outputs = machine.handle(data(E2, 1))
+    assert [type(output) for output in outputs] == [Discard, Send]
+    assert sends(outputs)[0].to == E2
+    assert machine.next_number == 1
+
+
+def test_figure_4_a_full_history_is_purged_of_what_the_table_says_and_else_synchronised() -> None:
+    machine = node(SEQUENCER, history=2, acknowledges_last=True, advances_own_row=True)
+    for number in (1, 2):
+        machine.handle(data(E2, number, last=number - 2))
+    assert [type(output) for output in machine.handle(data(E2, 3, last=1))] == [Discard, Send]
+    assert machine.phase == 1
+    machine.phase, machine.sync_through = 0, -1
+    machine.handle(Receive(PaperDummy(E3, 0)))
+    assert sends(machine.handle(data(E2, 3, last=1)))[0].unit == PaperBroadcast(message(E2, 3), SEQUENCER, 2, 3)
+    assert [stored.number for stored in machine.history] == [1, 2]
+
+
+def test_a_request_is_answered_from_its_number_on() -> None:
+    machine = node(SEQUENCER)
+    for number in (1, 2, 3):
+        machine.handle(data(E2, number))
+    answers = sends(machine.handle(Receive(PaperRetransmit(E3, 1))))
+    assert [getattr(answer.unit, "number", None) for answer in answers] == [1, 2]
+    assert {(answer.to, answer.again) for answer in answers} == {(E3, True)}
+    assert machine.acknowledged[E3] == 1
+
+
+# --- Figure 5 ---
+
+
+def test_figure_5_the_number_expected_is_passed_on_and_any_other_asks_for_the_missing_ones() -> None:
+    machine = node(E2)
+    assert Deliver(message(E3, 1)) in machine.handle(broadcast(0, source=E3))
+    for wrong in (2, 0, 2):
+        outputs = machine.handle(broadcast(wrong))
+        assert sends(outputs) == [Send(PaperRetransmit(E2, 1), to=SEQUENCER)]
+        assert any(isinstance(output, SetTimer) for output in outputs)
+    assert machine.expected == 1
+
+
+def test_figure_5_what_is_missing_is_asked_for_again_and_what_is_not_is_not() -> None:
+    machine = node(E2)
+    machine.handle(broadcast(1))
+    assert sends(machine.handle(TimerFired("request"))) == [Send(PaperRetransmit(E2, 0), to=SEQUENCER)]
+    machine.handle(broadcast(0))
+    machine.handle(broadcast(1))
+    assert machine.handle(TimerFired("request")) == []
+
+
+def test_with_asks_once_what_comes_ahead_is_kept() -> None:
+    machine = node(E2, asks_once=True)
+    assert len(sends(machine.handle(broadcast(2)))) == 1
+    assert sends(machine.handle(broadcast(1))) == []
+    assert machine.log_sizes().held == 2
+    outputs = machine.handle(broadcast(0))
+    assert [output.packet.seq for output in outputs if isinstance(output, Deliver)] == [1, 2, 3]
+    assert [type(output) for output in machine.handle(broadcast(1))] == [Discard]
+
+
+def test_a_dummy_comes_after_so_many_messages_received_and_none_sent() -> None:
+    machine = node(E2, dummy_after=2)
+    assert sends(machine.handle(broadcast(0, source=E3))) == []
+    assert sends(machine.handle(broadcast(1, source=E3))) == [Send(PaperDummy(E2, 2), to=SEQUENCER)]
+    machine.handle(broadcast(2, source=E3))
+    machine.handle(Submit(7, (1,), b"x"))
+    assert sends(machine.handle(broadcast(3, source=E3))) == [], "it has just said what it has"
+
+
+# --- the synchronization phase ---
+
+
+def test_2_2_both_phases() -> None:
+    machine = node(SEQUENCER, history=1, acknowledges_last=True)
+    machine.handle(data(E2, 1, last=-1))
+    assert sends(machine.handle(data(E2, 2, last=0))) == [Send(PaperPhase(SEQUENCER, 0, 1))]
+    assert [type(output) for output in machine.handle(data(E2, 2, last=0))] == [Discard], "it accepts none"
+    assert machine.handle(Receive(PaperCommitted(E2, 0))) == []
+    assert sends(machine.handle(Receive(PaperCommitted(E3, 0)))) == [Send(PaperPhase(SEQUENCER, 0, 2))]
+    assert machine.history == []
+    machine.handle(Receive(PaperCommitted(E2, 0)))
+    machine.handle(Receive(PaperCommitted(E3, 0)))
+    assert machine.phase == 0
+    assert len(sends(machine.handle(data(E2, 2, last=0)))) == 1
+
+
+def test_2_2_a_node_that_missed_something_asks_for_it_and_then_says_so() -> None:
+    machine = node(E2)
+    assert sends(machine.handle(Receive(PaperPhase(SEQUENCER, 1, 1)))) == [Send(PaperRetransmit(E2, 0), to=SEQUENCER)]
+    assert machine.handle(Submit(7, (1,), b"x")) == [], "it has stopped sending"
+    assert sends(machine.handle(broadcast(0, source=E3))) == []
+    assert sends(machine.handle(broadcast(1, source=E3))) == [Send(PaperCommitted(E2, 2), to=SEQUENCER)]
+    committed, offered = sends(machine.handle(Receive(PaperPhase(SEQUENCER, 1, 2))))
+    assert committed == Send(PaperCommitted(E2, 2), to=SEQUENCER)
+    assert isinstance(offered.unit, PaperData)
+
+
+def test_2_2_timers_of_senders_run_on_without_sending() -> None:
+    machine = node(E2)
+    machine.handle(broadcast(0, source=E3))
+    machine.handle(Submit(7, (1,), b"x"))
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
+    (timer,) = machine.handle(TimerFired("data"))
+    assert isinstance(timer, SetTimer)
+    assert machine.data_tries == 0
+
+
+# --- what every machine owes its host ---
+
+
+@pytest.mark.parametrize("destinations", [0, 3, 6, 15])
+def test_a_broadcast_must_go_to_everybody(destinations: int) -> None:
+    with pytest.raises(LocalProtocolError, match="all of the 3 nodes"):
+        node(E2).handle(Submit(destinations, (1,), b"x"))
+
+
+def test_units_for_another_role_are_strays() -> None:
+    strays = [PaperRetransmit(E3, 0), PaperDummy(E3, 0), PaperCommitted(E3, 0), PaperElection(E3, 0)]
+    for unit in [*strays, PaperElected(E3, 0), PaperData(message(E3, 1), 0, 1)]:
+        assert node(E2).handle(Receive(unit)) == [Discard(unit, "stray")]
+    phase = PaperPhase(E3, 0, 1)
+    assert node(SEQUENCER).handle(Receive(phase)) == [Discard(phase, "stray")]
+
+
+def test_an_election_needs_a_sequencer_that_counts_its_own() -> None:
+    with pytest.raises(ConfigError, match="elects needs advances_own_row"):
+        SequencerReadings(elects=True)
+
+
+def test_what_is_given_up_stays_silent() -> None:
+    group = printed()
+    group.submit(E2, "a")
+    group.carry()
+    assert SEQUENCER in group.aborted
+    assert group.machines[SEQUENCER].handle(data(E3, 5)) == []
+
+
+def drawn(chance: Random, group: Group) -> tuple[int, Input] | None:
+    """Something that can happen: a message, a unit that arrives, late, twice or never, a timer."""
+    kind, node_ = chance.random(), chance.randrange(3)
+    if kind < 0.15:
+        return node_, Submit(7, (1,), b"x")
+    if kind < 0.25 and group.timers[node_]:
+        name = chance.choice(sorted(group.timers[node_]))
+        del group.timers[node_][name]
+        return node_, TimerFired(name)
+    if not group.under_way:
+        return None
+    flight = group.under_way[chance.randrange(len(group.under_way))]
+    if chance.random() < 0.8:
+        group.under_way.remove(flight)
+    return (flight.to, Receive(flight.unit)) if chance.random() < 0.8 else None
+
+
+@pytest.mark.parametrize("readings", [RUNS, ALL, ALL | {"elects": True}], ids=["printed", "mended", "elects"])
+def test_a_machine_restored_before_every_input_does_the_same(readings: dict[str, Any]) -> None:
+    """And whatever arrives, nothing is raised."""
+    restored = 0
+    for seed in range(30):
+        chance, group = Random(f"restored/{seed}"), printed(history=chance_history(seed), tries=3, **readings)
+        for _ in range(200):
+            happens = drawn(chance, group)
+            if happens is None:
+                continue
+            me, event = happens
+            machine = group.machines[me]
+            before = machine.snapshot()
+            hash(before)
+            twin = SequencerPaper(me, machine.config)
+            twin.restore(before)
+            assert twin.snapshot() == before
+            expected = twin.handle(event)
+            group.handle(me, event)
+            assert twin.snapshot() == machine.snapshot()
+            twin.restore(before)
+            assert twin.handle(event) == expected
+            restored += before != machine.snapshot()
+    assert restored > 1_000
+
+
+def chance_history(seed: int) -> int:
+    """Histories from one message on."""
+    return 1 + seed % 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_when_nothing_is_lost_all_get_one_order_and_the_group_falls_silent(seed: int) -> None:
+    chance, group = Random(f"silent/{seed}"), printed(history=chance_history(seed), **ALL)
+    sent = [chance.choice("abcdefgh") for _ in range(20)]
+    for letter in sent:
+        group.submit(chance.randrange(3), letter)
+    assert group.settle()
+    assert sorted(group.delivered[0]) == sorted(sent)
+    assert group.logs == [group.logs[0]] * 3
+    assert [machine.waits_for() for machine in group.machines] == [()] * 3
