@@ -1,0 +1,128 @@
+"""What the printed PriTO sends: only the `paper` rules do.
+
+Data and receive-ready units are numbered in one row (SEQ), and the number of a data unit is that of its packet: what
+is rejected is broadcast again under the number that it had. The units of recovery and of run synchronisation have no
+number, and no rule repeats them.
+"""
+
+from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Unit
+
+NIL = -1
+"""Of a source nothing has timed out; below every number."""
+
+
+class PrintedData(DataUnit, frozen=True, gc=False):
+    """DT: data with a priority."""
+
+    expects: tuple[int, ...]
+    """ACK_j."""
+    wants: bool = False
+    """Its sender waits for others to speak."""
+
+    @property
+    def source(self) -> int:
+        """SRC."""
+        return self.packet.source
+
+    @property
+    def seq(self) -> int:
+        """SEQ."""
+        return self.packet.seq
+
+    def size(self) -> int:
+        """Number, priority and vector, and the messages."""
+        return FIXED_SIZE + NUMBER_SIZE * (2 + len(self.expects)) + self.packet.body_size()
+
+
+class PrintedReady(Unit, frozen=True, gc=False):
+    """RR: no data, but a number, so that it can be pre-acknowledged like any other."""
+
+    source: int
+    seq: int
+    """SEQ."""
+    expects: tuple[int, ...]
+    """ACK_j."""
+    wants: bool = False
+    """Its sender waits for others to speak."""
+
+    def size(self) -> int:
+        """Number and vector."""
+        return FIXED_SIZE + NUMBER_SIZE * (1 + len(self.expects))
+
+    def word(self) -> str:
+        """A poll, if it wants an answer."""
+        return "poll" if self.wants else "status"
+
+
+Printed = PrintedData | PrintedReady
+"""What has a number."""
+
+
+class Lost(Unit, frozen=True, gc=False):
+    """The information on REQ that all broadcast when one has lost something."""
+
+    source: int
+    expects: tuple[int, ...]
+    """REQ_j."""
+
+    def size(self) -> int:
+        """A vector."""
+        return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
+
+    def word(self) -> str:
+        """The beginning."""
+        return "reset"
+
+
+class Rejected(Unit, frozen=True, gc=False):
+    """From which number of each source on the sender rejects what it received."""
+
+    source: int
+    below: tuple[int, ...]
+    """What it keeps."""
+
+    def size(self) -> int:
+        """A vector."""
+        return FIXED_SIZE + NUMBER_SIZE * len(self.below)
+
+    def word(self) -> str:
+        """The answer."""
+        return "reply"
+
+
+class _RunSynchronisation(Unit, frozen=True, gc=False):
+    """What all three units of the run synchronisation say."""
+
+    source: int
+    timed_out: tuple[int, ...]
+    """TOSEQ_j: the highest number of each source that has timed out, or NIL."""
+    preacknowledged_below: tuple[int, ...]
+    """PEQ_j."""
+
+    def size(self) -> int:
+        """Two vectors."""
+        return FIXED_SIZE + NUMBER_SIZE * 2 * len(self.timed_out)
+
+
+class RunSync(_RunSynchronisation, frozen=True, gc=False):
+    """Run-Sync: something has waited too long at the sender, which has stopped."""
+
+    def word(self) -> str:
+        """Where a run is to end."""
+        return "marker"
+
+
+class RunSyncPack(_RunSynchronisation, frozen=True, gc=False):
+    """Run-Sync-Pack: the sender has stopped too."""
+
+    def word(self) -> str:
+        """The answer."""
+        return "reply"
+
+
+class RunSyncAck(_RunSynchronisation, frozen=True, gc=False):
+    """Run-Sync-Ack: the sender has heard of all that they have stopped."""
+
+    def word(self) -> str:
+        """The end."""
+        return "done"
