@@ -8,6 +8,8 @@ from ordercast.model.machine import Machine
 from ordercast.protocols.po import Po
 from ordercast.protocols.prio import Prio
 from ordercast.protocols.prito import Prito
+from ordercast.protocols.sequencer import Sequencer
+from ordercast.protocols.sequencer_paper import SequencerPaper
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
 from ordercast.protocols.st import St
@@ -21,6 +23,7 @@ PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "po": {Rules.SOUND: Po},
     "prio": {Rules.SOUND: Prio},
     "prito": {Rules.SOUND: Prito},
+    "sequencer": {Rules.SOUND: Sequencer, Rules.PAPER: SequencerPaper},
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
     "st": {Rules.SOUND: St, Rules.PAPER: StPaper},
     "to": {Rules.SOUND: To},
