@@ -8,6 +8,7 @@ from ordercast.model.machine import Machine
 from ordercast.protocols.po import Po
 from ordercast.protocols.prio import Prio
 from ordercast.protocols.prito import Prito
+from ordercast.protocols.prito_paper import PritoPaper
 from ordercast.protocols.sequencer import Sequencer
 from ordercast.protocols.sequencer_paper import SequencerPaper
 from ordercast.protocols.spo import Spo
@@ -22,7 +23,7 @@ MachineClass = Callable[[int, GroupConfig], Machine]
 PROTOCOLS: dict[str, dict[Rules, type[Machine]]] = {
     "po": {Rules.SOUND: Po},
     "prio": {Rules.SOUND: Prio},
-    "prito": {Rules.SOUND: Prito},
+    "prito": {Rules.SOUND: Prito, Rules.PAPER: PritoPaper},
     "sequencer": {Rules.SOUND: Sequencer, Rules.PAPER: SequencerPaper},
     "spo": {Rules.SOUND: Spo, Rules.PAPER: SpoPaper},
     "st": {Rules.SOUND: St, Rules.PAPER: StPaper},
