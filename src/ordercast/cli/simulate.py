@@ -14,16 +14,18 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.config import GroupConfig, Recovery, Rules, require
+from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.services import Service
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Progress
 from ordercast.trace.schema import EventRow
 
 Value = TypeVar("Value")
+Text = TypeVar("Text", str, list[str])
 
 
 _GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its faults", "What is shown and kept"
@@ -32,6 +34,11 @@ _FAULTS = (
     "'miss node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', 'split side=E1,E2 at=1ms lasting=5ms', "
     "'crash node=E2 at=3ms'. Times count from the start."
 )
+_READINGS = (
+    "A reading of the printed rules, as often as wanted: 'first_id=1', 'asks_once=true', 'condition_2=others'. "
+    "The pages on the protocols tell them."
+)
+_PRIORITISED = {Service.PRIORITY.value, Service.PRIORITY_TOTAL.value}
 
 
 def simulate_command(
@@ -48,15 +55,51 @@ def simulate_command(
     hearsay: Annotated[
         bool, typer.Option(help="Ask early about losses that others' words show.", rich_help_panel=_GROUP)
     ] = False,
+    synchronise: Annotated[
+        bool, typer.Option(help="End priority runs in time, so that nothing starves.", rich_help_panel=_GROUP)
+    ] = True,
+    history: Annotated[
+        int, typer.Option(help="Broadcasts that the sequencer keeps for those who lack them.", rich_help_panel=_GROUP)
+    ] = 1024,
+    resilience: Annotated[
+        int,
+        typer.Option(
+            help="Nodes that hold a broadcast besides the sequencer before it is delivered.", rich_help_panel=_GROUP
+        ),
+    ] = 0,
+    direct_from: Annotated[
+        int,
+        typer.Option(
+            help="Bytes from which senders broadcast themselves and the sequencer only numbers; 0: never.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = 1400,
+    reading: Annotated[list[str] | None, typer.Option(help=_READINGS, rich_help_panel=_GROUP)] = None,
     messages: Annotated[int, typer.Option(help="Messages by each node.", rich_help_panel=_WORK)] = 100,
     spread: Annotated[
         float, typer.Option(help="Share of the group that a message is for, above 0 to 1.", rich_help_panel=_WORK)
     ] = 1.0,
     pattern: Annotated[Pattern, typer.Option(help="When nodes send.", rich_help_panel=_WORK)] = Pattern.POISSON,
+    senders: Annotated[
+        str,
+        typer.Option(help="The nodes that send, such as E2,E3; if not said, as the pattern.", rich_help_panel=_WORK),
+    ] = "",
     gap: Annotated[str, typer.Option(help="Mean time between a node's messages.", rich_help_panel=_WORK)] = "200us",
     burst: Annotated[int, typer.Option(help="Messages of a burst.", rich_help_panel=_WORK)] = 16,
     batch: Annotated[int, typer.Option(help="Messages in one packet.", rich_help_panel=_WORK)] = 1,
     size: Annotated[int, typer.Option(help="Bytes of a message.", rich_help_panel=_WORK)] = 64,
+    priorities: Annotated[
+        int | None,
+        typer.Option(
+            help="Priorities 1 to so many are drawn; if not said, 3 for prito and prio, else 1.", rich_help_panel=_WORK
+        ),
+    ] = None,
+    urgent: Annotated[
+        float,
+        typer.Option(
+            help="Share of messages of the highest priority; 0: as many as of any other.", rich_help_panel=_WORK
+        ),
+    ] = 0.0,
     loss: Annotated[
         float, typer.Option(help="Chance that a node loses a unit, 0 to below 1.", rich_help_panel=_NET)
     ] = 0.0,
@@ -64,13 +107,14 @@ def simulate_command(
     channel: Annotated[
         Channel | None,
         typer.Option(
-            help="One order for all (1C), or each sender's only (MC); if not said, what the protocol needs.",
+            help="One order for all (1C), each sender's only (MC), or none; if not said, what the protocol needs.",
             rich_help_panel=_NET,
         ),
     ] = None,
     propagation: Annotated[str, typer.Option(help="Least time on the way.", rich_help_panel=_NET)] = "50us",
     jitter: Annotated[str, typer.Option(help="The most added to it.", rich_help_panel=_NET)] = "50us",
     bandwidth: Annotated[str, typer.Option(help="Speed such as 10Mbit; 0: no limit.", rich_help_panel=_NET)] = "0",
+    send_time: Annotated[str, typer.Option(help="Time to send a unit.", rich_help_panel=_NET)] = "0",
     receive_time: Annotated[str, typer.Option(help="Time to take in a unit.", rich_help_panel=_NET)] = "0",
     receive_buffer: Annotated[
         int, typer.Option(help="Units that may wait at a node; more are lost; 0: no limit.", rich_help_panel=_NET)
@@ -92,6 +136,7 @@ def simulate_command(
         propagation=_read("--propagation", values.duration, propagation),
         jitter=_read("--jitter", values.duration, jitter),
         bits_per_second=_read("--bandwidth", values.speed, bandwidth),
+        send_time=_read("--send-time", values.duration, send_time),
         receive_time=_read("--receive-time", values.duration, receive_time),
         receive_buffer=receive_buffer,
         drained=drained,
@@ -100,14 +145,27 @@ def simulate_command(
         messages=messages,
         spread=spread,
         pattern=pattern,
+        senders=_read("--senders", values.nodes, senders),
         gap=_read("--gap", values.duration, gap),
         burst=burst,
         batch=batch,
         size=size,
+        priorities=priorities if priorities is not None else 3 if protocol in _PRIORITISED else 1,
+        urgent=urgent,
     )
     config = RunConfig(
         protocol=protocol,
-        group=GroupConfig(nodes=nodes, rules=rules, window=window, quota=quota, hearsay=hearsay, recovery=recovery),
+        group=GroupConfig(
+            nodes=nodes,
+            rules=rules,
+            window=window,
+            quota=quota,
+            hearsay=hearsay,
+            recovery=recovery,
+            priority=PriorityConfig(synchronises=synchronise),
+            sequencer=SequencerConfig(history=history, resilience=resilience, direct_from=direct_from),
+            paper=_read("--reading", values.readings, reading or []),
+        ),
         network=network,
         workload=workload,
         faults=(
@@ -156,7 +214,7 @@ def _progress(config: RunConfig) -> Iterator[Progress | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _read(option: str, reader: Callable[[str], Value], text: str) -> Value:
+def _read(option: str, reader: Callable[[Text], Value], text: Text) -> Value:
     try:
         return reader(text)
     except ConfigError as error:

@@ -11,6 +11,7 @@ from rich.text import Text
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import Record
+from ordercast.model.services import Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.workloads import senders
 
@@ -31,6 +32,15 @@ def as_json(result: RunResult) -> str:
         "virtual_time": result.virtual_time,
         "counters": dict(result.counters.columns()),
         "latency": latency,
+        "waiting": {
+            str(priority): {
+                "count": times.count,
+                "p50": times.percentile(50),
+                "p99": times.percentile(99),
+                "most": times.highest,
+            }
+            for priority, times in sorted(result.counters.waiting.items())
+        },
         "waits_for": {name_of(node): lines for node, lines in enumerate(result.waits) if lines},
         "config": result.config,
     }
@@ -50,6 +60,8 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
         shown = [_time(time) if times.count else "–" for time in told]
         levels.add_row(_LEVELS[level], *shown, log)
     console.print(levels)
+    if counts.waiting:
+        console.print(_waiting(result))
     if not result.complete:
         for node, lines in enumerate(result.waits):
             for line in lines:
@@ -85,10 +97,25 @@ def _counts(result: RunResult) -> Table:
         ("discarded", counts.discarded, f"data units thrown away; {counts.duplicated:,} units came twice"),
     ):
         table.add_row(name, f"{count:,}", explained)
+    if result.config.protocol == Service.SEQUENCED.value:
+        per_message = _per(counts.packets(), counts.sent), _per(counts.interrupts, counts.sent)
+        table.add_row("packets", f"{counts.packets():,}", f"units put on the network, {per_message[0]} per message")
+        table.add_row(
+            "interrupts", f"{counts.interrupts:,}", f"units that reached a node, {per_message[1]} per message"
+        )
     if counts.recoveries:
         stopped = _time(counts.frozen_time // counts.recoveries)
         told = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets put in their places"
         table.add_row("recoveries", f"{counts.recoveries:,}", told)
+    return table
+
+
+def _waiting(result: RunResult) -> Table:
+    """From the send to the delivery, the highest priority first."""
+    table = Table("priority", "deliveries", "p50", "p99", "most", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for priority, times in sorted(result.counters.waiting.items(), reverse=True):
+        told = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
+        table.add_row(str(priority), f"{times.count:,}", *told)
     return table
 
 
