@@ -29,8 +29,10 @@ from ordercast.model.machine import (
     Deliver,
     Discard,
     Input,
+    Level,
     Numbered,
     Output,
+    Reached,
     Receive,
     Send,
     SetTimer,
@@ -216,7 +218,7 @@ class SequencerPaper(SequencerPaperState):
 
     def _pass_to_application(self, packet: Packet, out: list[Output]) -> None:
         """An upcall; and the sender of the message is blocked no more."""
-        out.append(Deliver(packet))
+        out += [Reached(Level.ACCEPTED, packet), Deliver(packet)]
         mine = self.outstanding
         if mine is not None and (packet.source, packet.seq) == (self.me, mine.message):
             self.outstanding = None
@@ -268,7 +270,7 @@ class SequencerPaper(SequencerPaperState):
         claim(self, PaperElection(self.me, self.expected), out)
 
     def _give_up(self, why: str, out: list[Output]) -> None:
-        self.aborted = True
+        self.aborted, self.why = True, why
         out.append(Abort(why))
 
     # --- the synchronization phase (2.2) ---

@@ -15,7 +15,7 @@ from ordercast.model.sequencer_paper_units import PaperBroadcast, PaperData
 
 _SCALARS = (
     "sequencer", "expected", "message_id", "next_message", "outstanding", "heard_below", "asked", "unspoken",
-    "sync_through", "data_tries", "request_tries", "next_number", "phase", "replied", "in_election", "aborted",
+    "sync_through", "data_tries", "request_tries", "next_number", "phase", "replied", "in_election", "aborted", "why",
 )  # fmt: skip
 _LISTS = ("acknowledged", "last_message", "history", "claims")
 _scalars, _lists = attrgetter(*_SCALARS), attrgetter(*_LISTS)
@@ -61,6 +61,7 @@ class SequencerPaperState:
         self.in_election = False
         self.claims = [-1] * nodes  # the numbers heard in an election
         self.aborted = False
+        self.why = ""  # it was given up
 
     @property
     def is_sequencer(self) -> bool:
@@ -100,7 +101,7 @@ class SequencerPaperState:
 
     def waits_for(self) -> tuple[str, ...]:
         """What this node still waits for, in words that follow on its name."""
-        lines = []
+        lines = [f"gave up: {self.why}"] if self.why else []
         if self.outstanding is not None:
             lines.append(f"waits for its message {self.outstanding.message} to come back as a broadcast")
         elif self.waiting:
