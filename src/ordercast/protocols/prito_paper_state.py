@@ -121,8 +121,9 @@ class PritoPaperState:
         self.aborted = False
 
     def is_acknowledged(self, unit: Printed) -> bool:
-        """p.SEQ < minPAL."""
-        return unit.seq < min(self.preacknowledged_below[unit.source])
+        """p.SEQ < minPAL. What I have not pre-acknowledged myself I would never say to be so."""
+        source = unit.source
+        return unit.seq < min(self.own_preacknowledged_below[source], *self.preacknowledged_below[source])
 
     def unfinished(self) -> bool:
         """Whether I wait for anything that others can tell me."""

@@ -114,6 +114,10 @@ class PaperGroup(PriorityChannel[PritoPaper]):
     def recover(self, speaks: int, order: Sequence[int]) -> None:
         """One speaks, and so shows a loss; in the end the nodes go back, and broadcast again, in this order."""
         self.ready(speaks)
+        self.recover_from_now(order)
+
+    def recover_from_now(self, order: Sequence[int] = ()) -> None:
+        """What is on the channel shows a loss; as `recover`, which says the rest."""
         while sum(isinstance(unit, Rejected) for unit in self.channel) < len(self.nodes):
             behind = [node for node in self.nodes if self.places[node] < len(self.channel)]
             assert behind, "nobody noticed a loss"
@@ -122,7 +126,7 @@ class PaperGroup(PriorityChannel[PritoPaper]):
         last = max(place for place, unit in enumerate(self.channel) if isinstance(unit, Rejected))
         for node in self.nodes:
             self.hear_up_to(node, last)
-        for node in order:
+        for node in order or self.nodes:
             self.hear_up_to(node, last + 1)
 
 
@@ -147,3 +151,8 @@ def receipt_log(group: PriorityChannel[PritoPaper], node: int) -> str:
 
     machine = group.machines[node]
     return f"{words(machine.preacknowledged)} | {words(machine.accepted)}".strip()
+
+
+def ready(source: int, seq: int, *expects: int) -> PrintedReady:
+    """An RR, from nowhere."""
+    return PrintedReady(source, seq, expects)

@@ -1,10 +1,11 @@
 """The examples of the paper, by number, and the golden traces and recoveries of the printed machine."""
 
+from heapq import heapify
 from typing import Any
 
 import pytest
 
-from ordercast.model.machine import Level
+from ordercast.model.machine import Deliver, Level, Output
 from ordercast.model.priority_paper_units import NIL, PrintedData, PrintedReady
 from ordercast.model.units import Packet
 from ordercast.protocols.prito_paper_state import Entry, insert_by_priority
@@ -192,3 +193,28 @@ def test_figure_5_concurrent_initiators_and_one_alone_come_to_the_same(figure_5:
     assert figure_5.labels().count("Run-Sync-Pack E3") == 0, "its Run-Sync counts"
     assert figure_5.delivered[E2] == figure_5.delivered[E3] == ["b"]
     assert figure_5.delivered[E1] == ["a", "d", "b"]
+
+
+def test_figure_5_under_the_sound_rules() -> None:
+    """A marker that covers a and b, at one place of the sequence; what is before it there is pre-acknowledged."""
+    fig = GOLDEN["fig5"]
+    group = SoundGroup()
+    entries = []
+    for place, (letter, priority) in enumerate(fig["arrival_order"][:-1]):
+        source, first = fig["source"][letter] - 1, fig["seq"][letter] - 1
+        group.letters[source, first] = letter
+        entries.append((-priority, place, Packet(source, 0b111, first, (), first, (1,), letter.encode(), priority)))
+    for node, machine in enumerate(group.machines):
+        name = f"E{node + 1}"
+        machine.by_priority = [
+            entry for entry in entries if group.letter(entry[2]) not in fig["already_delivered"][name]
+        ]
+        heapify(machine.by_priority)
+        machine.acknowledged_count = len(fig["acknowledged_after_agreement"])
+        machine.overtaken = {place for _, place, _ in machine.by_priority if place < machine.acknowledged_count}
+        outputs: list[Output] = []
+        machine._close_run(2, outputs)
+        delivered = [group.letter(output.packet) for output in outputs if isinstance(output, Deliver)]
+        assert delivered == fig["delivered_by_the_synchronisation"][name]
+        held = [[group.letter(packet), -rank] for rank, _, packet in sorted(machine.by_priority)]
+        assert held == fig["PRL_after"]
