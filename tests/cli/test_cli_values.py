@@ -2,7 +2,8 @@
 
 import pytest
 
-from ordercast.cli.values import duration, fault, node_number, speed
+from ordercast.cli.values import duration, fault, node_number, nodes, readings, speed
+from ordercast.model.config import HearsayRule, PaperRules, SequencerReadings
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
 
@@ -108,4 +109,37 @@ def test_faults(text: str, made: Fault) -> None:
 def test_what_is_no_fault_is_refused_with_what_would_be(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as refused:
         fault(text)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(("text", "named"), [("", ()), (" ", ()), ("E2", (1,)), ("0,E3", (0, 2))])
+def test_several_nodes(text: str, named: tuple[int, ...]) -> None:
+    assert nodes(text) == named
+
+
+def test_readings_of_the_printed_rules_go_by_their_names_whatever_protocol_they_belong_to() -> None:
+    assert readings([]) == PaperRules()
+    expected = PaperRules(
+        condition_2=HearsayRule.OTHERS,
+        buffer_divisor=2,
+        sequencer=SequencerReadings(first_id=1, asks_once=True, whole_answers=False),
+    )
+    chosen = ["first_id=1", "condition_2=others", "asks_once=true", "buffer_divisor=2", "whole_answers=false"]
+    assert readings(chosen) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("first=1", "'first=1' is no reading; write NAME=VALUE with one of: condition_2, "),
+        ("first_id", "'first_id' is no reading"),
+        ("sequencer=1", "'sequencer=1' is no reading"),
+        ("first_id=E2", "first_id=E2 is not understood: "),
+        ("first_id=-1", "first_id must not be negative"),
+        ("elects=true", "elects needs advances_own_row"),
+    ],
+)
+def test_what_is_no_reading_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        readings([text])
     assert words in str(refused.value)

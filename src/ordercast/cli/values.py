@@ -1,9 +1,11 @@
 """Values as people write them on a command line: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
 
 import re
+from typing import Any
 
 import msgspec
 
+from ordercast.model.config import ConfigValue, PaperRules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split
 
@@ -38,6 +40,31 @@ def node_number(text: str) -> int:
     if match is None or (match[1] and not int(match[2])):
         raise ConfigError(f"{text!r} is not a node; write 0, 1, … or E1, E2, …")
     return int(match[2]) - (1 if match[1] else 0)
+
+
+def nodes(text: str) -> tuple[int, ...]:
+    """Several nodes from E1,E3; none from nothing."""
+    return tuple(node_number(node) for node in text.split(",")) if text.strip() else ()
+
+
+def readings(texts: list[str]) -> PaperRules:
+    """Readings of the printed rules from their names and values: first_id=1, condition_2=others."""
+    groups = {name: getattr(PaperRules(), name) for name in PaperRules.__struct_fields__}
+    nested = {name: group for name, group in groups.items() if isinstance(group, ConfigValue)}
+    chosen: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        homes = [home for home, group in nested.items() if name in group.__struct_fields__]
+        if not equals or name in nested or not (homes or name in groups):
+            known = [field for field in groups if field not in nested]
+            known += [field for group in nested.values() for field in group.__struct_fields__]
+            raise ConfigError(f"{text!r} is no reading; write NAME=VALUE with one of: {', '.join(known)}")
+        home: dict[str, Any] = chosen if name in groups else chosen.setdefault(homes[0], {})
+        home[name] = value
+    try:
+        return msgspec.convert(chosen, PaperRules, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{' '.join(texts)} is not understood: {error}") from error
 
 
 def fault(text: str) -> Fault:
