@@ -1,5 +1,6 @@
 """Random configurations, each decided by a number, and the judgement of their runs."""
 
+from dataclasses import replace
 from random import Random
 
 import msgspec
@@ -12,6 +13,7 @@ from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
 from ordercast.trace.schema import EVENTS, EventRow
+from tests.simulator.sequencer_swarm import for_sequencer
 
 
 def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
@@ -19,6 +21,8 @@ def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, rec
     config = _draw_config(number, most_nodes=most_nodes, receipts=receipts)
     if protocol == "st":
         return _for_st(config)
+    if protocol == "sequencer":
+        return for_sequencer(config)
     if protocol in {"to", "prito", "prio"}:
         return _for_priorities(config, protocol)
     return msgspec.structs.replace(config, protocol=protocol)
@@ -133,9 +137,16 @@ def run_and_judge(config: RunConfig) -> tuple[RunResult, Verdict]:
     """A run, and what the reference audit says of its trace."""
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
+    return result, judge_rows(config, rows)
+
+
+def judge_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
+    """What the reference audit says of the rows of a trace."""
     verdict = Verdict()
-    judge(logs_from_rows(config.name(), config.group.nodes, rows), Service(config.protocol), verdict)
-    return result, verdict
+    logs = logs_from_rows(config.name(), config.group.nodes, rows)
+    uniform = config.protocol == "sequencer" and config.group.sequencer.resilience >= 1
+    judge(replace(logs, uniform=uniform), Service(config.protocol), verdict)
+    return verdict
 
 
 def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:

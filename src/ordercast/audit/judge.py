@@ -1,5 +1,6 @@
 """Judges traces: holds each run against the promises of its service."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,12 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
-from ordercast.audit.services import PROMISES, TRUTHS, Property
+from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
+from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
+from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, CONFIG, NODES, PROTOCOL, RUN
 
 MOST_WITNESSES = 10
 """Witnesses that are kept for each property; violations are all counted."""
@@ -103,6 +106,7 @@ def _judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | No
     if row[ABORTED] and not logs.stopped:
         # A narrow recording tells that the group was given up, but not by whom.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
+    logs = replace(logs, uniform=_is_uniform(row))
     judge(logs, service or _service_of(row), verdict)
 
 
@@ -113,11 +117,13 @@ def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     verdict.runs += 1
     verdict.deliveries += sum(len(log) for log in logs.delivered)
     levels_recorded = logs.has_levels()
+    has_tails = service is Service.SEQUENCED and not logs.uniform
     for promise in PROMISES[service]:
         if promise in TRUTHS and not levels_recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:
-            _hold_against(logs, promise, verdict.findings.setdefault(promise.__name__, Finding()))
+            judged = without_tails(logs) if has_tails and promise in ORDERS else logs
+            _hold_against(judged, promise, verdict.findings.setdefault(promise.__name__, Finding()))
 
 
 def _hold_against(logs: RunLogs, promise: Property, finding: Finding) -> None:
@@ -144,6 +150,15 @@ def _runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
         if row[NODES] < 1:
             raise TraceError(f"run {row[RUN]} has {row[NODES]} nodes; a group has at least one")
     return runs
+
+
+def _is_uniform(row: RunRow) -> bool:
+    """Whether a run promises uniform delivery: its sequencer waits for others before anything is delivered."""
+    try:
+        group = json.loads(row[CONFIG] or "{}")["group"]
+        return bool(group["rules"] == Rules.SOUND.value and group["sequencer"]["resilience"] >= 1)
+    except (KeyError, TypeError, ValueError):  # from elsewhere: it says nothing of the kind
+        return False
 
 
 def _service_of(row: RunRow) -> Service:

@@ -48,7 +48,7 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
 
 
 def preacknowledged_truthfully(logs: RunLogs) -> Violations:
-    """Pre-acknowledged (PACK): every destination has accepted the message."""
+    """Pre-acknowledged (PACK): every destination that the node knew to be in the group has accepted the message."""
     yield from _only_after(logs, EventKind.PREACK, EventKind.ACCEPT, preacknowledged_truthfully.__name__)
 
 
@@ -91,7 +91,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
             latest, own = last_cause[message], causes[node].get(message)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
                 continue  # the common case, without a look at each destination
-            late = _late(causes, sent, node, moment)
+            late = _late(causes, sent, node, moment, logs.members_at(node, moment))
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
                 sentence = _claim(node, effect, message, but)
@@ -105,9 +105,12 @@ def _time_of_the_last(causes: tuple[Mapping[Message, Moment], ...], sent: Sent) 
     return max(times, default=sent.moment.time) if len(times) == len(moments) else None
 
 
-def _late(causes: tuple[Mapping[Message, Moment], ...], sent: Sent, node: int, effect: Moment) -> tuple[int, ...]:
+def _late(
+    causes: tuple[Mapping[Message, Moment], ...], sent: Sent, node: int, effect: Moment, group: int
+) -> tuple[int, ...]:
+    """The destinations in the group, as the node knew it then, that had not had it happen."""
     late: list[int] = []
-    for to in members(sent.destinations):
+    for to in members(sent.destinations & group):
         cause = causes[to].get(sent.message)
         if cause is None or (cause.step > effect.step if to == node else cause.time > effect.time):
             late.append(to)

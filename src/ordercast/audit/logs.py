@@ -29,6 +29,7 @@ KINDS = frozenset(
         EventKind.DELIVER,
         EventKind.CRASH,
         EventKind.ABORT,
+        EventKind.VIEW,
     }
 )
 """The events that an audit reads."""
@@ -73,15 +74,28 @@ class RunLogs:
     first: Mapping[str, tuple[Mapping[Message, Moment], ...]]
     """For each kind of event but `send`: when each node first had it happen to each message, in the node's order."""
     stopped: frozenset[int] = frozenset()
-    """Nodes that crashed or gave the group up."""
+    """Nodes that crashed, gave the group up, or were shut out by the others."""
     gave_up: Mapping[int, Moment] = field(default_factory=dict)
     """When the nodes that gave the group up did so."""
     numbered_twice: tuple[Message, ...] = ()
     """Names that a source gave to more than one message."""
+    views: tuple[tuple[tuple[Moment, int], ...], ...] = ()
+    """By node: when it was told of a change of membership, and the members from then on, one bit each."""
+    uniform: bool = False
+    """Whether the run promises that what anybody was given, even before it stopped, all that go on are given."""
 
     def has_levels(self) -> bool:
         """Whether the levels of knowledge were recorded."""
         return any(moments for level in LEVELS for moments in self.first[level])
+
+    def members_at(self, node: int, moment: Moment) -> int:
+        """Who is in the group, as a node knew at a moment of its own."""
+        mask = everybody(self.nodes)
+        if self.views:
+            for told, remaining in self.views[node]:
+                if told.step < moment.step:
+                    mask = remaining
+        return mask
 
     def addressed_to_everybody(self) -> "RunLogs":
         """The same run, judged as a broadcast: every message is for every node, whatever its destinations say."""
@@ -114,13 +128,14 @@ class _Collected:
         self.first: dict[str, list[dict[Message, Moment]]] = {kind: [{} for _ in range(nodes)] for kind in _TIMED}
         self.stopped: set[int] = set()
         self.gave_up: dict[int, Moment] = {}
+        self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
         if kind not in self.first and kind != _SEND:
-            self._add_ending(node, Moment(step, time), kind)
+            self._add_ending(node, Moment(step, time), kind, destinations)
             return
         if source is None or seq is None:
             raise self._error(f"step {step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
@@ -136,11 +151,14 @@ class _Collected:
         if known is None or step < known.step:
             moments[message] = Moment(step, time)
 
-    def _add_ending(self, node: int, moment: Moment, kind: str) -> None:
+    def _add_ending(self, node: int, moment: Moment, kind: str, destinations: list[int] | None) -> None:
         if kind in {EventKind.CRASH, EventKind.ABORT}:
             self.stopped.add(node)
         if kind == EventKind.ABORT:
             self.gave_up[node] = moment
+        if kind == EventKind.VIEW and destinations is not None:
+            self.views[node].append((moment, mask_of(destinations)))
+            self.stopped.update(set(range(self.nodes)) - set(destinations))
 
     def logs(self) -> RunLogs:
         self._require_steps_of_their_own()
@@ -154,6 +172,7 @@ class _Collected:
             stopped=frozenset(self.stopped),
             gave_up=self.gave_up,
             numbered_twice=twice,
+            views=tuple(tuple(sorted(told)) for told in self.views) if any(self.views) else (),
         )
 
     def _add_send(

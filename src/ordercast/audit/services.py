@@ -12,6 +12,7 @@ from ordercast.audit.levels import (
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
+from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violations
 from ordercast.model.services import Service
 
@@ -33,6 +34,17 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
     Service.PRIORITY_TOTAL: (complete, same_runs, sender_order_kept_by_priority, same_order, no_cycle, *TRUTHS),
     Service.TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
     Service.PARTIAL: (sender_order_kept, complete, *TRUTHS),
-    # The sequencer's nodes deliver what was numbered: they reach no levels.
-    Service.SEQUENCED: (sender_order_kept, complete, same_order, no_cycle),
+    # The sequencer's nodes deliver what was numbered, whatever they know of others; and nobody acknowledges.
+    Service.SEQUENCED: (
+        sender_order_kept,
+        complete,
+        same_order,
+        no_cycle,
+        delivered_uniformly,
+        accepted_truthfully,
+        preacknowledged_truthfully,
+    ),
 }
+
+ORDERS: tuple[Property, ...] = (same_order, no_cycle)
+"""Held against what is left without the tails of nodes that stopped, where a service has views and is not uniform."""

@@ -132,10 +132,12 @@ class Synchronise(Unit, frozen=True, gc=False):
     """1 or 2."""
     next_number: int
     stable_below: int
+    wants: int
+    """Those that have not answered, one bit each."""
 
     def size(self) -> int:
-        """Five numbers."""
-        return FIXED_SIZE + 5 * NUMBER_SIZE
+        """Six numbers."""
+        return FIXED_SIZE + 6 * NUMBER_SIZE
 
     def word(self) -> str:
         """It wants answers."""
@@ -237,10 +239,12 @@ class Propose(Unit, frozen=True, gc=False):
     source: int
     ballot: Ballot
     value: NextView
+    heard: int
+    """Those that have accepted it; they need not say so again."""
 
     def size(self) -> int:
-        """A ballot and a view."""
-        return FIXED_SIZE + NUMBER_SIZE + _BALLOT_SIZE + self.value.size()
+        """A ballot, a view and two numbers."""
+        return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE + self.value.size()
 
     def word(self) -> str:
         """It wants answers."""

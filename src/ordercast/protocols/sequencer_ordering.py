@@ -139,6 +139,8 @@ class SequencerOrdering(SequencerReceiving):
         if row == self.lowest:
             self.lowest = min(self.rows[member] for member in members(self.members))
             if self.lowest > self.stable_below:
+                self.commit_below = max(self.commit_below, self.lowest)
+                self._deliver(out)
                 self._stabilise(self.lowest, out)
                 self.asked_when_full = False
             if self.sync_phase == 1 and self.lowest == self.received_below:
@@ -166,13 +168,13 @@ class SequencerOrdering(SequencerReceiving):
         self._say_phase(out)
 
     def _say_phase(self, out: list[Output]) -> None:
-        out.append(
-            Send(
-                Synchronise(
-                    self.view, self.me, self.sync_round, self.sync_phase, self.received_below, self.stable_below
-                )
-            )
-        )
+        number, phase, wants = self.sync_round, self.sync_phase, self._awaited_in_sync()
+        unit = Synchronise(self.view, self.me, number, phase, self.received_below, self.stable_below, wants)
+        out.append(Send(unit))
+
+    def _awaited_in_sync(self) -> int:
+        """Those that have not answered a phase: all at once would overrun me again and again."""
+        return self.laggards() if self.sync_phase == 1 else self.members & ~self.replied
 
     def _receive_synchronised(self, unit: Synchronised, out: list[Output]) -> None:
         """Counts only for the running round: an answer to an older one says nothing about this one."""
@@ -189,20 +191,27 @@ class SequencerOrdering(SequencerReceiving):
     # --- quiet times ---
 
     def _watches(self) -> bool:
-        """Whether the sequencer waits for anything."""
-        return bool(self.lowest < self.received_below or self.sync_phase or self.config.sequencer.heartbeat)
+        """Whether the sequencer waits for anything, be it only for a sign of life."""
+        return bool(self._waits() or self.config.sequencer.heartbeat)
+
+    def _waits(self) -> bool:
+        return self.lowest < self.received_below or self.sync_phase > 0
+
+    def _is_stuck(self) -> bool:
+        """Whether nothing can be numbered before others have answered."""
+        return self.sync_phase > 0 or (bool(self.turns) and self.is_full())
 
     def _status_due(self, out: list[Output]) -> int:
         """Asks those that are not known to have everything; gives back those who have not answered for too long."""
         self.status_timer = False
         if not self._watches():
             return 0
-        stuck = bool(self.sync_phase or (self.turns and self.is_full()))
-        if self.status_moved and not stuck:
+        if self.status_moved and not self._is_stuck():
             self.status_moved, self.status_patience = False, 1
             return 0
-        asked = self.members & ~self.replied if self.sync_phase == 2 else self.laggards()
-        if self.config.sequencer.heartbeat and not asked:
+        if self._waits():
+            asked = self._awaited_in_sync() if self.sync_phase else self.laggards()
+        else:
             asked = self.members & ~self._my_bit
         suspects = 0
         for node in members(asked):
@@ -211,7 +220,7 @@ class SequencerOrdering(SequencerReceiving):
                 suspects |= 1 << node
         if self.sync_phase:
             self._say_phase(out)
-        elif stuck:
+        elif self._is_stuck():
             self._synchronise(1, out)
         else:
             self._publish(out, wants=asked)
@@ -224,8 +233,9 @@ class SequencerOrdering(SequencerReceiving):
         if self.status_timer or not self._watches():
             return
         self.status_timer = True
-        timing = self.config.timing
-        stuck = bool(self.sync_phase or (self.turns and self.is_full()))
-        at_rest = self.config.sequencer.heartbeat and self.lowest == self.received_below and not self.sync_phase
-        duration = timing.repeat if stuck else self.config.sequencer.heartbeat if at_rest else 2 * timing.poll
-        self.set_timer("status", duration * (1 if at_rest else self.status_patience), out)
+        if not self._waits():
+            duration = self.config.sequencer.heartbeat
+        else:
+            timing = self.config.timing
+            duration = (timing.repeat if self._is_stuck() else 2 * timing.poll) * self.status_patience
+        self.set_timer("status", duration, out)

@@ -109,16 +109,21 @@ class SequencerReceiving(SequencerState):
             self._set_gap_timer(out)
 
     def _learn(self, source: int, commit_below: int, stable_below: int, out: list[Output]) -> None:
-        """What may be delivered, and what everybody has."""
+        """What may be delivered, and what everybody has. That is about the present view, so its beginning is first."""
         if commit_below > self.commit_below:
             self.commit_below = commit_below
-        if stable_below > self.stable_below:
-            if stable_below > self.received_below:
-                has = f"everybody has {stable_below} broadcasts, but I have {self.received_below}"
-                self.abort(f"{name_of(source)} says that {has}", out)
-                return
-            self._stabilise(stable_below, out)
+        if stable_below <= self.stable_below:
+            self._deliver(out)
+            return
+        if stable_below > self.received_below:
+            has = f"everybody has {stable_below} broadcasts, but I have {self.received_below}"
+            self.abort(f"{name_of(source)} says that {has}", out)
+            return
+        if stable_below > self.commit_below:
+            self.commit_below = stable_below
         self._deliver(out)
+        if not self.markers:
+            self._stabilise(stable_below, out)
 
     def _stabilise(self, below: int, out: list[Output]) -> None:
         """Everybody has these: nobody can ask for them any more, and no crash can take them away."""
@@ -126,8 +131,7 @@ class SequencerReceiving(SequencerState):
         out += [Reached(PREACKNOWLEDGED, history[number]) for number in range(self.stable_below, below)]
         self.stable_below = below
         self.moved = True
-        if below > self.commit_below:
-            self.commit_below = below
+        self._forget(min(self.delivered_below, below))
 
     def _deliver(self, out: list[Output]) -> None:
         """In order; and, where more must hold a broadcast before it is delivered, when they do. Then it may go."""
@@ -188,8 +192,10 @@ class SequencerReceiving(SequencerState):
         if unit.phase == 1:
             if unit.round > self.sync_round:
                 self.sync_round, self.in_sync_until = unit.round, unit.next_number
-            self._answer(unit.next_number, out)
+            if unit.wants & self._my_bit:
+                self._answer(unit.next_number, out)
             return
         self.sync_round, self.in_sync_until = unit.round, -1
         self._learn(unit.source, 0, unit.stable_below, out)
-        out.append(Send(Synchronised(self.view, self.me, unit.round, self.received_below), to=self.sequencer))
+        if unit.wants & self._my_bit:
+            out.append(Send(Synchronised(self.view, self.me, unit.round, self.received_below), to=self.sequencer))

@@ -71,22 +71,22 @@ class SequencerSending(SequencerOrdering):
         history is full, lives.
         """
         self.need_timer = False
-        if self.heard:
+        heard, self.heard = self.heard, False
+        if heard:
             self.silent = 0
         elif self.asked:
             self.silent += 1
         if not self.in_need():
             return False
         self.patience = 1 if self.moved else min(MOST_PATIENT, 2 * self.patience)
-        quiet, self.moved = not self.moved, False
-        self.heard = self.asked = False
+        quiet, self.moved, self.asked = not self.moved, False, False
         overdue, missing = self._overdue(), self.missing(stop=self.overdue_below)
         if overdue:
             self.asked = True
             self._offer_again(overdue, out)
         if missing:
             self._say(missing, out)
-        elif not overdue and quiet:
+        elif not overdue and quiet and not (heard and self.is_at_rest()):
             self._say((), out, asks=self.said_below == self.received_below)
         self.due_below, self.overdue_below = self.next_seq, self.known_below
         return self.silent > self.config.sequencer.suspect_after
@@ -108,6 +108,5 @@ class SequencerSending(SequencerOrdering):
             self._say((), out)
         if not self.need_timer and self.in_need():
             self.need_timer = True
-            beat = self.config.sequencer.heartbeat
-            at_rest = beat and self.stable_below == self.known_below and not (self.outstanding or self.waiting)
-            self.set_timer("need", beat if at_rest else self.config.timing.repeat * self.patience, out)
+            timing, beat = self.config.timing, self.config.sequencer.heartbeat
+            self.set_timer("need", beat if self.is_at_rest() else timing.repeat * self.patience, out)

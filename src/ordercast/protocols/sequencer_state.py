@@ -145,15 +145,18 @@ class SequencerState:
         """Whether the history has no room."""
         return self.received_below - self.stable_below >= self.config.sequencer.history
 
-    def in_need(self) -> bool:
-        """Whether I wait for anything that the sequencer can tell me."""
-        return bool(
+    def is_at_rest(self) -> bool:
+        """Whether I wait for nothing that the sequencer can tell me."""
+        return not (
             self.outstanding
             or self.waiting
             or self.stable_below < self.received_below
             or self.received_below < self.known_below
-            or self.config.sequencer.heartbeat
         )
+
+    def in_need(self) -> bool:
+        """Whether I have something to ask, be it only whether the sequencer lives."""
+        return bool(self.config.sequencer.heartbeat) or not self.is_at_rest()
 
     def missing(self, start: int = 0, stop: int | None = None) -> tuple[tuple[int, int], ...]:
         """What I lack, between two numbers, of what is known to exist; as much as one request asks for."""

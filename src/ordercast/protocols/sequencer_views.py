@@ -37,7 +37,9 @@ from ordercast.protocols.sequencer_state import MOST_COPIES
 GATHER = 2
 """Rounds that a coordinator waits for those who are suspected, when all others have answered."""
 LEAD = 4
-"""Rounds without a word from the coordinator after which another one takes over."""
+"""Rounds without a word from the coordinator after which another one takes over, the first time."""
+MOST_DOUBLINGS = 6
+"""How often that doubles, while ballots fail: where most units are lost, an agreement takes its time."""
 
 
 class SequencerViews(SequencerSending):
@@ -79,11 +81,15 @@ class SequencerViews(SequencerSending):
             self._set_view_timer(out)
 
     def _set_view_timer(self, out: list[Output]) -> None:
+        """Who waits for the coordinator is the more patient the more ballots have failed, and the higher its rank."""
         if self.promised is None or self.closed:
             return
         self.guided = False
-        rank = (self.members & (self._my_bit - 1)).bit_count()
-        rounds = min(1 + self.rounds // 4, LEAD) if self.coordinates else LEAD + rank
+        if self.coordinates:
+            rounds = min(1 + self.rounds // 4, LEAD)
+        else:
+            rank = (self.members & (self._my_bit - 1)).bit_count()
+            rounds = (LEAD + rank) << min(self.promised[0] - 1, MOST_DOUBLINGS)
         self.set_timer("view", rounds * self.config.timing.repeat, out)
 
     def _give_up(self, out: list[Output]) -> None:
@@ -108,17 +114,19 @@ class SequencerViews(SequencerSending):
         """Says again what is not answered yet, or takes the next step if it is time."""
         ballot = self.promised
         assert ballot is not None
-        if self.rounds > self.config.sequencer.suspect_after * 4:
-            self._begin_ballot(out)  # the holder of what is lacking, or those who must accept, are gone
-        elif self.proposal is None:
+        if self.proposal is None:
             if self._has_gathered():
+                self.rounds = 0
                 self._choose(ballot, out)
             else:
                 out.append(Send(Flush(self.view, self.me, ballot, mask_of(self.reports))))
+        elif self.rounds > LEAD * self.config.sequencer.suspect_after:
+            self._begin_ballot(out)  # the holder of what is lacking, or those who must accept, are gone
         elif self.accepted != self.proposal:
+            out.append(Send(Flush(self.view, self.me, ballot, self.members)))  # so that nobody takes my place
             self._obtain(out)
         else:
-            out.append(Send(Propose(self.view, self.me, ballot, self.proposal[1])))
+            out.append(Send(Propose(self.view, self.me, ballot, self.proposal[1], self.accepts)))
 
     def _has_gathered(self) -> bool:
         """Everybody has answered; or a quorum has, and the rest had its time."""
@@ -209,8 +217,9 @@ class SequencerViews(SequencerSending):
             self._promise(unit.ballot, out)
             self._set_view_timer(out)
         self.guided = True
-        self.proposal, self.holder = (unit.ballot, unit.value), unit.source
-        self._obtain(out)
+        if not unit.heard & self._my_bit:
+            self.proposal, self.holder = (unit.ballot, unit.value), unit.source
+            self._obtain(out)
 
     def _is_late(self, unit: Unit, ballot: Ballot, out: list[Output]) -> bool:
         """Whether I have promised myself to a later ballot; its coordinator is told so."""
@@ -233,7 +242,7 @@ class SequencerViews(SequencerSending):
         if self.coordinates:
             self.rounds = 0
             self.accepts |= self._my_bit
-            out.append(Send(Propose(self.view, self.me, ballot, value)))
+            out.append(Send(Propose(self.view, self.me, ballot, value, self.accepts)))
             self._decide(out)
         else:
             out.append(Send(Accept(self.view, self.me, ballot), to=ballot[1]))
@@ -274,6 +283,7 @@ class SequencerViews(SequencerSending):
         self.ahead = {number: packet for number, packet in found.items() if number < value.cut_below}
         self.known_below, self.asked_below, self.overdue_below = value.cut_below, 0, 0
         self.awaited.clear()
+        self.unordered = {name: packet for name, packet in self.unordered.items() if value.members >> name[0] & 1}
         if self.received_below > value.cut_below:
             self.abort(f"view {value.number} takes back what {name_of(self.me)} has of the one before", out)
             return

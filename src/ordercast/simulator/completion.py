@@ -33,7 +33,7 @@ class Completion:
             self._gone |= 1 << node
 
     def aborted(self, node: int) -> None:
-        """A node gave the group up."""
+        """A node gave the group up; with views the others may go on without it."""
         self._aborted |= 1 << node
 
     def any_aborted(self) -> bool:
@@ -42,11 +42,13 @@ class Completion:
 
     def is_complete(self) -> bool:
         """Of those that are left, each was given all that each sent to it, and all alike what the others sent."""
-        survivors = members(everybody(self._nodes) & ~self._gone)
-        if self._aborted or not survivors or any(self._unsent[node] for node in survivors):
+        gone = self._gone | self._aborted if self._has_views else 0
+        survivors = members(everybody(self._nodes) & ~gone)
+        given_up = self._aborted and not self._has_views
+        if given_up or not survivors or any(self._unsent[node] for node in survivors):
             return False
         for source, (due, delivered) in enumerate(zip(self._due, self._delivered, strict=True)):
-            wanted = [delivered[survivors[0]]] * self._nodes if self._gone >> source & 1 else due
+            wanted = [delivered[survivors[0]]] * self._nodes if gone >> source & 1 else due
             if any(delivered[node] != wanted[node] for node in survivors):
                 return False
         return True

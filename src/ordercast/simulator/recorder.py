@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from ordercast.model.machine import Level
-from ordercast.model.nodes import members
+from ordercast.model.machine import Level, View
+from ordercast.model.nodes import members, names_of
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
 
@@ -85,9 +85,17 @@ class Recorder:
         else:
             self._other(time, node, "discard", why, None)
 
+    def view(self, time: int, node: int, view: View) -> None:
+        """The group goes on with some of its members, who are the row's destinations."""
+        told = f"{view.number}: {names_of(view.members)}; {view.why}"
+        step, event = self._steps[node], EventKind.VIEW.value
+        self._rows.append((node, step, time, event, None, None, members(view.members), None, None, told, None))
+        self._steps[node] += 1
+        self._flush_if_full()
+
     def note(self, time: int, node: int, event: EventKind, detail: str | None) -> None:
         """A timer fired, the group was given up, a node stopped. A stop is told in every recording."""
-        if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH, EventKind.VIEW}:
+        if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH}:
             self._other(time, node, event.value, detail, None)
 
     def flush(self) -> None:

@@ -29,7 +29,7 @@ from ordercast.model.machine import (
     TimerFired,
     View,
 )
-from ordercast.model.nodes import names_of
+from ordercast.model.nodes import everybody, members
 from ordercast.model.runs import PROMISES, Channel, Pattern, Record, RunConfig
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols import machine_class
@@ -255,12 +255,12 @@ class Simulation:
 
     def _view(self, time: int, node: int, output: View) -> None:
         self._ledger.last_progress = time
+        for gone in members(everybody(self.config.group.nodes) & ~output.members):
+            self._completion.left(gone)  # whether it knows or not
         if not output.members >> node & 1:
             self._aborted[node] = True
-            self._completion.left(node)
         if self._recorder is not None:
-            told = f"{output.number}: {', '.join(names_of(output.members))}; {output.why}"
-            self._recorder.note(time, node, EventKind.VIEW, told)
+            self._recorder.view(time, node, output)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
         self._ledger.numbered(time, node, output.packet)

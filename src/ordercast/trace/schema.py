@@ -49,7 +49,7 @@ class EventKind(StrEnum):
     ABORT = "abort"
     """The node gave the group up."""
     VIEW = "view"
-    """The membership changed."""
+    """The membership changed; `destinations` are the members that go on, at the node that is told."""
     STOP = "stop"
     """The node stopped to agree on an order anew; `detail` says why."""
     RESUME = "resume"
@@ -117,13 +117,18 @@ COMPLETE = "complete"
 VIRTUAL_TIME = "virtual_time"
 STALLED = "stalled"
 ABORTED = "aborted"
+ERROR = "error"  # why a run of a sweep came to nothing
+LATENCY = "latency"  # JSON: by level, the times from the send to it: count, total, p50, p99, most
+WAITING = "waiting"  # JSON: by priority, the times from the send to the delivery, likewise
 
 COUNTERS = (
     "sent",
     "delivered",
     "transmitted",
     "retransmitted",
+    "received",
     "lost",
+    "lost_data",
     "discarded",
     "duplicated",
     "control",
@@ -156,10 +161,13 @@ RUNS = pa.schema(
         pa.field(VIRTUAL_TIME, pa.int64()),
         pa.field(STALLED, pa.bool_()),
         pa.field(ABORTED, pa.bool_()),
+        pa.field(ERROR, pa.string()),
+        pa.field(LATENCY, pa.string()),
+        pa.field(WAITING, pa.string()),
     ]
 )
 
-OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED})
+OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, LATENCY, WAITING})
 """What a trace from elsewhere may lack; it is then read as null."""
 
 

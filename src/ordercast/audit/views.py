@@ -1,0 +1,53 @@
+"""What is promised of nodes that the others went on without: those that crashed, were shut out, or gave the group up.
+
+Those that go on have one log. A node that stopped was given a beginning of it; and then perhaps more, which only it was
+given, unless the run promises that nobody is (it is *uniform*: whatever anybody was given, all that go on are given).
+"""
+
+from dataclasses import replace
+
+from ordercast.audit.logs import RunLogs
+from ordercast.audit.violations import Message, Violation, Violations, message_name
+from ordercast.model.nodes import name_of
+
+
+def delivered_uniformly(logs: RunLogs) -> Violations:
+    """A node that stopped was given a beginning of what those that go on were given; asked if the run promises it."""
+    if not logs.uniform:
+        return
+    common = _common_log(logs)
+    for node in sorted(logs.stopped):
+        log = logs.delivered[node]
+        place = _departs_at(log, common)
+        if place < len(log):
+            told = f"those that go on were given {message_name(common[place])} there" if place < len(common) else ""
+            sentence = f"{name_of(node)} was given {message_name(log[place])} as number {place} of its log before it "
+            sentence += f"stopped; {told or 'those that go on were given nothing there'}"
+            yield Violation(delivered_uniformly.__name__, sentence, (log[place],), (node,), (place,))
+
+
+def without_tails(logs: RunLogs) -> RunLogs:
+    """The same run without what only nodes that stopped were given, each from the place on where it was left alone."""
+    if not logs.stopped:
+        return logs
+    common = _common_log(logs)
+    delivered = [
+        log[: _departs_at(log, common)] if node in logs.stopped else log for node, log in enumerate(logs.delivered)
+    ]
+    return replace(logs, delivered=tuple(delivered))
+
+
+def _common_log(logs: RunLogs) -> tuple[Message, ...]:
+    """The longest log of those that go on; if nobody does, of those that were told of the most views."""
+    going_on = [node for node in range(logs.nodes) if node not in logs.stopped]
+    most = max((len(views) for views in logs.views), default=0)
+    last = [node for node in range(logs.nodes) if not logs.views or len(logs.views[node]) == most]
+    return max((logs.delivered[node] for node in going_on or last), key=len)
+
+
+def _departs_at(log: tuple[Message, ...], common: tuple[Message, ...]) -> int:
+    """The first place at which a log is no beginning of another one any more."""
+    for place, (message, other) in enumerate(zip(log, common, strict=False)):
+        if message != other:
+            return place
+    return min(len(log), len(common))

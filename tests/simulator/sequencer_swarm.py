@@ -1,0 +1,78 @@
+"""Random configurations for the sequencer's broadcast: histories, resilience, and nodes that crash."""
+
+from random import Random
+
+import msgspec
+
+from ordercast.model.config import GroupConfig, SequencerConfig
+from ordercast.model.faults import Crash, Fault, Pause, Split
+from ordercast.model.nodes import mask_of
+from ordercast.model.runs import Channel, Pattern, RunConfig
+from ordercast.simulator import RunResult
+from ordercast.trace.schema import EventKind, EventRow
+
+BEYOND = 1_000_000
+"""From this number on, more may crash, or be cut off, than a quorum can do without."""
+
+
+def for_sequencer(config: RunConfig) -> RunConfig:
+    """The same with a sequencer, on any channel. In half of the runs, nodes crash; often the sequencer is one of them.
+
+    Below BEYOND, as many as leave a quorum, and nobody is cut off in the same run.
+    """
+    replace = msgspec.structs.replace
+    beyond = config.seed >= BEYOND
+    chance = Random(f"swarm/sequencer/{config.seed}")
+    nodes = config.group.nodes
+    network = replace(config.network, channel=chance.choice([Channel.ANY, Channel.ANY, *Channel]))
+    options = SequencerConfig(
+        node=chance.choice([0, 0, nodes - 1]),
+        history=chance.choice([4, 8, 20, 64, 128, 1024]),
+        resilience=min(nodes - 1, chance.choice([0, 0, 1, 2, nodes // 2])),
+        direct_from=chance.choice([0, 1, 200, 1400]),
+        suspect_after=chance.choice([3, 8]) if beyond else chance.choice([8, 12]),
+    )
+    group = replace(
+        config.group,
+        sequencer=options,
+        timing=config.workload.timing(network, nodes),
+        polls_to_abort=12 if beyond else config.group.polls_to_abort,
+    )
+    config = replace(config, protocol="sequencer", network=network, group=group)
+    crashes = draw_crashes(chance, config, nodes if beyond else nodes - quorum(nodes, options.resilience))
+    faults = config.faults
+    if crashes and not beyond:
+        faults = tuple(fault for fault in faults if not isinstance(fault, Pause | Split))
+    return replace(config, faults=(*faults, *crashes), patience=8 * config.suited().patience)
+
+
+def draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
+    """Some nodes crash while the group is at work, or a little later."""
+    if chance.random() < 0.5 or not most:
+        return ()
+    work, count = config.workload, chance.randint(1, most)
+    nodes = list(range(config.group.nodes))
+    chance.shuffle(nodes)
+    if chance.random() < 0.7:
+        first = config.group.sequencer.node
+        nodes = [first, *[node for node in nodes if node != first]]
+    busy = work.messages * (work.gap if work.pattern is not Pattern.EVERYBODY else config.group.timing.status)
+    return tuple(Crash(node=node, at=chance.randint(0, busy * 5 // 4 + 1)) for node in nodes[:count])
+
+
+def quorum(nodes: int, resilience: int) -> int:
+    """How many of so many members must answer before the group goes on without the rest."""
+    resilience = min(resilience, nodes - 1)
+    return max(nodes // 2 + 1, nodes - resilience if resilience else 0)
+
+
+def is_blocked(result: RunResult, rows: list[EventRow]) -> bool:
+    """Whether too few of the last view's members are left for another one."""
+    group: GroupConfig = result.config.group
+    members = (1 << group.nodes) - 1
+    views = [row for row in rows if row[3] == EventKind.VIEW]
+    if views:
+        last = max(views, key=lambda row: int((row[9] or "0:").split(":")[0]))
+        members = mask_of(last[6] or ())
+    gone = mask_of(row[0] for row in rows if row[3] in {EventKind.CRASH, EventKind.ABORT})
+    return (members & ~gone).bit_count() < quorum(members.bit_count(), group.sequencer.resilience)
