@@ -10,8 +10,8 @@ So what any two nodes deliver is always the beginning of one and the same log, w
 
 Ending a run (5). When an acknowledged packet has been overtaken for long, its node puts a marker into the sequence. At
 the marker's place everybody delivers the packets that have waited too long, with what stands before them and is
-acknowledged too. A marker is one unit, like any other: it is repeated when the group goes back, and a second one that
-covers the same finds nothing left to do.
+acknowledged too. A second marker that covers the same finds nothing left to do. A marker that is lost need not be
+repeated: its loss sends the group back, and a new epoch acknowledges all that is kept, so nothing is left that waits.
 
 Departures from the paper:
  1. Packets are sorted in when they are pre-acknowledged, not when they are accepted: acceptance differs between nodes
@@ -35,9 +35,7 @@ from ordercast.protocols.to import To
 from ordercast.protocols.to_normal import ACKNOWLEDGED
 from ordercast.protocols.to_state import Mode
 
-NO_MARKER = -1
-
-_OWN = ("covered_below", "marker_seq", "run_timer", "run_due")
+_OWN = ("covered_below", "run_timer")
 
 
 class Prito(To):
@@ -49,9 +47,7 @@ class Prito(To):
         self.by_priority: list[tuple[int, int, Packet]] = []
         self.overtaken: set[int] = set()  # the places of those that are acknowledged and still wait
         self.covered_below = 0  # a marker that I sent or accepted covers the packets at places below this
-        self.marker_seq = NO_MARKER  # of my last marker in this epoch
         self.run_timer = False
-        self.run_due = False  # a marker is to be sent
 
     # --- the way to delivery (4.1) ---
 
@@ -96,10 +92,6 @@ class Prito(To):
         super()._accept(unit, source, seq, out)
 
     def _settle(self, out: list[Output]) -> None:
-        if self.run_due:
-            self.run_due = False
-            if self.overtaken:
-                self._send_marker(out)
         super()._settle(out)
         if self.overtaken and not self.run_timer and self.config.priority.synchronises and self._uncovered():
             self.run_timer = True
@@ -109,22 +101,14 @@ class Prito(To):
         """Whether something has been overtaken that no marker covers yet."""
         return any(place >= self.covered_below for place in self.overtaken)
 
-    def _send_marker(self, out: list[Output]) -> None:
-        self.covered_below, self.marker_seq = self.acknowledged_count, self.next_seq
-        out.append(Send(RunMarker(self._heading_in_sequence(), self.acknowledged_count)))
-
     def _fire(self, name: str, out: list[Output]) -> None:
         if name == "run":
             self.run_timer = False
-            self.run_due = self.run_due or self._uncovered()
+            if self.mode is Mode.NORMAL and self._uncovered():
+                self.covered_below = self.acknowledged_count
+                out.append(Send(RunMarker(self._heading_in_sequence(), self.acknowledged_count)))
         else:
             super()._fire(name, out)
-
-    def _forget(self, cut: list[int]) -> None:
-        """A marker of mine that was thrown away is sent again, for all that waits by then."""
-        if self.marker_seq >= cut[self.me]:
-            self.run_due = True
-        self.marker_seq = NO_MARKER
 
     def _safe(self) -> list[Packet]:
         """Nothing: something more urgent may have come before any of these at a node that knows more."""

@@ -99,9 +99,8 @@ class To(ToNormal):
         if kind is OrderedData or kind is OrderedReady or kind is RunMarker or kind is Standing:
             self._hear(unit, out)  # type: ignore[arg-type]
         elif isinstance(unit, EpochVector | CarryingVector):
-            if unit.source != self.me:
-                self.unanswered[unit.source] = 0
-                self._hear_vector(unit, vector_of(unit), out)
+            self.unanswered[unit.source] = 0
+            self._hear_vector(unit, vector_of(unit), out)
         else:
             out.append(Discard(unit, "stray"))
 
@@ -184,7 +183,6 @@ class To(ToNormal):
             self._abort("somebody says to lack what it said to have", out)
             return
         kept = [entry for entry in self.accepted.entries if entry[1] < cut[entry[0]]]
-        self._forget(cut)
         self.accepted.refill(kept, [tuple(cut)] * self._nodes)
         for unit in self.accepted.rise():
             self._preacknowledge(unit, out)
@@ -208,9 +206,6 @@ class To(ToNormal):
         for source, seq, _ in reversed(self.accepted.entries):
             preacknowledged_below[source] = seq
         return any(below < known for below, known in zip(cut, preacknowledged_below, strict=True))
-
-    def _forget(self, cut: list[int]) -> None:
-        """What of my own that is no data was thrown away."""
 
     def _accept_carried(self, vectors: list[Vector], out: list[Output]) -> None:
         """What came with the vectors and is not kept comes first in the new epoch, by source, at all nodes."""

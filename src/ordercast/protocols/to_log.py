@@ -2,7 +2,8 @@
 
 The papers ask after every receipt whether the top of a log lies below the minimum of what all nodes said (minAL_j,
 minPAL_j). Here the top remembers the first node that still holds it back, and only news from that node make it look
-again, from there on: what a node said never becomes less within an epoch.
+again, from there on: what a node said never becomes less within an epoch. A new entry is held back by everybody: nobody
+can have spoken of it here before it came.
 """
 
 from collections import deque
@@ -30,7 +31,7 @@ class UnanimousLog(Generic[T]):
     def rise(self) -> list[T]:
         """Takes out all that stands at the top and that everybody has passed.
 
-        To be called when there is a first entry, and when the node that holds the top back has said more.
+        To be called when the node that holds the top back has said more.
         """
         entries, columns = self.entries, self.columns
         risen: list[T] = []

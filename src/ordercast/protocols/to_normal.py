@@ -45,8 +45,7 @@ class ToNormal(ToState):
     def _has_room(self) -> bool:
         """Whether everybody has a place for one more of mine: all have delivered all but a quota of them."""
         if self.unsettled >= self.config.quota and self.own_places:
-            self.delivered_by[self.me] = self.delivered_count
-            lowest = min(self.delivered_by)
+            lowest = min([count for node, count in enumerate(self.delivered_by) if node != self.me])
             while self.own_places and self.own_places[0] < lowest:
                 self.own_places.popleft()
                 self.unsettled -= 1
@@ -55,7 +54,7 @@ class ToNormal(ToState):
     def _send_waiting(self, out: list[Output]) -> None:
         while self.again and self._can_send():
             self._transmit(self.again.popleft(), out, again=True)
-        while self.waiting and not self.again and self._can_send() and self._has_room():
+        while self.waiting and self._can_send() and self._has_room():
             self._send(self.waiting.popleft(), out)
 
     def _send(self, event: Submit, out: list[Output]) -> None:
@@ -115,7 +114,7 @@ class ToNormal(ToState):
         if not isinstance(unit, Standing):
             expected[source] = seq + 1
             self._accept(unit, source, seq, out)
-        if accepted.holds_back == source or len(accepted.entries) == 1:
+        if accepted.holds_back == source:
             for risen in accepted.rise():
                 self._preacknowledge(risen, out)
         return ""
@@ -154,7 +153,7 @@ class ToNormal(ToState):
             self.moved = True
         log = self.preacknowledged
         log.columns[source] = heading.expects
-        if log.entries and (log.holds_back == source or len(log.entries) == 1):
+        if log.entries and log.holds_back == source:
             self._acknowledge(log.rise(), out)
         if type(unit) is RunMarker:
             self._close_run(unit.through, out)

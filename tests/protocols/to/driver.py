@@ -248,6 +248,8 @@ class Group:
     def __init__(self, nodes: int = 3, **config: Any) -> None:
         self.nodes = [Node(me, nodes, **config) for me in range(nodes)]
         self.queues: list[deque[Unit]] = [deque() for _ in range(nodes)]
+        self.channel: list[Unit] = []
+        """All that was ever sent, in its order."""
 
     def submit(self, node: int, *words: str) -> Outputs:
         return self.put(self.nodes[node].submits(*words))
@@ -255,6 +257,7 @@ class Group:
     def put(self, outputs: Outputs) -> Outputs:
         """Everything that was sent is on its way to everybody."""
         for unit in outputs.units:
+            self.channel.append(unit)
             for queue in self.queues:
                 queue.append(unit)
         return outputs

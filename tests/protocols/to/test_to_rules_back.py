@@ -91,6 +91,14 @@ def test_who_never_says_its_vector_is_given_up() -> None:
     assert node.fires("reset").aborts == ["E3 left 2 questions in a row unanswered"]
 
 
+def test_who_says_its_vector_again_and_again_is_not_given_up() -> None:
+    node, two, three = Node(E1, polls_to_abort=2), Peer(E2), Peer(E3)
+    node.hears(two.vector(0, 0, 0), three.vector(0, 0, 0), three.vector(0, 0, 0, installed=True))
+    for _ in range(10):
+        node.hears(two.vector(0, 0, 0))
+        assert node.fires("reset").aborts == []
+
+
 # --- what is kept ---
 
 
@@ -235,6 +243,13 @@ def test_who_was_told_early_needs_not_be_told_again() -> None:
     node, two, three = Node(E1), Peer(E2), Peer(E3)
     node.hears(two.vector(0, 0, 0, installed=True))
     assert node.hears(three.vector(0, 0, 0, installed=True)).resumes == [Resumed(0, 0, 0)]
+
+
+def test_when_nothing_travelled_nothing_is_owed() -> None:
+    node, peer = Node(E1, 2), Peer(E2, 2)
+    node.hears(peer.vector(0, 0))
+    begun(node, peer, 0, 0)
+    assert node.running == {}
 
 
 def test_who_is_late_is_told_by_anything_that_is_said() -> None:

@@ -100,6 +100,16 @@ def test_a_quota_is_places_until_everybody_has_delivered() -> None:
     assert group.nodes[E1].did.data == ["a", "b", "c"]
 
 
+def test_a_place_is_free_when_the_last_has_delivered() -> None:
+    node, two, three = Node(E1, quota=1), Peer(E2), Peer(E3)
+    node.submits("a", "b")
+    node.machine.own_places.append(0)  # a is delivered here
+    two.delivered = 1
+    assert node.hears(two.standing(), three.standing()).data == []
+    three.delivered = 1
+    assert node.hears(three.standing()).data == ["b"]
+
+
 def test_a_quota_counts_what_is_delivered_and_not_what_is_sent_again() -> None:
     group = Group(2, quota=1)
     group.submit(E1, "a", "b", "c")
@@ -313,6 +323,28 @@ def test_who_has_missed_its_own_data_shows_it_to_itself() -> None:
     assert node.hears(unit).stops == ["gap"]
 
 
+def test_a_poll_says_in_sequence_what_must_be_and_asks_besides() -> None:
+    node, peer = Node(E1, 2), Peer(E2, 2)
+    node.hears(peer.sends("x"))
+    ready, standing = node.fires("poll").units
+    assert isinstance(ready, OrderedReady)
+    assert isinstance(standing, Standing)
+    assert standing.heading.wants == mask_of((E2,))
+
+
+def test_timers_differ_between_nodes_and_from_time_to_time() -> None:
+    waits = set()
+    for me in range(3):
+        node, peer = Node(me), Peer((me + 1) % 3)
+        for word in "xyz":
+            node.hears(peer.sends(word))
+            waits.add(node.running["status"])
+            node.fires("status")
+    assert len(waits) == 9
+    status = node.machine.config.timing.status
+    assert all(status <= wait < 2 * status for wait in waits)
+
+
 def test_polls_back_off_and_start_again_when_something_moves() -> None:
     node, two = Node(E1, 2), Peer(E2, 2)
     poll = node.machine.config.timing.poll
@@ -350,7 +382,7 @@ def test_a_node_that_never_answers_is_given_up() -> None:
         assert node.fires("poll").aborts == []
     assert node.fires("poll").aborts == ["E3 left 3 questions in a row unanswered"]
     assert node.submits("b") == []
-    assert node.hears(two.ready()) == []
+    assert node.hears(two.sends("y"), two.vector(0, 0, 0)) == []
 
 
 def test_who_answers_is_not_given_up() -> None:

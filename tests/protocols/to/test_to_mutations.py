@@ -1,0 +1,23 @@
+"""Every rule of TO is tested: whatever is broken, one at a time, is noticed by a short battery."""
+
+import pytest
+
+from tests.protocols.to.battery import noticed_by
+from tests.protocols.to.mutations import compiled
+from tests.protocols.to.mutations_back import BACK, STATE
+from tests.protocols.to.mutations_normal import LOG, NORMAL
+
+MUTATIONS = [*NORMAL, *LOG, *BACK, *STATE]
+
+
+def test_what_is_not_broken_gets_by() -> None:
+    assert noticed_by(compiled()) == ""
+
+
+@pytest.mark.parametrize("place", range(len(MUTATIONS)), ids=[mutation.name for mutation in MUTATIONS])
+def test_what_is_broken_is_noticed(place: int) -> None:
+    assert noticed_by(MUTATIONS[place].machines())
+
+
+def test_every_breakage_has_a_name_of_its_own() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
