@@ -2,3 +2,7 @@
 
 Every function takes the session as an argument; only the command line opens one.
 """
+
+from ordercast.pipeline.measuring import measure
+
+__all__ = ["measure"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
+from ordercast.simulator.recorder import Sink
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
 from ordercast.trace.schema import COUNTERS, EventRow
@@ -16,15 +17,17 @@ def simulate(
     out: Path | None = None,
     *,
     rows: list[EventRow] | None = None,
+    sink: Sink | None = None,
     progress: Progress | None = None,
 ) -> RunResult:
     """Runs a configuration.
 
     With `out`, its trace is written into that folder as the run goes on; with `rows`, the rows of the trace are kept
-    in that list, which is meant for small runs.
+    in that list, which is meant for small runs; with `sink`, they are handed to it batch by batch.
     """
+    sinks = [taker for taker in (None if rows is None else rows.extend, sink) if taker is not None]
     try:
-        return _simulate(config, out, rows, progress)
+        return _simulate(config, out, sinks, progress)
     except OverflowError as error:
         raise ConfigError(
             "a time of this run, or its seed, outgrows the 64 bits that numbers have here (292 years in nanoseconds); "
@@ -32,23 +35,22 @@ def simulate(
         ) from error
 
 
-def _simulate(config: RunConfig, out: Path | None, rows: list[EventRow] | None, progress: Progress | None) -> RunResult:
+def _simulate(config: RunConfig, out: Path | None, sinks: list[Sink], progress: Progress | None) -> RunResult:
+    def hand_on(batch: Sequence[EventRow]) -> None:
+        for sink in sinks:
+            sink(batch)
+
     if out is None:
-        return Simulation(config, None if rows is None else rows.extend).run(progress)
+        return Simulation(config, hand_on if sinks else None).run(progress)
     with TraceWriter(out, config.name()) as trace:
-
-        def sink(batch: Sequence[EventRow]) -> None:
-            trace.write(batch)
-            if rows is not None:
-                rows.extend(batch)
-
-        result = Simulation(config, sink).run(progress)
+        sinks = [trace.write, *sinks]
+        result = Simulation(config, hand_on).run(progress)
         trace.finish(runs_row(result))
     return result
 
 
 def runs_row(result: RunResult) -> dict[str, object]:
-    """The row of a run in the trace."""
+    """The row of a run in the trace, but for its name."""
     config, counts = result.config, dict(result.counters.columns())
     return {
         "protocol": config.protocol,

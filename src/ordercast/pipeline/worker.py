@@ -1,0 +1,102 @@
+"""What a Spark task does with a run: simulates it, and makes a row of whatever goes wrong. There is no Spark in here.
+
+Everything that decides a run comes from its own configuration, never from the partition that it is in: wherever it
+is run, it leaves the same rows.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
+
+import pyarrow as pa
+
+from ordercast.model.errors import TraceError
+from ordercast.model.runs import RunConfig
+from ordercast.simulator.recorder import Sink
+from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, RUNS, SEED
+
+PLACE = "place"
+"""The column that says which of the runs asked for a row is."""
+MEASURED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), *RUNS])
+"""What `measure_runs` gives: the rows of `runs`, each with its place."""
+
+CHUNK, PLACES, CONFIGS = "chunk", "places", "configs"
+CHUNKS = pa.schema(
+    [
+        pa.field(CHUNK, pa.int32(), nullable=False),
+        pa.field(PLACES, pa.list_(pa.int64()), nullable=False),
+        pa.field(CONFIGS, pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""What tasks are given: a row for each chunk, with all that its runs need, in two lists of equal length."""
+
+_AGAIN = 1.0  # seconds until the alarm rings once more, should the first have been lost in a destructor
+
+
+class OutOfTimeError(BaseException):
+    """A run took too long. No `Exception`, so that nothing on its way takes it for one of its own."""
+
+
+def run_one(config: RunConfig, sink: Sink | None = None, time_limit: float | None = None) -> dict[str, object]:
+    """The row of a run; one that raised, or took too long, has an `error` instead of counters.
+
+    What the sink raises about a trace that cannot be written is not the run's fault and goes on to the caller.
+    """
+    try:
+        with _alarm(time_limit):
+            row = runs_row(simulate(config, sink=sink))
+    except TraceError:
+        raise
+    except OutOfTimeError:
+        return failed_row(config, f"took longer than the {time_limit:g} s that a run was given")
+    except Exception as error:
+        return failed_row(config, f"{type(error).__name__}: {error}")
+    return {RUN: config.name(), **row}
+
+
+def failed_row(config: RunConfig, error: str) -> dict[str, object]:
+    """The row of a run that came to nothing."""
+    return {
+        RUN: config.name(),
+        PROTOCOL: config.protocol,
+        NODES: config.group.nodes,
+        CHANNEL: config.network.channel.value,
+        SEED: config.seed if -(2**63) <= config.seed < 2**63 else None,
+        CONFIG: config.to_json(),
+        COMPLETE: False,
+        ERROR: error,
+    }
+
+
+def measure_runs(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Simulates the runs of each chunk and gives their rows of `runs`, chunk by chunk."""
+    for batch in chunks:
+        for chunk in batch.to_pylist():
+            rows = [
+                {PLACE: place, **run_one(RunConfig.from_json(text))}
+                for place, text in zip(chunk[PLACES], chunk[CONFIGS], strict=True)
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=MEASURED)
+
+
+@contextmanager
+def _alarm(seconds: float | None) -> Iterator[None]:
+    """Ends what takes too long. Spark's Python workers do their work in the main thread, where alarms are heard."""
+    if seconds is None or current_thread() is not main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
