@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
-from ordercast.cli import values
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
+from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss

@@ -1,4 +1,4 @@
-"""Values as people write them on a command line: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
+"""Values as people write them, on a command line and in a grid: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
 
 import re
 from typing import Any

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ordercast.cli.values import duration, fault, node_number, nodes, readings, speed
 from ordercast.model.config import HearsayRule, PaperRules, SequencerReadings
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
+from ordercast.model.values import duration, fault, node_number, nodes, readings, speed
 
 
 @pytest.mark.parametrize(
