@@ -87,27 +87,28 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
 
     Raises `TraceError` for what is no trace, or not a whole one.
     """
-    runs = _runs_by_name(read_runs(folders))
+    runs = runs_by_name(read_runs(folders))
     verdict = Verdict()
     for name, parts in read_events_by_run(folders, COLUMNS, KINDS):
         if name not in runs:
             raise TraceError(
                 f"there are events of run {name} but no row in runs/: the trace is not whole; run it again"
             )
-        _judge_run(runs.pop(name), parts, service, verdict)
+        judge_run(runs.pop(name), parts, service, verdict)
     for row in runs.values():
-        _require_silence(row)
-        _judge_run(row, (), service, verdict)
+        require_silence(row)
+        judge_run(row, (), service, verdict)
     return verdict
 
 
-def _judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
+def judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
+    """Holds one run against the promises of its service, or of the one given, and adds what it finds to a verdict."""
     logs = logs_of(row[RUN], row[NODES], parts)
     if row[ABORTED] and not logs.stopped:
         # A narrow recording tells that the group was given up, but not by whom.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
-    logs = replace(logs, uniform=_is_uniform(row))
-    judge(logs, service or _service_of(row), verdict)
+    logs = replace(logs, uniform=is_uniform(row))
+    judge(logs, service or service_of(row), verdict)
 
 
 def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
@@ -134,7 +135,7 @@ def _hold_against(logs: RunLogs, promise: Property, finding: Finding) -> None:
     finding.violations += len(kept) + sum(1 for _ in violations)
 
 
-def _runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
+def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     """One row for each run; members of one group have a row each, which must not contradict each other."""
     runs: dict[str, RunRow] = {}
     for row in rows:
@@ -152,7 +153,7 @@ def _runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     return runs
 
 
-def _is_uniform(row: RunRow) -> bool:
+def is_uniform(row: RunRow) -> bool:
     """Whether a run promises uniform delivery: its sequencer waits for others before anything is delivered."""
     try:
         group = json.loads(row[CONFIG] or "{}")["group"]
@@ -161,7 +162,8 @@ def _is_uniform(row: RunRow) -> bool:
         return False
 
 
-def _service_of(row: RunRow) -> Service:
+def service_of(row: RunRow) -> Service:
+    """The service that a run promises; `TraceError` if it is none that we know."""
     try:
         return Service(row[PROTOCOL])
     except ValueError:
@@ -172,7 +174,7 @@ def _service_of(row: RunRow) -> Service:
         ) from None
 
 
-def _require_silence(row: RunRow) -> None:
+def require_silence(row: RunRow) -> None:
     """A run without events must be one in which nothing was sent; otherwise silence would pass for innocence."""
     if row["sent"] != 0:
         raise TraceError(
