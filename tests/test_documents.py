@@ -57,10 +57,20 @@ def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
     *_, of_readme = commands(README)
     of_st = next(line for line in commands((ROOT / "docs/protocols/st.md").read_text()) if "--svg" in line)
     drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
-    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == set(drawn)
+    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == {*drawn, "starvation.svg"}
     for name, arguments in drawn.items():
         assert run([*arguments, "--svg", name], tmp_path).returncode == 0
         assert (tmp_path / name).read_bytes() == (ROOT / "docs/pictures" / name).read_bytes(), name
+
+
+def test_the_example_of_starvation_draws_its_picture(tmp_path: Path) -> None:
+    """And in it low priorities wait for the end of the stream without run synchronisation, and not with it."""
+    command = [sys.executable, str(ROOT / "examples/starvation.py"), "starvation.svg"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+    most = {tuple(line.split()[:2]): float(line.split()[-1]) for line in done.stdout.splitlines()[1:7]}
+    assert most["without", "1"] > 4 * most["with", "1"] > 4 * most["with", "3"]
+    drawn = (tmp_path / "starvation.svg").read_bytes()
+    assert drawn == (ROOT / "docs/pictures/starvation.svg").read_bytes()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -4,9 +4,19 @@ Here are the values that people write down: configurations and errors. What work
 `ordercast.simulator.simulate` runs a configuration, `ordercast.audit.audit` judges its trace.
 """
 
-from ordercast.model.config import GroupConfig, PaperRules, Rules, Timing
+from ordercast.model.config import (
+    GroupConfig,
+    HearsayRule,
+    PaperRules,
+    PriorityConfig,
+    Recovery,
+    Rules,
+    SequencerConfig,
+    SequencerReadings,
+    Timing,
+)
 from ordercast.model.errors import ConfigError, LocalProtocolError, OrdercastError, TraceError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
 from ordercast.model.services import Service
 
@@ -19,6 +29,7 @@ __all__ = [
     "Duplicates",
     "Fault",
     "GroupConfig",
+    "HearsayRule",
     "LocalProtocolError",
     "Loss",
     "Miss",
@@ -27,13 +38,18 @@ __all__ = [
     "PaperRules",
     "Pattern",
     "Pause",
+    "PriorityConfig",
     "Record",
+    "Recovery",
     "Rules",
     "RunConfig",
+    "SequencerConfig",
+    "SequencerReadings",
     "Service",
     "Split",
     "Timing",
     "TraceError",
+    "UnitKind",
     "Workload",
     "__version__",
 ]
