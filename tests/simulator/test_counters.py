@@ -61,6 +61,16 @@ def test_memory_does_not_grow_with_the_number_of_durations() -> None:
     assert len(made._buckets) <= 32 * 20  # 32 steps for each doubling below a million
 
 
+def test_totals_are_exact_where_percentiles_are_not() -> None:
+    assert histogram([1_000_003, 2_000_005]).as_document() == {
+        "count": 2,
+        "total": 3_000_008,
+        "p50": 999_424,  # 61 << 14: the lowest with the same six bits in front
+        "p99": 1_998_848,
+        "most": 2_000_005,
+    }
+
+
 def test_the_columns_of_the_counters_are_all_its_counts() -> None:
     columns = dict(Counters(sent=3, longest_sent=2).columns())
     assert columns["sent"] == 3

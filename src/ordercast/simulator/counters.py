@@ -13,6 +13,8 @@ class Durations:
     """A histogram of durations, right to 3 %, whatever their number."""
 
     count: int = 0
+    total: int = 0
+    """All of them added up; unlike the histogram it is exact."""
     highest: int = 0
     _buckets: dict[int, int] = field(default_factory=dict)
 
@@ -22,6 +24,7 @@ class Durations:
         bucket = duration if coarse <= 0 else (coarse << _FINE) + (duration >> coarse)
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
         self.count += 1
+        self.total += duration
         if duration > self.highest:
             self.highest = duration
 
@@ -35,6 +38,16 @@ class Durations:
                 lowest = bucket if coarse <= 0 else (bucket - (coarse << _FINE)) << coarse
                 return min(lowest, self.highest)
         return 0
+
+    def as_document(self) -> dict[str, int]:
+        """For JSON."""
+        return {
+            "count": self.count,
+            "total": self.total,
+            "p50": self.percentile(50),
+            "p99": self.percentile(99),
+            "most": self.highest,
+        }
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Simulate a configuration, and keep its trace where one is wanted."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,7 +52,10 @@ def _simulate(config: RunConfig, out: Path | None, sinks: list[Sink], progress: 
 
 def runs_row(result: RunResult) -> dict[str, object]:
     """The row of a run in the trace, but for its name."""
-    config, counts = result.config, dict(result.counters.columns())
+    config, counters = result.config, result.counters
+    counts = dict(counters.columns())
+    latency = {level.name.lower(): times.as_document() for level, times in counters.latency.items()}
+    waiting = {str(priority): times.as_document() for priority, times in sorted(counters.waiting.items())}
     return {
         "protocol": config.protocol,
         "nodes": config.group.nodes,
@@ -63,4 +67,6 @@ def runs_row(result: RunResult) -> dict[str, object]:
         "aborted": result.aborted,
         "virtual_time": result.virtual_time,
         **{name: counts[name] for name in COUNTERS},
+        "latency": json.dumps(latency),
+        "waiting": json.dumps(waiting),
     }

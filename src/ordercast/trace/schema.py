@@ -118,7 +118,6 @@ VIRTUAL_TIME = "virtual_time"
 STALLED = "stalled"
 ABORTED = "aborted"
 ERROR = "error"  # why a run of a sweep came to nothing
-ERROR = "error"  # why a run of a sweep came to nothing
 LATENCY = "latency"  # JSON: by level, the times from the send to it: count, total, p50, p99, most
 WAITING = "waiting"  # JSON: by priority, the times from the send to the delivery, likewise
 
@@ -163,13 +162,12 @@ RUNS = pa.schema(
         pa.field(STALLED, pa.bool_()),
         pa.field(ABORTED, pa.bool_()),
         pa.field(ERROR, pa.string()),
-        pa.field(ERROR, pa.string()),
         pa.field(LATENCY, pa.string()),
         pa.field(WAITING, pa.string()),
     ]
 )
 
-OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, ERROR, LATENCY, WAITING})
+OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, LATENCY, WAITING})
 """What a trace from elsewhere may lack; it is then read as null."""
 
 
