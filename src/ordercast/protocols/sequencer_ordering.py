@@ -215,9 +215,9 @@ class SequencerOrdering(SequencerReceiving):
             asked = self.members & ~self._my_bit
         suspects = 0
         for node in members(asked):
-            self.unanswered[node] += 1
             if self.unanswered[node] > self.config.sequencer.suspect_after:
                 suspects |= 1 << node
+            self.unanswered[node] += 1
         if self.sync_phase:
             self._say_phase(out)
         elif self._is_stuck():

@@ -76,6 +76,9 @@ class SequencerReceiving(SequencerState):
             due = self.ordered_below[source]
             self.abort(f"packet {seq} of {name_of(source)} was numbered, but {due} is its next", out)
             return
+        if source == self.me and seq >= self.next_seq:
+            self.abort(f"packet {seq} of {name_of(source)} was numbered, but {name_of(source)} never sent it", out)
+            return
         self.history[self.received_below] = packet
         self.received_below += 1
         self.ordered_below[source] = seq + 1

@@ -105,7 +105,7 @@ class SequencerState:
         self.asked_when_full = False
         self.status_timer = self.status_moved = False
         self.status_patience = 1
-        self.unanswered = [0] * nodes
+        self.unanswered = [0] * nodes  # questions asked since each node was heard
 
     def start_agreement(self) -> None:
         """Promises and ballots are about one next view."""

@@ -89,7 +89,7 @@ class SequencerViews(SequencerSending):
             rounds = min(1 + self.rounds // 4, LEAD)
         else:
             rank = (self.members & (self._my_bit - 1)).bit_count()
-            rounds = (LEAD + rank) << min(self.promised[0] - 1, MOST_DOUBLINGS)
+            rounds = (LEAD + rank) << min(max(self.promised[0] - 1, 0), MOST_DOUBLINGS)
         self.set_timer("view", rounds * self.config.timing.repeat, out)
 
     def _give_up(self, out: list[Output]) -> None:

@@ -1,0 +1,287 @@
+"""The sequencer's broadcast on the table: one machine with honest peers around it, or a group with a bag for a network.
+
+A test hands a machine units, timers and submissions one by one, and looks at what it does and what it knows. In a group
+every unit waits at its receiver until the test has it heard or lost, in whatever order the test likes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from ordercast.model.config import GroupConfig, SequencerConfig
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Input,
+    Level,
+    Output,
+    Reached,
+    Receive,
+    Send,
+    SetTimer,
+    Submit,
+    TimerFired,
+    View,
+)
+from ordercast.model.nodes import members
+from ordercast.model.sequencer_units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.sequencer import Sequencer
+
+E1, E2, E3, E4, E5 = range(5)
+
+U = TypeVar("U", bound=Unit)
+
+_machine: ContextVar[type[Sequencer]] = ContextVar("machine", default=Sequencer)
+
+
+@contextmanager
+def played_by(machine: type[Sequencer]) -> Iterator[None]:
+    """Within, every `Node` runs this machine: a broken one, to see who notices."""
+    token = _machine.set(machine)
+    try:
+        yield
+    finally:
+        _machine.reset(token)
+
+
+def name_of_packet(packet: Packet) -> str:
+    return packet.payload.decode()
+
+
+def packet(source: int, seq: int, name: str, nodes: int = 3) -> Packet:
+    return Packet(source, (1 << nodes) - 1, seq, (), seq, (len(name),), name.encode())
+
+
+class Outputs(list[Output]):
+    """What followed from one input, or from several."""
+
+    @property
+    def sends(self) -> list[Send]:
+        return [output for output in self if isinstance(output, Send)]
+
+    @property
+    def units(self) -> list[Unit]:
+        """All that was transmitted."""
+        return [send.unit for send in self.sends]
+
+    def of(self, kind: type[U]) -> list[U]:
+        """Units of a kind that were transmitted."""
+        return [unit for unit in self.units if type(unit) is kind]
+
+    def to(self, node: int | None) -> list[Unit]:
+        """What was transmitted to one node; None: to everybody."""
+        return [send.unit for send in self.sends if send.to == node]
+
+    @property
+    def copies(self) -> list[int]:
+        """The numbers of broadcasts that were transmitted again."""
+        return [send.unit.number for send in self.sends if send.again and isinstance(send.unit, Broadcast)]
+
+    @property
+    def offers(self) -> list[str]:
+        return [name_of_packet(unit.packet) for unit in self.of(Offer)]
+
+    @property
+    def broadcasts(self) -> list[str]:
+        return [f"{unit.number}:{name_of_packet(unit.packet)}" for unit in self.of(Broadcast)]
+
+    def reached(self, level: Level) -> list[str]:
+        found = [output.packet for output in self if isinstance(output, Reached) and output.level is level]
+        return list(map(name_of_packet, found))
+
+    @property
+    def accepted(self) -> list[str]:
+        return self.reached(Level.ACCEPTED)
+
+    @property
+    def everywhere(self) -> list[str]:
+        return self.reached(Level.PREACKNOWLEDGED)
+
+    @property
+    def delivered(self) -> list[str]:
+        return [name_of_packet(output.packet) for output in self if isinstance(output, Deliver)]
+
+    @property
+    def told(self) -> list[str]:
+        """What the application was given, and the views that it was told of, in their order."""
+        found = []
+        for output in self:
+            if isinstance(output, Deliver):
+                found.append(name_of_packet(output.packet))
+            elif isinstance(output, View):
+                found.append(f"[{output.number}:{','.join(str(node + 1) for node in members(output.members))}]")
+        return found
+
+    @property
+    def discards(self) -> list[str]:
+        return [output.why for output in self if isinstance(output, Discard)]
+
+    @property
+    def aborts(self) -> list[str]:
+        return [output.why for output in self if isinstance(output, Abort)]
+
+
+def config(nodes: int = 3, window: int = 8, polls_to_abort: int = 64, **options: Any) -> GroupConfig:
+    return GroupConfig(
+        nodes=nodes, window=window, polls_to_abort=polls_to_abort, sequencer=SequencerConfig(**options)
+    )  # fmt: skip
+
+
+class Node:
+    """A machine, and a host that keeps its timers."""
+
+    def __init__(self, me: int, nodes: int = 3, **options: Any) -> None:
+        self.machine = _machine.get()(me, config(nodes, **options))
+        self.running: dict[str, int] = {}
+        self.did = Outputs()
+        """Everything since the beginning."""
+
+    def handle(self, event: Input) -> Outputs:
+        outputs = Outputs(self.machine.handle(event))
+        for output in outputs:
+            if isinstance(output, SetTimer):
+                self.running[output.name] = output.after
+            elif isinstance(output, CancelTimer):
+                self.running.pop(output.name, None)
+        self.did += outputs
+        return outputs
+
+    def submits(self, *names: str) -> Outputs:
+        everybody = (1 << self.machine.config.nodes) - 1
+        found = Outputs()
+        for name in names:
+            found += self.handle(Submit(everybody, (len(name),), name.encode()))
+        return found
+
+    def hears(self, *units: Unit) -> Outputs:
+        return Outputs(output for unit in units for output in self.handle(Receive(unit)))
+
+    def fires(self, name: str) -> Outputs:
+        assert name in self.running, f"the timer {name!r} is not set, only {sorted(self.running)}"
+        del self.running[name]
+        return self.handle(TimerFired(name))
+
+
+# --- what an honest sequencer E1, or members, would say ---
+
+
+def broadcast(number: int, name: str, source: int = E2, seq: int | None = None, **fields: Any) -> Broadcast:
+    packed = packet(source, number if seq is None else seq, name, fields.pop("nodes", 3))
+    commit, stable = fields.get("commit", number + 1), fields.get("stable", 0)
+    return Broadcast(packed, fields.get("view", 0), fields.get("by", E1), number, commit, stable)
+
+
+def offer(source: int, seq: int, name: str, received: int = 0, *, direct: bool = False, view: int = 0) -> Offer:
+    return Offer(packet(source, seq, name), view, received, direct)
+
+
+def have(source: int, received: int, *missing: tuple[int, int], asks: bool = False) -> Have:
+    return Have(0, source, received, missing, asks)
+
+
+def bulletin(number: int, *, commit: int | None = None, stable: int = 0, wants: int = 0) -> Bulletin:
+    return Bulletin(0, E1, number, number if commit is None else commit, stable, wants)
+
+
+def order(number: int, *names: tuple[int, int]) -> Order:
+    return Order(0, E1, number, names, number + len(names), 0)
+
+
+def synchronise(round_: int, phase: int, number: int, stable: int = 0, wants: int = 0b111) -> Synchronise:
+    return Synchronise(0, E1, round_, phase, number, stable, wants)
+
+
+class Group:
+    """Machines, and what is under way to each."""
+
+    def __init__(self, nodes: int = 3, **options: Any) -> None:
+        self.nodes = [Node(me, nodes, **options) for me in range(nodes)]
+        self.mail: list[list[Unit]] = [[] for _ in range(nodes)]
+        self.crashed: set[int] = set()
+
+    def put(self, sender: int, outputs: Outputs) -> Outputs:
+        """Everything that was sent is on its way."""
+        for send in outputs.sends:
+            for receiver, mail in enumerate(self.mail):
+                if receiver != sender and send.to in {None, receiver}:
+                    mail.append(send.unit)
+        return outputs
+
+    def submit(self, node: int, *names: str) -> Outputs:
+        return self.put(node, self.nodes[node].submits(*names))
+
+    def fire(self, node: int, timer: str) -> Outputs:
+        return self.put(node, self.nodes[node].fires(timer))
+
+    def crash(self, node: int) -> None:
+        self.crashed.add(node)
+        self.mail[node] = []
+        self.nodes[node].running = {}
+
+    def lose(self, *receivers: int, kind: type[Unit] = Unit) -> None:
+        """What is under way to these nodes, everybody if none is named, is lost: all, or what is of a kind."""
+        for node in receivers or range(len(self.nodes)):
+            self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
+
+    def hear(self, node: int, kind: type[Unit] = Unit) -> Outputs:
+        """The node hears what is under way to it now: all, or what is of a kind."""
+        found = Outputs()
+        heard = [unit for unit in self.mail[node] if isinstance(unit, kind)]
+        self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
+        for unit in heard if node not in self.crashed else ():
+            found += self.put(node, self.nodes[node].hears(unit))
+        return found
+
+    def exhaust(self, *silent: int, most: int = 500) -> None:
+        """Everybody but these hears everything, and what is sent in answer, until nothing is under way."""
+        for node in silent:
+            self.mail[node] = []
+        for _ in range(most):
+            if not any(self.mail):
+                return
+            for node in range(len(self.nodes)):
+                if node in silent:
+                    self.mail[node] = []
+                else:
+                    self.hear(node)
+        raise AssertionError("everything that is heard is answered, for ever")
+
+    def settle(self, *silent: int, rounds: int = 200) -> None:
+        """From here on nothing is lost, but for these nodes; all timers fire in turn until none is left."""
+        for _ in range(rounds):
+            self.exhaust(*silent, *self.crashed)
+            awake = [node for node in range(len(self.nodes)) if node not in {*silent, *self.crashed}]
+            timers = [(node, timer) for node in awake for timer in tuple(self.nodes[node].running)]
+            if not timers:
+                return
+            for node, timer in timers:
+                if timer in self.nodes[node].running:
+                    self.fire(node, timer)
+        raise AssertionError(f"not silent: {[node.machine.waits_for() for node in self.nodes]}")
+
+    def begins_ballot(self, node: int) -> None:
+        """Its timers fire, and nothing is heard, until it asks the others to stop."""
+        for _ in range(50):
+            for timer in ("view", "need", "status"):
+                if timer in self.nodes[node].running and self.fire(node, timer).of(Flush):
+                    return
+        raise AssertionError(f"{self.nodes[node].machine.waits_for()}")
+
+    def fire_until(self, node: int, timer: str, kind: type[Unit]) -> None:
+        """Its timer fires until it sends a unit of a kind."""
+        for _ in range(100):
+            if self.fire(node, timer).of(kind):
+                return
+        raise AssertionError(f"{self.nodes[node].machine.waits_for()}")
+
+    def delivered(self, *nodes: int) -> list[str]:
+        """What each node delivered, in its order."""
+        return [" ".join(self.nodes[node].did.delivered) for node in nodes or range(len(self.nodes))]
+
+    def told(self, *nodes: int) -> list[str]:
+        """The same with the views."""
+        return [" ".join(self.nodes[node].did.told) for node in nodes or range(len(self.nodes))]

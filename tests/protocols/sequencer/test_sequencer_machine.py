@@ -1,0 +1,179 @@
+"""The machine as such: whatever comes, it stays whole; a snapshot holds all of it; it says what it waits for."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.model.machine import Drained, Input, Receive, Submit, TimerFired
+from ordercast.model.sequencer_units import (
+    Accept,
+    Broadcast,
+    Bulletin,
+    Fetch,
+    Flush,
+    Flushed,
+    Have,
+    Install,
+    NextView,
+    Offer,
+    Order,
+    Propose,
+    Refused,
+    Supply,
+    Synchronise,
+    Synchronised,
+    ViewRequest,
+)
+from ordercast.model.units import Unit
+from tests.protocols.sequencer.driver import E1, E2, E3, Group, Node, broadcast, config, packet
+
+KINDS = (
+    Accept, Broadcast, Bulletin, Fetch, Flush, Flushed, Have, Install, Offer, Order, Propose, Refused, Supply,
+    Synchronise, Synchronised, ViewRequest,
+)  # fmt: skip
+
+
+def any_unit(chance: Random) -> Unit:
+    """A well-formed unit that nobody in their senses would send."""
+
+    def number() -> int:
+        return chance.choice([0, 0, 1, 1, 2, 3, 5, 40])
+
+    def node() -> int:
+        return chance.randrange(3)
+
+    def ranges() -> tuple[tuple[int, int], ...]:
+        start = number()
+        return ((start, start + chance.randint(1, 50)),) if chance.random() < 0.7 else ()
+
+    view, ballot = chance.choice([0, 0, 0, 1]), (number(), node())
+    value = NextView(chance.choice([1, 1, 2]), chance.choice([0b111, 0b110, 0b011, 0b101]), node(), number(), "why")
+    packed = packet(node(), number(), "m")
+    accepted = ((number(), node()), value) if chance.random() < 0.3 else None
+    names = tuple((node(), number()) for _ in range(chance.randint(0, 3)))
+    return chance.choice(
+        [
+            Offer(packed, view, number(), chance.random() < 0.5),
+            Broadcast(packed, view, node(), number(), number(), number()),
+            Order(view, node(), number(), names, 0, 0),
+            Have(view, node(), number(), ranges(), chance.random() < 0.5),
+            Bulletin(view, node(), number(), number(), number(), chance.randrange(8)),
+            Synchronise(view, node(), number(), chance.choice([1, 2]), number(), number(), chance.randrange(8)),
+            Synchronised(view, node(), number(), number()),
+            Flush(view, node(), ballot, chance.randrange(8)),
+            Flushed(view, node(), ballot, number(), accepted),
+            Refused(view, node(), ballot, (number(), node())),
+            Propose(view, node(), ballot, value, chance.randrange(8)),
+            Accept(view, node(), ballot),
+            Install(value.number, node(), value),
+            Fetch(view, node(), ballot, ranges()),
+            Supply(packed, view, node(), number()),
+            ViewRequest(view, node()),
+        ]
+    )
+
+
+def any_input(chance: Random, node: Node) -> Input:
+    if node.running and chance.random() < 0.3:
+        return TimerFired(chance.choice(sorted(node.running)))
+    if chance.random() < 0.1:
+        return Submit(0b111, (1,), b"x")
+    return Receive(any_unit(chance)) if chance.random() < 0.95 else Drained()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_well_formed_unit_brings_it_down(seed: int) -> None:
+    chance = Random(seed)
+    for _ in range(150):
+        options: dict[str, Any] = {"resilience": chance.randrange(3), "history": chance.choice([1, 4, 100])}
+        node = Node(chance.randrange(3), suspect_after=1, polls_to_abort=5, window=2, **options)
+        for _ in range(40):
+            event = any_input(chance, node)
+            if isinstance(event, TimerFired):
+                del node.running[event.name]
+            before = node.machine.snapshot()
+            outputs = node.handle(event)
+            twin = type(node.machine)(node.machine.me, node.machine.config)
+            twin.restore(before)
+            assert list(outputs) == twin.handle(event), "equal states and inputs give equal outputs"
+            assert twin.snapshot() == node.machine.snapshot()
+            hash(twin.snapshot())
+
+
+def test_a_fresh_machine_waits_for_nothing() -> None:
+    for me in range(3):
+        node = Node(me)
+        assert node.machine.waits_for() == ()
+        assert not node.running
+        sizes = node.machine.log_sizes()
+        assert not any(getattr(sizes, name) for name in sizes.__struct_fields__)
+
+
+def test_it_says_what_it_waits_for() -> None:
+    node = Node(E2, window=1)
+    node.submits("a", "b")
+    node.hears(broadcast(0, "x", E3), broadcast(2, "z", E1, 0))
+    assert node.machine.waits_for() == (
+        "1 submissions wait for the window",
+        "1 packets sent wait to come back with a number",
+        "broadcasts from 1 to 2 are missing",
+        "1 broadcasts wait to be known as received by everybody",
+    )
+    sizes = node.machine.log_sizes()
+    assert (sizes.waiting, sizes.sent, sizes.held, sizes.accepted) == (1, 1, 1, 1)
+    node.hears(Flush(0, E3, (1, E3), 0))
+    assert node.machine.waits_for()[-1] == "the view after 0 is being agreed on; E3 leads"
+    assert set(node.running) == {"view"}
+
+
+def test_the_sequencer_says_whom_it_waits_for() -> None:
+    node = Node(E1, history=1)
+    node.submits("a", "b")
+    node.hears(Have(0, E2, 1))
+    assert node.machine.waits_for()[-1] == (
+        "1 broadcasts wait to be known as received by everybody: {E3} may lack some"
+    )
+    node.fires("status")
+    assert node.machine.waits_for()[-1] == "phase 1 of synchronisation 1 waits for answers"
+
+
+def test_a_group_that_has_everything_is_silent() -> None:
+    for resilience in range(3):
+        group = Group(3, resilience=resilience)
+        for me in (E1, E2, E3):
+            group.submit(me, "a", "b")
+        group.settle()
+        assert len(set(group.delivered())) == 1
+        for node in group.nodes:
+            assert node.machine.waits_for() == ()
+            sizes = node.machine.log_sizes()
+            assert not any(getattr(sizes, name) for name in sizes.__struct_fields__)
+            assert len(node.did.everywhere) == len(node.did.accepted) == 6
+
+
+def test_units_have_sizes_and_words() -> None:
+    chance = Random(1)
+    units = [any_unit(chance) for _ in range(400)]
+    assert {type(unit) for unit in units} == set(KINDS)
+    for unit in units:
+        assert unit.size() >= 16
+        assert unit.word()
+    assert Have(0, E2, 0, ((1, 2), (4, 9))).asks_for() == "1+4-8"
+    assert Have(0, E2, 0).asks_for() is None
+    assert Fetch(0, E2, (3, E2), ((1, 2),)).asks_for() == "1 for ballot 3 of E2"
+
+
+def test_configurations_are_checked() -> None:
+    for options, sentence in (
+        ({"history": 0}, "at least 1 broadcast"),
+        ({"resilience": -1}, "must not be negative"),
+        ({"resilience": 3}, "at most 2 nodes besides the sequencer"),
+        ({"node": 3}, "must be one of the nodes 0 to 2"),
+        ({"node": -1}, "must not be negative"),
+        ({"direct_from": -1}, "must not be negative"),
+        ({"suspect_after": 0}, "at least 1"),
+        ({"heartbeat": -1}, "must not be negative"),
+    ):
+        with pytest.raises(Exception, match=sentence):
+            config(**options)
