@@ -1,0 +1,125 @@
+"""Whether nodes spoke the truth about what they knew, by array operations: `ordercast.audit.levels` once more.
+
+Of each level only the first time that a node reached it counts, as there.
+"""
+
+from collections.abc import Collection
+from itertools import pairwise
+
+import numpy as np
+
+from ordercast.audit.levels import (
+    accepted_truthfully,
+    acknowledged_truthfully,
+    delivered_truthfully,
+    preacknowledged_truthfully,
+)
+from ordercast.audit.logs import LEVELS
+from ordercast.audit.services import Property
+from ordercast.pipeline.columns import UNKNOWN, Flags, Numbers, RunColumns
+from ordercast.trace.schema import EventKind
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The step, or the time, of what did not happen."""
+
+
+def has_levels(run: RunColumns) -> bool:
+    """Whether the levels of knowledge were recorded."""
+    return any(run.happened[level].node.size for level in LEVELS)
+
+
+def levels_truthful(run: RunColumns, promises: Collection[Property]) -> bool:
+    """Whether those of the four truths hold that are promised. What was delivered must have been sent."""
+    firsts = _Firsts(run)
+    return (
+        (accepted_truthfully not in promises or _accepted(run, firsts))
+        and (preacknowledged_truthfully not in promises or _after(run, firsts, EventKind.PREACK, EventKind.ACCEPT))
+        and (acknowledged_truthfully not in promises or _after(run, firsts, EventKind.ACK, EventKind.PREACK))
+        and (delivered_truthfully not in promises or _delivered(run, firsts))
+    )
+
+
+class _Firsts:
+    """Tables by node and message: the step and the time at which a kind of event first happened there."""
+
+    def __init__(self, run: RunColumns) -> None:
+        self._run = run
+        self._tables: dict[EventKind, tuple[Numbers, Numbers]] = {}
+
+    def of(self, kind: EventKind) -> tuple[Numbers, Numbers]:
+        """Steps and times; `NEVER` where it did not happen."""
+        if kind not in self._tables:
+            shape = self._run.sends.addressed.shape
+            steps, times = np.full(shape, NEVER), np.full(shape, NEVER)
+            rows = self._run.happened[kind]
+            known = np.flatnonzero(rows.message != UNKNOWN)[::-1]  # of equal places the last counts: the first step
+            steps[rows.node[known], rows.message[known]] = rows.step[known]
+            times[rows.node[known], rows.message[known]] = rows.time[known]
+            self._tables[kind] = steps, times
+        return self._tables[kind]
+
+
+def _all_known(run: RunColumns, kind: EventKind) -> bool:
+    return not np.any(run.happened[kind].message == UNKNOWN)
+
+
+def _accepted(run: RunColumns, firsts: _Firsts) -> bool:
+    """Accepted: the node has the message, and all that its source sent to the node before it."""
+    if not _all_known(run, EventKind.ACCEPT):
+        return False
+    steps, _ = firsts.of(EventKind.ACCEPT)
+    accepted = steps < NEVER
+    if run.happened[EventKind.RECEIVE].node.size:
+        received, _ = firsts.of(EventKind.RECEIVE)
+        had = received < steps
+        messages = np.arange(run.sends.seq.size)
+        had[run.sends.source, messages] |= run.sends.step < steps[run.sends.source, messages]
+        if np.any(accepted & ~had):
+            return False
+    due = np.where(run.sends.addressed, steps, -1)
+    for start, end in pairwise(run.sends.starts):
+        latest_due = np.maximum.accumulate(due[:, start:end], axis=1)[:, :-1]
+        if np.any(accepted[:, start + 1 : end] & (latest_due > steps[:, start + 1 : end])):
+            return False
+    return True
+
+
+def _after(run: RunColumns, firsts: _Firsts, effect: EventKind, cause: EventKind) -> bool:
+    """Whether each effect came after its cause at every destination that the node knew to be in the group."""
+    if not _all_known(run, effect):
+        return False
+    effect_steps, effect_times = firsts.of(effect)
+    cause_steps, cause_times = firsts.of(cause)
+    happened = effect_steps < NEVER
+    for to in range(run.nodes):
+        late = cause_times[to] > effect_times
+        late[to] = cause_steps[to] > effect_steps[to]
+        late |= cause_steps[to] == NEVER
+        late &= happened & run.sends.addressed[to]
+        if run.views:
+            late &= _counted_in(run, effect_steps, to)
+        if late.any():
+            return False
+    return True
+
+
+def _counted_in(run: RunColumns, steps: Numbers, to: int) -> Flags:
+    """By node and message: whether the node counted another one in at a step of its own."""
+    counted = np.ones(steps.shape, np.bool_)
+    for node, views in run.views.items():
+        remaining = np.array([True, *(bool(mask >> to & 1) for _, mask in views)])
+        counted[node] = remaining[np.searchsorted([step for step, _ in views], steps[node], side="left")]
+    return counted
+
+
+def _delivered(run: RunColumns, firsts: _Firsts) -> bool:
+    """Handed over was only what the node had acknowledged, or, as it gave the group up, pre-acknowledged."""
+    steps, times = firsts.of(EventKind.DELIVER)
+    known, _ = firsts.of(EventKind.ACK)
+    if run.gave_up:
+        preacknowledged, _ = firsts.of(EventKind.PREACK)
+        known = known.copy()
+        for node, end in run.gave_up.items():
+            at_the_end = (times[node] == end) & (known[node] == NEVER)
+            known[node, at_the_end] = preacknowledged[node, at_the_end]
+    return not np.any((steps < NEVER) & (known > steps))
