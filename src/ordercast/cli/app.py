@@ -8,6 +8,7 @@ import typer
 from ordercast import __version__
 from ordercast.cli.audit import audit_command
 from ordercast.cli.simulate import simulate_command
+from ordercast.cli.sweep import sweep_command
 from ordercast.model.errors import OrdercastError
 
 _INTERRUPTED = 130  # what typer makes of an interrupt, without a word
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
+app.command("sweep")(sweep_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,8 @@
 Every function takes the session as an argument; only the command line opens one.
 """
 
+from ordercast.pipeline.grid import read_grid
 from ordercast.pipeline.measuring import measure
+from ordercast.pipeline.sweeping import SweepResult, require_sweepable, sweep
 
-__all__ = ["measure"]
+__all__ = ["SweepResult", "measure", "read_grid", "require_sweepable", "sweep"]

@@ -1,9 +1,9 @@
 """Runs configurations on Spark for their counters alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline.chunks import in_chunks
@@ -11,6 +11,18 @@ from ordercast.pipeline.progress import Progress, watched_tasks
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, MEASURED, PLACE, PLACES, measure_runs
 from ordercast.trace.reader import RunRow
+
+_PARTITION = "partition"
+
+
+def chunks_table(spark: SparkSession, configs: Sequence[RunConfig], chunks: Mapping[int, Sequence[int]]) -> DataFrame:
+    """A row, and a partition, for each chunk, in the order of their numbers; `chunks` has the places of their runs."""
+    rows = [
+        {CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}
+        for number, places in chunks.items()
+    ]
+    table = pa.Table.from_pylist(rows, schema=CHUNKS).append_column(_PARTITION, pa.array(range(len(rows)), pa.int32()))
+    return spark.createDataFrame(table).repartitionById(len(rows), _PARTITION).drop(_PARTITION)
 
 
 def measure(spark: SparkSession, configs: Sequence[RunConfig], *, progress: Progress | None = None) -> list[RunRow]:
@@ -20,15 +32,8 @@ def measure(spark: SparkSession, configs: Sequence[RunConfig], *, progress: Prog
     """
     if not configs:
         return []
-    chunks = in_chunks(configs)
-    table = pa.Table.from_pylist(
-        [
-            {CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}
-            for number, places in enumerate(chunks)
-        ],
-        schema=CHUNKS,
-    )
-    work = spark.createDataFrame(table).repartitionById(len(chunks), CHUNK)
+    chunks = dict(enumerate(in_chunks(configs)))
+    work = chunks_table(spark, configs, chunks)
     measured = work.mapInArrow(measure_runs, spark_schema(MEASURED))
     with watched_tasks(spark, len(chunks), progress):
         rows = measured.toArrow().sort_by(PLACE)

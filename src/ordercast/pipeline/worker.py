@@ -5,8 +5,10 @@ is run, it leaves the same rows.
 """
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
 
@@ -16,6 +18,8 @@ from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.recorder import Sink
 from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.trace.chunk_writer import ChunkWriter
+from ordercast.trace.files import cannot_write, runs_table
 from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, RUNS, SEED
 
 PLACE = "place"
@@ -33,6 +37,12 @@ CHUNKS = pa.schema(
 )
 """What tasks are given: a row for each chunk, with all that its runs need, in two lists of equal length."""
 
+SWEPT = pa.schema([pa.field(CHUNK, pa.int32(), nullable=False)])
+"""What `sweep_chunks` gives."""
+
+UNDER_WAY = "_under_way"
+"""The folder in which each chunk that is being simulated tells its run, should its process die over it."""
+
 _AGAIN = 1.0  # seconds until the alarm rings once more, should the first have been lost in a destructor
 
 
@@ -47,14 +57,15 @@ def run_one(config: RunConfig, sink: Sink | None = None, time_limit: float | Non
     """
     try:
         with _alarm(time_limit):
-            row = runs_row(simulate(config, sink=sink))
+            row = {RUN: config.name(), **runs_row(simulate(config, sink=sink))}
+            runs_table([row])  # a number that outgrows its column is the run's mistake, not the writer's
     except TraceError:
         raise
     except OutOfTimeError:
         return failed_row(config, f"took longer than the {time_limit:g} s that a run was given")
     except Exception as error:
         return failed_row(config, f"{type(error).__name__}: {error}")
-    return {RUN: config.name(), **row}
+    return row
 
 
 def failed_row(config: RunConfig, error: str) -> dict[str, object]:
@@ -80,6 +91,49 @@ def measure_runs(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for place, text in zip(chunk[PLACES], chunk[CONFIGS], strict=True)
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=MEASURED)
+
+
+def sweep_chunks(
+    chunks: Iterator[pa.RecordBatch], *, out: str, time_limit: float | None, deadly: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
+    """Simulates the runs of each chunk and writes their trace; gives the numbers of the chunks.
+
+    `deadly` are runs that killed the process that ran them, and are not run again.
+    """
+    for batch in chunks:
+        for chunk in batch.to_pylist():
+            _sweep_chunk(Path(out), chunk_name(chunk[CHUNK]), chunk[CONFIGS], time_limit, deadly)
+            yield pa.RecordBatch.from_pylist([{CHUNK: chunk[CHUNK]}], schema=SWEPT)
+
+
+def chunk_name(number: int) -> str:
+    """What the files of a chunk are called."""
+    return f"chunk-{number:06}"
+
+
+def _sweep_chunk(
+    folder: Path, name: str, configs: Sequence[str], time_limit: float | None, deadly: frozenset[str]
+) -> None:
+    under_way = folder / UNDER_WAY / name
+    with ChunkWriter(folder, name) as chunk:
+        for text in configs:
+            config = RunConfig.from_json(text)
+            run = config.name()
+            if run in deadly:
+                chunk.drop(failed_row(config, "the process that ran it died, and died again when it was run alone"))
+                continue
+            try:
+                under_way.write_text(run)
+            except OSError as error:
+                raise cannot_write(f"the trace {folder}", error) from error
+            row = run_one(config, partial(chunk.write, run), time_limit)
+            if row.get(ERROR) is None:
+                chunk.keep(row)
+            else:
+                chunk.drop(row)
+        chunk.finish()
+    with suppress(OSError):
+        under_way.unlink()
 
 
 @contextmanager

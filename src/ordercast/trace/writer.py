@@ -5,35 +5,17 @@ that ended early, was interrupted or filled the disk leaves nothing that could b
 Equal rows in equal batches give equal bytes.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.schema import (
-    EVENTS,
-    EVENTS_FOLDER,
-    RUN,
-    RUNS,
-    RUNS_FOLDER,
-    SEQ,
-    STEP,
-    SUFFIX,
-    TIME,
-    TRANSMISSION,
-    EventRow,
-    is_hidden,
-)
-
-_WRITE_ERRORS = (OSError, pa.ArrowException)
-_RISING = (STEP, TIME, SEQ, TRANSMISSION)
-"""Numbers that hardly ever repeat and mostly rise: their differences take half the room that a dictionary would."""
+from ordercast.trace.files import WRITE_ERRORS, cannot_write, events_batch, open_parquet, runs_table, unfinished
+from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUN, RUNS, RUNS_FOLDER, SUFFIX, EventRow, is_hidden
 
 
 class TraceWriter:
@@ -60,23 +42,23 @@ class TraceWriter:
         try:
             for path in (folder, folder / EVENTS_FOLDER, folder / RUNS_FOLDER):
                 self._make_folder(path)
-            self._writer = _open(_unfinished(self._events), EVENTS)
-        except _WRITE_ERRORS as error:
+            self._writer = open_parquet(unfinished(self._events), EVENTS)
+        except WRITE_ERRORS as error:
             self._fail(error)
 
     def write(self, rows: Sequence[EventRow]) -> None:
         """Appends a batch of events. Batches of some ten thousand rows are a good size."""
         if not rows:
             return
-        batch = _as_batch(self.run, rows)
+        batch = events_batch(self.run, rows)
         try:
             self._open_writer().write_batch(batch)
-        except _WRITE_ERRORS as error:
+        except WRITE_ERRORS as error:
             self._fail(error)
 
     def finish(self, runs_row: Mapping[str, object]) -> None:
         """Makes the trace whole with the row of its run; columns that the row does not name are null."""
-        table = _as_runs_table({**runs_row, RUN: self.run})
+        table = runs_table([{**runs_row, RUN: self.run}])
         writer = self._open_writer()
         try:
             require_no_trace(self.folder)  # somebody else may have written here meanwhile
@@ -85,11 +67,11 @@ class TraceWriter:
             raise
         try:
             writer.close()
-            with _open(_unfinished(self._runs), RUNS) as runs_writer:
+            with open_parquet(unfinished(self._runs), RUNS) as runs_writer:
                 runs_writer.write_table(table)
-            _unfinished(self._events).replace(self._events)
-            _unfinished(self._runs).replace(self._runs)
-        except _WRITE_ERRORS as error:
+            unfinished(self._events).replace(self._events)
+            unfinished(self._runs).replace(self._runs)
+        except WRITE_ERRORS as error:
             with suppress(OSError):
                 self._events.unlink(missing_ok=True)
             self._fail(error)
@@ -101,11 +83,11 @@ class TraceWriter:
             return
         self._closed = True
         if self._writer is not None:
-            with suppress(*_WRITE_ERRORS):  # its last words have no room on a full disk
+            with suppress(*WRITE_ERRORS):  # its last words have no room on a full disk
                 self._writer.close()
         for path in (self._events, self._runs):
             with suppress(OSError):
-                _unfinished(path).unlink(missing_ok=True)
+                unfinished(path).unlink(missing_ok=True)
         for path in reversed(self._made):
             with suppress(OSError):  # somebody put a file there: it is theirs
                 path.rmdir()
@@ -130,10 +112,7 @@ class TraceWriter:
 
     def _fail(self, error: Exception) -> NoReturn:
         self.discard()
-        raise TraceError(
-            f"cannot write the trace {self.folder}: {error}; nothing of it was kept. "
-            "Check that the folder may be written and that its disk has room, or choose another"
-        ) from error
+        raise cannot_write(f"the trace {self.folder}", error) from error
 
 
 def require_no_trace(folder: Path) -> None:
@@ -146,34 +125,3 @@ def require_no_trace(folder: Path) -> None:
                 raise TraceError(f"{folder} already holds a trace; choose another folder or remove this one")
     except OSError as error:
         raise TraceError(f"cannot look into {folder}: {error}; choose another folder") from error
-
-
-def _unfinished(path: Path) -> Path:
-    # Two processes that write the same run must not share a file; the second to finish is refused.
-    return path.with_name(f"_{path.name}.{os.getpid()}.unfinished")
-
-
-def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    rising = [name for name in schema.names if name in _RISING]
-    leaves = [f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name for field in schema]
-    return pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=[leaf for leaf in leaves if leaf not in rising],
-        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
-    )
-
-
-def _as_batch(run: str, rows: Sequence[EventRow]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    fields = list(EVENTS)[1:]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-    return pa.RecordBatch.from_arrays([pa.repeat(run, len(rows)), *arrays], schema=EVENTS)
-
-
-def _as_runs_table(row: Mapping[str, object]) -> pa.Table:
-    unknown = sorted(set(row) - set(RUNS.names))
-    if unknown:
-        raise TraceError(f"the runs table has no column {unknown[0]!r}; it has {', '.join(RUNS.names)}")
-    return pa.Table.from_pylist([dict(row)], schema=RUNS)

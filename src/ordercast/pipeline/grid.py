@@ -1,0 +1,247 @@
+"""Grids of runs, as people write them in TOML: lists are multiplied, [[grid]] blocks are added up.
+
+    seeds = 10                      # before the blocks: for all of them
+
+    [[grid]]
+    protocol = ["spo", "st"]
+    nodes = [4, 8]
+    loss = [0.0, 0.05]
+
+A key is a field of `RunConfig` by its path (`group.timing.poll`); `group.`, `network.` and `workload.` may be left out.
+Besides there are `loss`, `fault` and `bandwidth`, as on the command line, and `seeds`, how many; a channel and timers
+that suit are taken where none are named. A value that is a list itself, such as several faults at once, is a list
+within the list.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast.model import values
+from ordercast.model.config import ConfigValue, GroupConfig, Timing
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Fault, Loss
+from ordercast.model.runs import Record, RunConfig
+from ordercast.model.services import Service
+from ordercast.protocols import PROTOCOLS, machine_class
+
+MOST_RUNS = 1_000_000
+
+_BLOCKS = "grid"
+_PROTOCOL, _NODES, _RULES, _CHANNEL = "protocol", "group.nodes", "group.rules", "network.channel"
+_PRIORITIES, _TIMING, _PATIENCE = "workload.priorities", "group.timing.", "patience"
+_LOSS, _FAULT, _SEED, _SEEDS = "loss", "fault", "seed", "seeds"
+_PRIORITISED = {Service.PRIORITY.value, Service.PRIORITY_TOTAL.value}
+
+Alternatives = dict[str, list[Any]]
+"""The values of each path, to be multiplied."""
+
+
+def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
+    """All runs of a grid file, each once; `record` is recorded instead of what the file says."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the grid {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the grid {path} is no text in UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"the grid {path} is no TOML: {error}") from error
+    return grid_of(document, str(path), record)
+
+
+def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None) -> list[RunConfig]:
+    """All runs of a grid, each once, in the order written; `name` is what errors call it."""
+    blocks = document.get(_BLOCKS, [{}])
+    if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
+        raise ConfigError(f"{name}: write [[{_BLOCKS}]], in double brackets, before each block")
+    has_blocks = _BLOCKS in document
+    above = {key: value for key, value in document.items() if key != _BLOCKS}
+    common = _alternatives(above, f"{name}, above the blocks" if has_blocks else name)
+    override: Alternatives = {} if record is None else {"record": [record]}
+    runs: dict[str, RunConfig] = {}
+    for number, block in enumerate(blocks, start=1):
+        where = f"{name}, block {number}" if has_blocks else name
+        given = {**common, **_alternatives(block, where), **override}
+        for config in _multiplied(given, where):
+            runs.setdefault(config.name(), config)
+            if len(runs) > MOST_RUNS:
+                raise ConfigError(f"{name} has more than {MOST_RUNS:,} runs; take fewer values, or several grids")
+    return list(runs.values())
+
+
+# --- from keys to the values of fields ---
+
+
+def _fields(kind: type[ConfigValue], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for field in msgspec.structs.fields(kind):
+        if isinstance(field.type, type) and issubclass(field.type, ConfigValue):
+            yield from _fields(field.type, f"{prefix}{field.name}.")
+        elif field.name != "faults":  # they have a notation of their own
+            yield prefix + field.name, field.type
+
+
+_TYPES: dict[str, Any] = dict(_fields(RunConfig))
+_PATHS = {path.split(".", 1)[1]: path for path in _TYPES if path.startswith(("group.", "network.", "workload."))}
+_PATHS |= {path: path for path in (*_TYPES, _LOSS, _FAULT)}
+_PATHS |= {"bandwidth": "network.bits_per_second", _SEEDS: _SEED}
+_READERS = {
+    "network.bits_per_second": values.speed,
+    "workload.senders": values.nodes,
+    "group.sequencer.node": values.node_number,
+    **dict.fromkeys(("network.propagation", "network.jitter", "network.send_time"), values.duration),
+    **dict.fromkeys(("network.receive_time", "workload.gap", _PATIENCE), values.duration),
+    **dict.fromkeys(("group.sequencer.heartbeat", *(p for p in _TYPES if p.startswith(_TIMING))), values.duration),
+}
+"""How values that people write as text are read."""
+
+
+def _alternatives(block: Mapping[str, Any], where: str) -> Alternatives:
+    found: Alternatives = {}
+    for key, value in _flat(block):
+        path = _PATHS.get(key)
+        if path is None:
+            raise ConfigError(f"{where}: there is no key {key!r}{_guess(key)}")
+        if path in found:
+            raise ConfigError(f"{where}, key {key}: it is said twice; {path} is the same")
+        try:
+            found[path] = _all_seeds(value) if key == _SEEDS else _read_all(path, value)
+        except ConfigError as error:
+            raise ConfigError(f"{where}, key {key}: {error}") from error
+    return found
+
+
+def _flat(block: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in block.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _guess(key: str) -> str:
+    near = get_close_matches(key.lower().replace("-", "_"), _PATHS, n=1, cutoff=0.75)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    names = sorted(known for known in _PATHS if "." not in known)
+    return f"; there are: {', '.join(names)}, and the fields of RunConfig by their paths, such as group.timing.poll"
+
+
+def _all_seeds(value: object) -> list[int]:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_RUNS:
+        raise ConfigError(f"it is how many seeds, from 0 on: a number from 1, not {value!r}; seed = [3, 5] names some")
+    return list(range(value))
+
+
+def _read_all(path: str, value: object) -> list[Any]:
+    items = value if isinstance(value, list) else [value]
+    if not items:
+        raise ConfigError("an empty list leaves no run; name at least one value, or take the key out")
+    return [_read(path, item) for item in items]
+
+
+def _read(path: str, item: object) -> Any:
+    if path == _FAULT:
+        return tuple(_fault(text) for text in (item if isinstance(item, list) else [item]))
+    if path == _LOSS:
+        rate = _converted(item, float)
+        return (Loss(rate=rate),) if rate else ()
+    if isinstance(item, str) and path in _READERS:
+        return _READERS[path](item)
+    return _converted(item, _TYPES[path])
+
+
+def _fault(text: object) -> Fault:
+    if not isinstance(text, str):
+        raise ConfigError(f"a fault is written as on the command line, such as 'crash node=E2 at=3ms', not {text!r}")
+    return values.fault(text)
+
+
+def _converted(item: object, kind: Any) -> Any:
+    try:
+        return msgspec.convert(item, kind)
+    except msgspec.ValidationError as error:
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            raise ConfigError(f"{item!r} is none of: {', '.join(each.value for each in kind)}") from error
+        hint = "; a list within the list, such as [[0, 1]], is one value" if "array" in str(error) else ""
+        raise ConfigError(f"{item!r} is not right: {error}{hint}") from error
+
+
+# --- from values to runs ---
+
+
+def _multiplied(given: Alternatives, where: str) -> Iterator[RunConfig]:
+    if _PROTOCOL not in given:
+        raise ConfigError(f"{where}: no protocol is named; write protocol = one of: {', '.join(PROTOCOLS)}")
+    if prod(len(items) for items in given.values()) > MOST_RUNS:
+        raise ConfigError(f"{where}: more than {MOST_RUNS:,} runs; take fewer values, or several grids")
+    for combination in product(*given.values()):
+        chosen = dict(zip(given, combination, strict=True))
+        try:
+            yield _run(chosen)
+        except ConfigError as error:
+            raise ConfigError(f"{where}, {_blamed(chosen, str(error), given)}: {error}") from error
+
+
+def _run(chosen: Mapping[str, Any]) -> RunConfig:
+    """The run that the command line would make of these values."""
+    config: RunConfig = _made(RunConfig, "", {**_defaults(chosen), **chosen})
+    kind = machine_class(config.protocol, config.group.rules)
+    if not config.network.channel.serves(kind.needs):
+        raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; name it, or none")
+    config = msgspec.structs.replace(config, faults=(*chosen.get(_LOSS, ()), *chosen.get(_FAULT, ())))
+    suited = config.suited()
+    named = {path.removeprefix(_TIMING): value for path, value in chosen.items() if path.startswith(_TIMING)}
+    timing: Timing = msgspec.structs.replace(suited.group.timing, **named)
+    return msgspec.structs.replace(
+        suited,
+        group=msgspec.structs.replace(suited.group, timing=timing),
+        patience=chosen.get(_PATIENCE, suited.patience),
+    )
+
+
+def _defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What suits the protocol, and what the command line takes where nothing is said."""
+    protocol = chosen[_PROTOCOL]
+    needed = machine_class(protocol, chosen.get(_RULES, GroupConfig(nodes=2).rules)).needs
+    return {_NODES: 4, _CHANNEL: needed, _PRIORITIES: 3 if protocol in _PRIORITISED else 1}
+
+
+def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:
+    """A struct from the values of its own fields and of those of its parts; timers are set later."""
+    arguments: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        path = prefix + field.name
+        if path in chosen:
+            arguments[field.name] = chosen[path]
+        elif path + "." != _TIMING and any(other.startswith(path + ".") for other in chosen):
+            arguments[field.name] = _made(field.type, path + ".", chosen)
+    return kind(**arguments)
+
+
+def _blamed(chosen: Mapping[str, Any], sentence: str, given: Alternatives) -> str:
+    """The one key that is wrong by itself, or the combination that is."""
+    base = {path: chosen[path] for path in (_PROTOCOL,) if path in chosen}
+    for path in chosen:
+        try:
+            _run({**base, path: chosen[path]})
+        except ConfigError as error:
+            if str(error) == sentence:
+                return f"key {_short(path)}"
+    varied = [path for path in chosen if len(given[path]) > 1] or list(chosen)
+    return "with " + ", ".join(f"{_short(path)} = {_shown(chosen[path])}" for path in varied)
+
+
+def _short(path: str) -> str:
+    return path.split(".", 1)[1] if path.startswith(("group.", "network.", "workload.")) else path
+
+
+def _shown(value: Any) -> str:
+    return repr(value.value if isinstance(value, Enum) else value)
