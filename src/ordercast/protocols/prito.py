@@ -73,7 +73,6 @@ class Prito(To):
 
     def _close_run(self, through: int, out: list[Output]) -> None:
         """At the place of a marker: what has waited too long, and what stands before it, as far as acknowledged."""
-        through = min(through, self.acknowledged_count)
         waiting = sorted(self.by_priority)
         end = max([number for number, (_, place, _) in enumerate(waiting, start=1) if place < through], default=0)
         for _, place, packet in waiting[:end]:
@@ -84,7 +83,6 @@ class Prito(To):
             entry for number, entry in enumerate(waiting) if number >= end or entry[1] >= self.acknowledged_count
         ]
         heapify(self.by_priority)
-        self._acknowledge([], out)
 
     def _accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
         if type(unit) is RunMarker:

@@ -21,19 +21,23 @@ def round_of(group: Group, *nodes: int) -> None:
     group.exhaust()
 
 
+def overtake(group: Group, first: str, second: str) -> None:
+    group.submit(E1, first)
+    group.exhaust()
+    round_of(group, E1)
+    group.submit(E2, second)
+    group.exhaust()
+    round_of(group, E3)
+    round_of(group)
+
+
 def overtaken(**config: object) -> Group:
     """p of E1 is acknowledged at all three nodes, but h of E2, which is not yet, stands before it.
 
     On the channel: p, E1's answer, h (which answers for E2), E3's answer: h comes before the last of the first answers.
     """
     group = group_of(3, **config)
-    group.submit(E1, "p1")
-    group.exhaust()
-    round_of(group, E1)
-    group.submit(E2, "h5")
-    group.exhaust()
-    round_of(group, E3)
-    round_of(group)
+    overtake(group, "p1", "h5")
     assert [node.did.acknowledged for node in group.nodes] == [["p"]] * 3
     assert group.delivered() == ["", "", ""]
     return group
@@ -177,6 +181,16 @@ def test_a_marker_for_what_was_overtaken_since() -> None:
     machine.acknowledged_count = 2
     (marker,) = group.fire("run", E1).of(RunMarker)
     assert marker.through == 2
+
+
+def test_the_timer_runs_again_for_the_next_run() -> None:
+    group = overtaken()
+    group.fire("run", E1)
+    group.settle()
+    overtake(group, "q1", "k5")
+    assert all("run" in node.running for node in group.nodes)
+    (marker,) = group.fire("run", E1).of(RunMarker)
+    assert marker.through == 3
 
 
 def test_nothing_waits_any_more_when_the_timer_fires() -> None:

@@ -106,6 +106,11 @@ NORMAL = changes(
         "        self.moved = True\n        out.append(Reached(PREACKNOWLEDGED, packet))",
         "        out.append(Reached(PREACKNOWLEDGED, packet))",
     ),
+    (
+        "acknowledgment does not move",
+        "            self.moved = True\n            self.acknowledged_count",
+        "            self.acknowledged_count",
+    ),
     ("all nodes wait equally long", "spread(duration, self.me, self.stamp)", "duration"),
     ("timers never fire", "out.append(SetTimer(name, spread(duration, self.me, self.stamp)))", "pass"),
 )

@@ -50,6 +50,11 @@ class Walk:
     def fresh(self, me: int) -> Node:
         return Node(me, self.size, **self.config)
 
+    def run(self, steps: int) -> None:
+        """So many times."""
+        for _ in range(steps):
+            self.step()
+
     def step(self) -> Step:
         """Something happens."""
         me = self.chance.randrange(self.size)

@@ -323,6 +323,22 @@ def test_who_has_missed_its_own_data_shows_it_to_itself() -> None:
     assert node.hears(unit).stops == ["gap"]
 
 
+@pytest.mark.parametrize("priorities", [False, True])
+def test_nobody_polls_while_something_is_acknowledged(priorities: bool) -> None:
+    node, two = Node(E1, 2, priorities=priorities), Peer(E2, 2)
+    node.hears(two.sends("x"))
+    node.hears_itself(node.fires("status"))
+    node.hears(two.expecting(1, 1).ready())
+    assert node.did.preacknowledged == ["x"]
+    assert node.fires("poll").units == []
+    node.hears(two.sends("y"))
+    node.hears_itself(node.fires("status"))
+    node.hears(two.expecting(1, 2).standing())
+    assert (node.did.acknowledged, node.did.preacknowledged) == (["x"], ["x"])
+    assert node.fires("poll").units == []
+    assert len(node.fires("poll").units) == 1
+
+
 def test_a_poll_says_in_sequence_what_must_be_and_asks_besides() -> None:
     node, peer = Node(E1, 2), Peer(E2, 2)
     node.hears(peer.sends("x"))
