@@ -225,7 +225,12 @@ class SequencerPaper(SequencerPaperState):
             out.append(CancelTimer("data"))
 
     def _request(self, out: list[Output]) -> None:
+        """RETRANS, unless a certain number of them has not brought what is missing."""
         self.asked, self.unspoken = self.expected, 0
+        self.request_tries += 1
+        if self.request_tries > self.config.polls_to_abort:
+            self._suspect(out)
+            return
         out.append(Send(PaperRetransmit(self.me, self.said()), to=self.sequencer))
         out.append(SetTimer("request", self.config.timing.repeat))
 
@@ -249,11 +254,7 @@ class SequencerPaper(SequencerPaperState):
             else:
                 self._send_data(out, again=True)
         elif name == "request" and self.expected < self.heard_below:
-            self.request_tries += 1
-            if self.request_tries > self.config.polls_to_abort:
-                self._suspect(out)
-            else:
-                self._request(out)
+            self._request(out)
         elif name == "election":
             decide(self, out)
 

@@ -160,7 +160,7 @@ def storm(followers: int, *, asks_once: bool) -> int:
 
     A request takes two ticks to the sequencer, and its answer two ticks back.
     """
-    group = printed(nodes=2, **PURGES, asks_once=asks_once)
+    group = printed(nodes=2, tries=10_000, **PURGES, asks_once=asks_once)
     sequencer, receiver = group.machines
     later: defaultdict[int, list[tuple[Any, Flight]]] = defaultdict(list)
     packets = 0
@@ -209,6 +209,17 @@ def test_s5_one_loss_starts_a_storm(followers: int) -> None:
     packets = storm(followers, asks_once=False)
     assert packets == counted(followers)
     assert 0.9 < packets / GOLDEN["S5"]["printed_repair_packets"][str(followers)] < 1.5
+
+
+def test_s5_a_storm_ends_in_giving_up_when_tries_are_counted() -> None:
+    """Each wrong number is a request that brought nothing."""
+    group = printed(**PURGES, tries=5)
+    first = Receive(PaperBroadcast(Packet(E2, 7, 1, (), 0, (1,), b"x"), SEQUENCER, 0, 1))
+    for _ in range(1 + 5):
+        group.handle(E3, first)
+    assert not group.aborted
+    group.handle(E3, first)
+    assert "E1 does not answer" in group.aborted[E3], "though it lacks nothing"
 
 
 @pytest.mark.parametrize("followers", [4, 8, 12, 16])
