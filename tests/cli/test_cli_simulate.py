@@ -106,7 +106,7 @@ def test_without_options_a_run_is_as_the_model_says(ordercast: Command) -> None:
     assert config.group.timing == Workload().timing(Network(), 4)
 
 
-@pytest.mark.parametrize(("protocol", "channel"), [("spo", "many"), ("st", "one")])
+@pytest.mark.parametrize(("protocol", "channel"), [("spo", "many"), ("st", "one"), ("sequencer", "any")])
 def test_the_channel_is_what_the_protocol_needs(ordercast: Command, protocol: str, channel: str) -> None:
     done = ordercast(f"simulate {protocol} --nodes 3 --messages 5 --loss 0.1 --json")
     assert (done.status, document_of(done.out)["config"]["network"]["channel"]) == (0, channel)

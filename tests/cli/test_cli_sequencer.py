@@ -1,0 +1,65 @@
+"""`ordercast simulate sequencer`: its options, what its summary adds, and the published protocol."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from ordercast.model.config import GroupConfig, PaperRules, Rules, SequencerConfig, SequencerReadings
+from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from tests.cli.conftest import Command
+
+SMALL = "simulate sequencer --nodes 5 --messages 12"
+READINGS = "--reading first_id=1 --reading acknowledges_last=true --reading advances_own_row=true"
+
+
+def document_of(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
+    done = ordercast(
+        f"{SMALL} --rules paper {READINGS} --reading dummy_after=4 --history 9 --resilience 2 --direct-from 700 "
+        "--send-time 3us --receive-time 2us --senders E2,E4 --json"
+    )
+    network = Network(channel=Channel.ANY, send_time=3_000, receive_time=2_000)
+    workload = Workload(messages=12, senders=(1, 3))
+    readings = SequencerReadings(first_id=1, acknowledges_last=True, advances_own_row=True, dummy_after=4)
+    group = GroupConfig(
+        nodes=5,
+        rules=Rules.PAPER,
+        paper=PaperRules(sequencer=readings),
+        sequencer=SequencerConfig(history=9, resilience=2, direct_from=700),
+    )
+    expected = RunConfig(protocol="sequencer", group=group, network=network, workload=workload).suited()
+    assert RunConfig.from_json(json.dumps(document_of(done.out)["config"])) == expected
+
+
+@pytest.mark.parametrize("more", ["", "--resilience 2", "--history 2", "--channel many", "--channel one"])
+def test_a_run_of_the_sound_rules_is_complete(ordercast: Command, more: str) -> None:
+    done = ordercast(f"{SMALL} --loss 0.1 --seed 4 {more} --json")
+    assert (done.status, document_of(done.out)["complete"]) == (0, True)
+
+
+def test_the_summary_tells_packets_and_interrupts(ordercast: Command) -> None:
+    """One continuous sender: two packets for each broadcast, and as many interrupts as there are nodes."""
+    done = ordercast(f"{SMALL} --rules paper {READINGS} --senders E2")
+    assert done.status == 0
+    assert re.search(r"packets +24 +units put on the network, 2\.00 per message", done.out)
+    assert re.search(r"interrupts +60 +units that reached a node, 5\.00 per message", done.out)
+    counters = document_of(ordercast(f"{SMALL} --rules paper {READINGS} --senders E2 --json").out)["counters"]
+    assert counters["interrupts"] == 60
+
+
+def test_other_protocols_do_not_count_broadcasts(ordercast: Command) -> None:
+    done = ordercast("simulate spo --nodes 3 --messages 4")
+    assert "per message" not in done.out
+
+
+def test_the_published_protocol_ends_with_its_first_message(ordercast: Command) -> None:
+    done = ordercast(f"{SMALL} --rules paper")
+    assert (done.status, done.err) == (1, "")
+    assert "E1: gave up: GetFromHistory finds nothing for the duplicate 0 of E" in done.out
+    assert "0 deliveries" in done.out
