@@ -20,7 +20,8 @@ Happening = tuple[int, str, Message | None, tuple[int, ...] | None, int | None]
 
 ORDERED = frozenset({Service.SELECTIVE_TOTAL, Service.TOTAL, Service.PRIORITY_TOTAL, Service.SEQUENCED})
 BREAKAGES = (
-    "swap swap near lose lose twice rename unsent time crash abort view cut foreign priority aborted again".split()
+    *("swap", "swap", "near", "lose", "lose", "twice", "rename", "unsent", "time", "crash", "abort", "view"),
+    *("cut", "foreign", "priority", "aborted", "again"),
 )
 PRIORITISED = frozenset({Service.PRIORITY, Service.PRIORITY_TOTAL})
 

@@ -56,6 +56,16 @@ def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -
             yield part.read(group)
 
 
+def event_files(folders: Sequence[Path], columns: Sequence[str]) -> list["Part"]:
+    """The files that hold the events, for those who read them in their own way; `columns` names what is wanted."""
+    return [_open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns) for file in _files(folders, EVENTS_FOLDER)]
+
+
+def event_file(path: Path, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
+    """One of these files again, as another process finds it."""
+    return _open(_File(path, in_path), EVENTS, OPTIONAL_EVENT_COLUMNS, columns)
+
+
 def read_events_by_run(
     folders: Sequence[Path], columns: Sequence[str], kinds: Collection[str] | None = None
 ) -> Iterator[tuple[str, Iterator[EventColumns]]]:
@@ -64,18 +74,17 @@ def read_events_by_run(
     `kinds` names the events that are wanted; a run that has none of these still comes, with nothing in it.
     """
     wanted = list(dict.fromkeys([*columns, RUN, EVENT]))
-    places: dict[str, list[tuple[_Part, int]]] = defaultdict(list)
-    for file in _files(folders, EVENTS_FOLDER):
-        part = _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, wanted)
-        for group in range(part.row_groups):
-            for run in part.runs_in(group):
+    places: dict[str, list[tuple[Part, int]]] = defaultdict(list)
+    for part in event_files(folders, wanted):
+        for group, runs in enumerate(part.runs_by_group()):
+            for run in runs:
                 places[run].append((part, group))
     for run in sorted(places):
         yield run, _columns_of(run, places.pop(run), columns, kinds)
 
 
 def _columns_of(
-    run: str, places: Sequence[tuple["_Part", int]], columns: Sequence[str], kinds: Collection[str] | None
+    run: str, places: Sequence[tuple["Part", int]], columns: Sequence[str], kinds: Collection[str] | None
 ) -> Iterator[EventColumns]:
     for part, group in places:
         batch = part.read(group)
@@ -87,11 +96,12 @@ def _columns_of(
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """One file of a dataset. It is opened anew for each read: a sweep has more files than a process may hold open."""
 
     path: Path
     row_groups: int
+    rows: int
     fields: tuple[pa.Field, ...]
     """What is wanted of it, in the types of the schema."""
     stored: frozenset[str]
@@ -100,26 +110,37 @@ class _Part:
     """What the names of its hive folders say."""
 
     def read(self, group: int) -> pa.RecordBatch:
+        """A row group, in the types of the schema."""
         with _blaming(self.path):
             table = pq.ParquetFile(self.path).read_row_group(group, columns=sorted(self.stored))
             arrays = [self._column(table, field) for field in self.fields]
             return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields))
 
-    def runs_in(self, group: int) -> list[str]:
-        """The runs that a row group has rows of; the file's own statistics mostly know it without reading."""
+    def read_groups(self, groups: Sequence[int]) -> pa.RecordBatch:
+        """Some row groups as one batch. The kinds of events come as codes with a dictionary, which costs least."""
+        with _blaming(self.path):
+            parquet = pq.ParquetFile(self.path, read_dictionary=[RUN, EVENT])
+            table = parquet.read_row_groups(list(groups), columns=sorted(self.stored), use_threads=False)
+            arrays = [
+                self._coded(table) if field.name == EVENT else self._column(table, field) for field in self.fields
+            ]
+            return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in self.fields])
+
+    def runs_by_group(self) -> list[list[str]]:
+        """The runs that each row group has rows of; the file's own statistics mostly know it without reading."""
         if RUN in self.in_path:
-            return [self.in_path[RUN]]
+            return [[self.in_path[RUN]]] * self.row_groups
         with _blaming(self.path):
             parquet = pq.ParquetFile(self.path)
-            metadata = parquet.metadata.row_group(group)
-            for index in range(metadata.num_columns):
-                column = metadata.column(index)
-                if column.path_in_schema == RUN and column.is_stats_set and column.statistics.has_min_max:
-                    lowest, highest = column.statistics.min, column.statistics.max
-                    if lowest == highest and isinstance(lowest, str):
-                        return [lowest]
-            runs = parquet.read_row_group(group, columns=[RUN]).column(RUN).unique()
-            return sorted(runs.cast(pa.string()).drop_null().to_pylist())
+            return [_runs_in(parquet, group) for group in range(self.row_groups)]
+
+    def _coded(self, table: pa.Table) -> pa.Array:
+        if EVENT not in self.stored or not pa.types.is_dictionary(table.schema.field(EVENT).type):
+            return self._column(table, EVENTS.field(EVENT))
+        column = table.column(EVENT).unify_dictionaries().combine_chunks()
+        if column.null_count:
+            raise TraceError(f"{self.path}: column {EVENT!r} must not be empty, but {column.null_count} rows are")
+        return column
 
     def _column(self, table: pa.Table, field: pa.Field) -> pa.Array:
         rows: int = table.num_rows
@@ -137,11 +158,24 @@ class _Part:
         return column
 
 
-def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> _Part:
+def _runs_in(parquet: pq.ParquetFile, group: int) -> list[str]:
+    metadata = parquet.metadata.row_group(group)
+    for index in range(metadata.num_columns):
+        column = metadata.column(index)
+        if column.path_in_schema == RUN and column.is_stats_set and column.statistics.has_min_max:
+            lowest, highest = column.statistics.min, column.statistics.max
+            if lowest == highest and isinstance(lowest, str):
+                return [lowest]
+    runs = parquet.read_row_group(group, columns=[RUN]).column(RUN).unique()
+    found: list[str] = sorted(runs.cast(pa.string()).drop_null().to_pylist())
+    return found
+
+
+def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> Part:
     with _blaming(file.path):
         parquet = pq.ParquetFile(file.path)
         found = parquet.schema_arrow
-        row_groups = parquet.num_row_groups
+        row_groups, rows = parquet.num_row_groups, parquet.metadata.num_rows
     fields = tuple(schema.field(name) for name in columns)
     stored = frozenset(field.name for field in fields if field.name in found.names and field.name not in file.in_path)
     for field in fields:
@@ -152,7 +186,7 @@ def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: 
                 f"{file.path} has no column {field.name!r} and so is no part of a trace; "
                 "remove it, or write the trace anew"
             )
-    return _Part(path=file.path, row_groups=row_groups, fields=fields, stored=stored, in_path=file.in_path)
+    return Part(file.path, row_groups, rows, fields, stored, file.in_path)
 
 
 def _require_type(path: Path, field: pa.Field, found: pa.DataType) -> None:

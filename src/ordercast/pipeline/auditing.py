@@ -1,0 +1,137 @@
+"""Audits on Spark: of tables, and of the folders that traces are.
+
+A run that fits into a task is judged there whole, by `judging`. From folders, tasks read the files themselves, so that
+no event is moved between processes; from tables, events are brought together by run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from ordercast.audit.judge import Verdict, require_silence, runs_by_name
+from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.model.errors import PipelineError, TraceError
+from ordercast.model.services import Service
+from ordercast.pipeline.dockets import Docket, GroupReader, Task, dockets_of, in_tasks
+from ordercast.pipeline.judging import judge_batches
+from ordercast.pipeline.progress import Progress, watched_tasks
+from ordercast.pipeline.verdicts import (
+    NUMBER,
+    PROPERTY,
+    VERDICTS,
+    VERDICTS_TABLE,
+    WITNESSES,
+    row_of_error,
+    rows_of,
+    verdict_of,
+)
+from ordercast.trace.schema import ABORTED, CONFIG, EVENT, NODES, PROTOCOL, RUN
+
+_ROWS_OF_A_TASK = 500_000
+_PARTITION = "partition"
+_RUN_COLUMNS = (RUN, PROTOCOL, NODES, ABORTED, CONFIG, "sent")
+
+
+class Judged(NamedTuple):
+    """What `audit` gives."""
+
+    verdicts: DataFrame
+    """run, property, recorded, holds, violations, deliveries, error: a row for each run and property."""
+    witnesses: DataFrame
+    """run, property, sentence, messages, nodes, places: the first few violations of each."""
+
+
+def audit(spark: SparkSession, events: DataFrame, runs: DataFrame, service: Service | None = None) -> Judged:
+    """Holds all runs of two tables, `events` and `runs` of a trace, against their services, or against the one given.
+
+    A run that cannot be judged, because it contradicts itself or is not whole, has one row without a property, whose
+    `error` says why. A run's events come together in one task: for runs of many millions of events, which may not fit
+    there, use `audit_folders`.
+    """
+    del spark  # the tables know theirs
+    wanted = events.select(RUN, *COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)))
+    known = [sql.col(name) if name in runs.columns else sql.lit(None).alias(name) for name in _RUN_COLUMNS]
+    together = wanted.groupBy(RUN).cogroup(runs.select(*known).groupBy(RUN))
+    found = together.applyInArrow(_judging_tables(service), VERDICTS_TABLE)
+    witnesses = found.select(RUN, PROPERTY, sql.explode(WITNESSES).alias("witness"))
+    return Judged(found.drop(NUMBER, WITNESSES), witnesses.select(RUN, PROPERTY, "witness.*"))
+
+
+def _judging_tables(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    def judge(events: pa.Table, runs: pa.Table) -> pa.Table:
+        name = (events if events.num_rows else runs).column(RUN)[0].as_py()
+        try:
+            found = list(rows_of(0, name, _judge_tables(name, events, runs, service)))
+        except TraceError as error:
+            found = [row_of_error(0, name, error)]
+        return pa.Table.from_pylist(found, schema=VERDICTS)
+
+    return judge
+
+
+def _judge_tables(name: str, events: pa.Table, runs: pa.Table, service: Service | None) -> Verdict:
+    """What is found of one run."""
+    rows = runs_by_name(runs.to_pylist())
+    if name not in rows:
+        raise TraceError(f"there are events of run {name} but no row in runs: bring the whole trace")
+    if not events.num_rows:
+        require_silence(rows[name])
+    return judge_batches(rows[name], events.combine_chunks().to_batches(), service)
+
+
+def audit_folders(
+    spark: SparkSession, folders: Sequence[Path], service: Service | None = None, progress: Progress | None = None
+) -> Verdict:
+    """What `ordercast.audit.audit` finds of some folders, found on Spark. Its workers must see the same folders.
+
+    Raises `TraceError` for what is no trace, or not a whole one.
+    """
+    dockets = dict(enumerate(dockets_of([folder.absolute() for folder in folders])))
+    tasks = in_tasks(dockets, _ROWS_OF_A_TASK)
+    try:
+        with watched_tasks(spark, len(tasks), progress):
+            found = _tasks_table(spark, tasks).mapInArrow(_judging_dockets(service), VERDICTS_TABLE).toArrow()
+    except PySparkException as error:
+        raise PipelineError(f"Spark failed at judging: {str(error).strip().splitlines()[0]}") from error
+    return verdict_of(found.to_pylist())
+
+
+def _tasks_table(spark: SparkSession, tasks: Sequence[Task]) -> DataFrame:
+    """A row, and a partition, for each task."""
+    rows = [{_PARTITION: place, "numbers": task.numbers, "dockets": task.dockets} for place, task in enumerate(tasks)]
+    schema = pa.schema(
+        [
+            pa.field(_PARTITION, pa.int32()),
+            pa.field("numbers", pa.list_(pa.int64())),
+            pa.field("dockets", pa.list_(pa.string())),
+        ]
+    )
+    table = spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
+    return table.repartitionById(max(1, len(tasks)), _PARTITION).drop(_PARTITION)
+
+
+def _judging_dockets(service: Service | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.to_pylist():
+                reader = GroupReader()
+                for number, text in zip(task["numbers"], task["dockets"], strict=True):
+                    rows = judge_docket(number, msgspec.json.decode(text, type=Docket), reader, service)
+                    yield pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
+
+    return judge
+
+
+def judge_docket(number: int, docket: Docket, reader: GroupReader, service: Service | None) -> list[dict[str, object]]:
+    """The rows of the verdict on one run."""
+    run = docket.row[RUN]
+    try:
+        return list(rows_of(number, run, judge_batches(docket.row, list(reader.batches(docket)), service)))
+    except TraceError as error:
+        return [row_of_error(number, run, error)]

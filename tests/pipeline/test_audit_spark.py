@@ -1,0 +1,100 @@
+"""Audits on Spark end in the reference audit's document, whatever the layout of the trace."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.audit.judge import audit as audit_by_reference
+from ordercast.model.errors import TraceError
+from ordercast.model.services import Service
+from ordercast.pipeline.auditing import audit, audit_folders
+from ordercast.pipeline.schemas import EVENTS_TABLE, RUNS_TABLE
+from ordercast.trace.schema import RUNS
+from tests.pipeline.random_runs import RandomRun, batch_of, break_somehow, random_run
+from tests.pipeline.test_audit_kernel import by_reference, row_of
+
+
+def random_runs(seed: str, count: int) -> dict[str, RandomRun]:
+    """Runs that can be judged, half of them with something broken, of all services in turn."""
+    chance = Random(seed)
+    runs: dict[str, RandomRun] = {}
+    services = list(Service)
+    while len(runs) < count:
+        run = random_run(chance, services[len(runs) % len(services)])
+        for _ in range(chance.choice([0, 0, 1, 2])):
+            break_somehow(chance, run)
+        if run.rows() and by_reference(run) is not None:
+            runs[f"run-{chance.randrange(10**6):06}"] = run
+    return runs
+
+
+def write(folder: Path, runs: dict[str, RandomRun], *, runs_in_a_file: int = 1, rows_in_a_group: int = 50) -> Path:
+    for part in ("events", "runs"):
+        (folder / part).mkdir(parents=True)
+    names = list(runs)
+    for start in range(0, len(names), runs_in_a_file):
+        chosen = names[start : start + runs_in_a_file]
+        events = pa.Table.from_batches([batch_of(runs[name].rows(), name) for name in chosen])
+        pq.write_table(events, folder / f"events/part-{start}.parquet", row_group_size=rows_in_a_group)
+        rows = [{"complete": True, **row_of(runs[name]), "run": name} for name in chosen]
+        pq.write_table(pa.Table.from_pylist(rows, schema=RUNS), folder / f"runs/part-{start}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(("runs_in_a_file", "rows_in_a_group"), [(1, 50_000), (25, 40)])
+def test_folders_are_judged_as_by_the_reference(
+    spark: SparkSession, tmp_path: Path, runs_in_a_file: int, rows_in_a_group: int
+) -> None:
+    runs = random_runs(f"folders {runs_in_a_file}", 140)
+    write(tmp_path, runs, runs_in_a_file=runs_in_a_file, rows_in_a_group=rows_in_a_group)
+    expected = audit_by_reference([tmp_path])
+    assert not expected.holds
+    assert audit_folders(spark, [tmp_path]).as_document() == expected.as_document()
+
+
+def test_tables_are_judged_as_by_the_reference(spark: SparkSession, tmp_path: Path) -> None:
+    runs = random_runs("tables", 30)
+    write(tmp_path, runs, runs_in_a_file=7, rows_in_a_group=40)
+    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
+    judged = audit(spark, events, rows)
+    found = {(row["run"], row["property"]): row for row in judged.verdicts.collect()}
+    sentences: dict[Any, list[str]] = {}
+    for row in judged.witnesses.collect():
+        sentences.setdefault((row["run"], row["property"]), []).append(row["sentence"])
+    for name, run in runs.items():
+        verdict = by_reference(run)
+        assert verdict is not None
+        for promise, finding in verdict.findings.items():
+            assert found[name, promise]["holds"] == finding.holds
+            assert found[name, promise]["violations"] == finding.violations
+            assert found[name, promise]["deliveries"] == verdict.deliveries
+            assert sentences.get((name, promise), []) == [one.violation.sentence for one in finding.witnesses]
+        for promise in verdict.not_recorded:
+            assert found[name, promise]["recorded"] is False
+
+
+def test_tables_tell_what_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, random_runs("broken tables", 2))
+    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
+    one, other = sorted(row["run"] for row in rows.collect())
+    judged = audit(spark, events.where(f"run = '{one}'"), rows.where(f"run = '{other}'"))
+    errors = {row["run"]: row["error"] for row in judged.verdicts.collect()}
+    assert "no row in runs" in errors[one]
+    assert "recorded without its events" in errors[other]
+
+
+def test_a_run_that_contradicts_itself_is_an_error_for_people(spark: SparkSession, tmp_path: Path) -> None:
+    runs = random_runs("contradiction", 3)
+    run = next(iter(runs.values()))
+    sender = next(node for node, log in enumerate(run.logs) if log)
+    run.logs[sender].append((5_000, "send", (run.nodes, 7), (0,), None))
+    write(tmp_path, runs)
+    with pytest.raises(TraceError, match=f"contradicts itself: E{run.nodes + 1}#7 was sent at E{sender + 1}"):
+        audit_folders(spark, [tmp_path])
