@@ -23,6 +23,10 @@ class Completion:
         for node in members(packet.destinations):
             due[node] += 1
 
+    def has_sent_all(self, node: int) -> bool:
+        """Whether a node has nothing more to send."""
+        return not self._unsent[node]
+
     def delivered(self, node: int, packet: Packet) -> None:
         """A node was given a packet."""
         self._delivered[packet.source][node] += 1

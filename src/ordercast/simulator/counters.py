@@ -104,6 +104,10 @@ class Counters:
     """The most packets that a node had pre-acknowledged and not yet acknowledged."""
     latency: dict[Level, Durations] = field(default_factory=lambda: {level: Durations() for level in Level})
     """From the send to each level, at each destination."""
+    sent_together: int = 0
+    """Messages that were sent before the first sender had sent all of its own: while all were sending."""
+    together: int = 0
+    """When that was."""
 
     waiting: dict[int, Durations] = field(default_factory=dict)
     """From the send to the delivery, by priority."""

@@ -31,6 +31,8 @@ class Ledger:
         counters, count = self._counters, len(packet.lengths)
         counters.sent += count
         self._completion.numbered(packet)
+        if not counters.together and self._completion.has_sent_all(node):
+            counters.together, counters.sent_together = time, counters.sent
         self._sent_at[node].extend([time] * count)
         self.last_progress = time
         self._under_way[node] += 1

@@ -146,6 +146,8 @@ COUNTERS = (
     "longest_sent",
     "longest_accepted",
     "longest_preacknowledged",
+    "sent_together",
+    "together",
 )
 
 RUNS = pa.schema(
