@@ -17,7 +17,7 @@ Misprints mended, and gaps filled in the way that fits the paper's own examples:
  8. 4.2, whose sentence is broken off: all broadcast their REQ; then from which number of each source on they reject,
     that is, what follows the first unit in their logs that somebody lacks; then all reject from the lowest numbers
     on, and sources broadcast again what was rejected, under the numbers that it had and with the ACK of that moment.
-    What a source has not pre-acknowledged may be rejected: it stays in SL as long. REQ, AL and PAL go back too.
+    What a source has not pre-acknowledged may be rejected: it stays in SL as long. REQ and AL go back too.
  9. 5: a timer runs for what is acknowledged and not delivered. TOSEQ and PEQ grow to the highest that anybody says, and
     TOSEQ is NIL again afterwards. What has timed out in the meantime begins another synchronisation. Unchanged while
     a node has stopped is not AL, as the text has it, but PAL.
@@ -196,8 +196,7 @@ class PritoPaper(PritoPaperState):
                 self.own_preacknowledged_below[source] = unit.seq + 1
                 for of, seq in enumerate(unit.expects):
                     self.preacknowledged_below[of][source] = seq
-                if isinstance(unit, PrintedData) and unit.seq >= self.told_preacknowledged[source]:
-                    self.told_preacknowledged[source] = unit.seq + 1
+                if isinstance(unit, PrintedData):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
@@ -269,8 +268,9 @@ class PritoPaper(PritoPaperState):
         self.preacknowledged = [entry for entry in self.preacknowledged if entry.unit.seq < below[entry.unit.source]]
         self.accepted = [entry for entry in self.accepted if entry.unit.seq < below[entry.unit.source]]
         self.expected = list(map(min, self.expected, below))
-        for known in (self.accepted_below, self.preacknowledged_below):
-            known[:] = [[min(seq, limit) for seq in row] for row, limit in zip(known, below, strict=True)]
+        self.accepted_below = [
+            [min(seq, limit) for seq in row] for row, limit in zip(self.accepted_below, below, strict=True)
+        ]
 
     def _broadcast_again(self, out: list[Output]) -> None:
         """Under the numbers that they had; what others did not reject, they throw away as duplicates."""
@@ -278,12 +278,9 @@ class PritoPaper(PritoPaperState):
         expects, wants = self._heading()
         for unit in rejected:
             if isinstance(unit, PrintedData):
-                copy: Printed = PrintedData(unit.packet, expects, wants)
-                out.append(Send(copy, again=True))
+                out.append(Send(PrintedData(unit.packet, expects, wants), again=True))
             else:
-                copy = PrintedReady(self.me, unit.seq, expects, wants)
-                out.append(Send(copy))
-            self.sent[self.sent.index(unit)] = copy
+                out.append(Send(PrintedReady(self.me, unit.seq, expects, wants)))
 
     # --- run synchronisation (5) ---
 

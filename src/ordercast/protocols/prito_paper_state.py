@@ -67,8 +67,8 @@ _SCALARS = (
     "agreed", "ack_said", "aborted",
 )  # fmt: skip
 _LISTS = (
-    "sent", "expected", "own_preacknowledged_below", "told_accepted", "told_preacknowledged", "accepted",
-    "preacknowledged", "expectations", "rejections", "timed_out", "highest_preacknowledged",
+    "sent", "expected", "own_preacknowledged_below", "told_accepted", "accepted", "preacknowledged",
+    "expectations", "rejections", "timed_out", "highest_preacknowledged",
 )  # fmt: skip
 _SETS = ("acknowledged", "expired")
 _scalars, _lists, _sets = attrgetter(*_SCALARS), attrgetter(*_LISTS), attrgetter(*_SETS)
@@ -102,7 +102,7 @@ class PritoPaperState:
         self.own_preacknowledged_below = list(first)  # PEQ_j
         self.accepted_below = [[seq] * nodes for seq in first]  # AL: accepted_below[source][node]
         self.preacknowledged_below = [[seq] * nodes for seq in first]  # PAL: likewise
-        self.told_accepted, self.told_preacknowledged = list(first), list(first)  # by source, what the host knows
+        self.told_accepted = list(first)  # by source: all below was accepted once, and the host knows
         self.acknowledged: set[tuple[int, int]] = set()  # not delivered yet: source and number; their timers run
 
         # Recovery.

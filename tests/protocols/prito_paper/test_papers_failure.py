@@ -86,6 +86,24 @@ def test_failure_all_go_back_and_broadcast_again_under_the_same_numbers() -> Non
     assert group.copies == ["b", "d", "c"]
 
 
+def test_failure_what_was_said_of_the_rejected_is_forgotten() -> None:
+    group = lossy_group()
+    group.hear(E3, "b")
+    group.ready(E3)
+    group.hear(E1, "b", "c", "d", "RR E3")
+    assert group.machines[E1].accepted_below[E1] == [2, 1, 3], "E3 has said that it has b"
+    group.recover_from_now()
+    assert group.machines[E1].accepted_below[E1] == [2, 1, 2], "which it has rejected"
+
+
+def test_failure_what_comes_late_is_stray() -> None:
+    group = lossy_group()
+    machine = group.machines[E2]
+    machine.stage = Stage.REJECTING
+    group.handle(E2, Receive(Lost(E1, (1, 1, 1))))
+    assert group.discarded[E2] == [("LOST E1", "stray")]
+
+
 def test_failure_nothing_is_told_twice() -> None:
     group = lossy_group()
     outputs: list[list[Output]] = [[], [], []]

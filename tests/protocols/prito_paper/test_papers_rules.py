@@ -164,6 +164,20 @@ def test_ack_what_completes_an_acknowledgment_may_jump_the_queue() -> None:
     assert group.levels[E1]["d0"] is Level.ACKNOWLEDGED
 
 
+def test_ack_only_what_i_have_pre_acknowledged() -> None:
+    """Whatever contradictory peers say: here they take back that they have accepted anything."""
+    group = PaperGroup(2)
+    group.send(E1, "w")
+    group.send(E1, "x")
+    machine = group.machines[E1]
+    for unit in (ready(E2, 1, 9, 9), PrintedData(group.said("w").packet, (9, 9)), ready(E2, 2, 1, 1)):
+        group.handle(E1, Receive(unit))
+    assert group.delivered[E1] == ["w"]
+    group.handle(E1, Receive(PrintedData(group.said("x").packet, (1, 1))))
+    assert min(machine.preacknowledged_below[E1]) > 2 == machine.own_preacknowledged_below[E1]
+    assert group.delivered[E1] == ["w"]
+
+
 def test_levels_are_told_in_order() -> None:
     group = PaperGroup(2)
     group.send(E1, "a")
@@ -202,6 +216,20 @@ def test_ready_who_has_finished_answers_once_and_falls_silent() -> None:
     assert (unit.wants, list(group.timers[E2])) == (False, ["ready"])
     group.fire(E2, "ready")
     assert (len(group.channel), group.timers[E2]) == (1, {})
+
+
+def test_ready_nobody_answers_itself() -> None:
+    group = PaperGroup(2)
+    assert group.handle(E1, Receive(PrintedReady(E1, 1, (1, 1), wants=True))) == []
+
+
+def test_ready_whoever_sent_what_all_have_lost_speaks_until_they_see_it() -> None:
+    group = PaperGroup(2)
+    group.send(E1, "a")
+    for node in group.nodes:
+        group.miss(node, "a")
+    assert group.settle()
+    assert group.together() == ["a", "a"]
 
 
 def test_ready_that_asks_for_nothing_is_not_answered() -> None:

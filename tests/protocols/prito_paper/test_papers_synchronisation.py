@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.config import PriorityConfig, Timing
-from ordercast.model.machine import Deliver, Receive, Send, SetTimer
+from ordercast.model.machine import Deliver, Receive, Send, SetTimer, TimerFired
 from ordercast.model.priority_paper_units import (
     NIL,
     Rejected,
@@ -29,12 +29,12 @@ def test_run_synchronisation_a_timer_runs_for_what_is_acknowledged_and_waits() -
     group = overtaken()
     assert [timers.get("run-0-1") for timers in group.timers] == [Timing().run] * 2
     assert not any(name.startswith("run-1") for timers in group.timers for name in timers)
-    for node in group.nodes:
-        del group.timers[node]["run-0-1"]
-        group.timers[node]["run-0-1"] = 10**12
-    assert group.settle()
-    assert group.timers == [{}, {}], "it ends with the delivery"
+    for node in (E2, E1, E2):
+        group.hear_rest()
+        group.ready(node)
+    group.hear_rest()
     assert group.together() == ["d3 d0", "d3 d0"]
+    assert all(name == "ready" for timers in group.timers for name in timers), "it ends with the delivery"
 
 
 def test_run_synchronisation_without_it_nothing_times_out() -> None:
@@ -51,6 +51,14 @@ def test_run_synchronisation_1_the_initiator_stops_and_says_what_has_timed_out()
     before = receipt_log(group, E1)
     group.handle(E1, Receive(ready(E2, 3, 4, 3)))
     assert receipt_log(group, E1) == before + " RR*", "it accepts, and nothing rises"
+
+
+def test_run_synchronisation_1_of_each_source_the_highest_number_counts() -> None:
+    machine = overtaken().machines[E1]
+    machine.expired, machine.timed_out = {(E2, 9)}, [NIL, 20]
+    (sent,) = [output.unit for output in machine.handle(TimerFired("run-0-1")) if isinstance(output, Send)]
+    assert isinstance(sent, RunSync)
+    assert sent.timed_out == (1, 20)
 
 
 def test_run_synchronisation_2_who_hears_of_it_stops_and_answers_with_what_it_knows() -> None:
@@ -91,6 +99,13 @@ def test_run_synchronisation_4_what_has_timed_out_is_delivered_past_what_is_not_
     assert group.together() == ["d0", "d0"]
     assert [receipt_log(group, node) for node in group.nodes] == ["d3 | d3* RR*"] * 2
     assert not any(machine.synchronising for machine in group.machines)
+    group.handle(E2, Receive(RunSync(E1, (NIL, NIL), (1, 1))))
+    assert group.labels().count("Run-Sync-Pack E2") == 2, "and if there is another, all begins anew"
+
+
+def test_run_synchronisation_then_all_goes_on() -> None:
+    group = overtaken()
+    group.fire(E1, "run-0-1")
     assert group.settle()
     assert group.together() == ["d0 d3", "d0 d3"]
 
