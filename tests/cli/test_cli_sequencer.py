@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,3 +64,18 @@ def test_the_published_protocol_ends_with_its_first_message(ordercast: Command) 
     assert (done.status, done.err) == (1, "")
     assert "E1: gave up: GetFromHistory finds nothing for the duplicate 0 of E" in done.out
     assert "0 deliveries" in done.out
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "protocols" / "sequencer_paper.md").read_text()
+EXAMPLES = re.findall(r"^```console\n\$ ordercast (.*?)\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_shows_every_flaw() -> None:
+    assert len(EXAMPLES) == len(re.findall(r"^\*\*S\d: ", PAGE, flags=re.MULTILINE)) == 8
+
+
+@pytest.mark.parametrize(("line", "shown"), EXAMPLES, ids=[f"S{number}" for number in range(1, len(EXAMPLES) + 1)])
+def test_the_page_on_the_published_protocol_shows_what_is_printed(ordercast: Command, line: str, shown: str) -> None:
+    printed = ordercast(line).out
+    for words in shown.splitlines():
+        assert words in printed
