@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Bursts, Duplicates, Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
@@ -16,6 +18,8 @@ from tests.simulator.swarm import draw_config
 ARGUMENTS = ["simulate", "spo", "--nodes=5", "--messages=60", "--spread=0.5", "--loss=0.1", "--seed=7", "--hearsay"]
 ARGUMENTS += ["--pattern=bursty", "--receive-time=5us", "--receive-buffer=8"]
 FAULTS = ["--fault", "bursts well=5ms bad=1ms", "--fault", "duplicates rate=0.05"]
+DATAGRAMS = ["simulate", "sequencer", "--nodes=5", "--messages=60", "--loss=0.05", "--seed=7", "--history=8"]
+DATAGRAMS += ["--channel=any", "--jitter=1ms", "--send-time=3us", "--receive-time=5us", "--senders=E1,E3,E4"]
 
 
 def digest(folder: Path) -> str:
@@ -29,11 +33,14 @@ def digest(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def test_traces_of_two_processes_with_different_hash_seeds_are_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [[*ARGUMENTS, *FAULTS], DATAGRAMS], ids=["spo", "datagrams"])
+def test_traces_of_two_processes_with_different_hash_seeds_are_the_same_bytes(
+    tmp_path: Path, arguments: list[str]
+) -> None:
     digests = set()
     for hash_seed in ("0", "1", "4242"):
         out = tmp_path / hash_seed
-        command = [sys.executable, "-m", "ordercast.cli", *ARGUMENTS, *FAULTS, "--out", str(out)]
+        command = [sys.executable, "-m", "ordercast.cli", *arguments, "--out", str(out)]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": hash_seed}, stdout=subprocess.DEVNULL)  # noqa: S603
         digests.add(digest(out))
     assert len(digests) == 1

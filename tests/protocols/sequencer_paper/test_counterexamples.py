@@ -376,6 +376,23 @@ def test_s8_a_message_may_be_lost_with_the_only_node_that_took_part_in_nothing()
     assert group.logs == ["a", "a", "b"]
 
 
+def test_s8_a_node_delivers_more_than_it_has_claimed() -> None:
+    """A broadcast of the old sequencer comes when E3 has said that it has none; E2 takes over, and begins at none."""
+    group = printed(**PURGES, elects=True, asks_once=True)
+    group.submit(SEQUENCER, "a")
+    group.carry(lambda flight: flight.to != SEQUENCER)
+    late = Flight(group.machines[SEQUENCER].history[0], E3)
+    group.submit(E2, "b")
+    while not group.machines[E3].in_election:
+        group.carry(lambda flight: SEQUENCER in (flight.to, flight.unit.source))
+        assert group.fire()
+    assert group.machines[E3].claims == [-1, 0, 0]
+    group.hand(late)
+    group.settle(lambda flight: SEQUENCER in (flight.to, flight.unit.source))
+    assert group.machines[E3].sequencer == E2
+    assert group.logs[1:] == ["b", "a"]
+
+
 def test_s8_a_crashed_sequencer_is_replaced_and_nothing_is_lost_while_all_others_take_part() -> None:
     """What the paper promises, where it holds: the new sequencer brings the others up to date."""
     group = printed(**PURGES, elects=True, asks_once=True, whole_answers=True)
