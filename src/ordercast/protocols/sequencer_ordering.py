@@ -2,7 +2,8 @@
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), Figure 4 and section
 2.2. The sequencer keeps what it cannot number yet, numbers in the order of each sender's ids, and never has more in its
-history than that holds. When it is full, it first asks who has what; if that does not help, it synchronises.
+history than that holds. When it is full, it waits a little for acknowledgments that are under way, then asks who has
+what; if that does not help, it synchronises.
 """
 
 from ordercast.model.machine import Discard, Output, Send
@@ -18,7 +19,7 @@ from ordercast.model.sequencer_units import (
 )
 from ordercast.model.units import MessageId, Packet
 from ordercast.protocols.sequencer_receiving import SequencerReceiving
-from ordercast.protocols.sequencer_state import MOST_COPIES, MOST_PATIENT
+from ordercast.protocols.sequencer_state import MOST_COPIES, MOST_PATIENT, Fullness
 
 
 class SequencerOrdering(SequencerReceiving):
@@ -82,11 +83,14 @@ class SequencerOrdering(SequencerReceiving):
                 out.append(Send(self._broadcast(number, packet)))
         self._send_order(direct, self.received_below, out)
         self._deliver(out)
-        if self.turns and not self.sync_phase and not self.asked_when_full:
-            self.asked_when_full = True
-            self._publish(out, wants=self.laggards())
-            self.status_timer = True
-            self.set_timer("status", self.config.timing.repeat, out)
+        if self.turns and not self.sync_phase and self.fullness is Fullness.NOT:
+            self.fullness, self.status_timer = Fullness.WAITS, True
+            self.set_timer("status", self.config.timing.cooldown, out)
+
+    def _holds_back(self) -> int:
+        """Those that say too little too late: what they have keeps half of the history, or more, from being purged."""
+        half = self.received_below - self.config.sequencer.history // 2
+        return sum(1 << node for node in self.others if self.rows[node] < half)
 
     def _send_order(self, direct: list[MessageId], end: int, out: list[Output]) -> None:
         """The numbers, up to `end`, of what senders broadcast themselves."""
@@ -139,10 +143,9 @@ class SequencerOrdering(SequencerReceiving):
         if row == self.lowest:
             self.lowest = min(self.rows[member] for member in members(self.members))
             if self.lowest > self.stable_below:
-                self.commit_below = max(self.commit_below, self.lowest)
                 self._deliver(out)
                 self._stabilise(self.lowest, out)
-                self.asked_when_full = False
+                self.fullness = Fullness.NOT
             if self.sync_phase == 1 and self.lowest == self.received_below:
                 self._synchronise(2, out)
         self._deliver(out)
@@ -220,10 +223,13 @@ class SequencerOrdering(SequencerReceiving):
             self.unanswered[node] += 1
         if self.sync_phase:
             self._say_phase(out)
-        elif self._is_stuck():
+        elif not self._is_stuck():
+            self._publish(out, wants=asked)
+        elif self.fullness is Fullness.ASKED:
             self._synchronise(1, out)
         else:
-            self._publish(out, wants=asked)
+            self.fullness = Fullness.ASKED
+            self._publish(out, wants=self._holds_back())
         self.status_patience = 1 if self.status_moved else min(MOST_PATIENT, 2 * self.status_patience)
         self.status_moved = False
         return suspects

@@ -129,15 +129,15 @@ class SequencerReceiving(SequencerState):
             self._stabilise(stable_below, out)
 
     def _stabilise(self, below: int, out: list[Output]) -> None:
-        """Everybody has these: nobody can ask for them any more, and no crash can take them away."""
+        """Everybody has these, and I have delivered them: nobody can ask for them any more."""
         history = self.history
         out += [Reached(PREACKNOWLEDGED, history[number]) for number in range(self.stable_below, below)]
         self.stable_below = below
         self.moved = True
-        self._forget(min(self.delivered_below, below))
+        self._forget(below)
 
     def _deliver(self, out: list[Output]) -> None:
-        """In order; and, where more must hold a broadcast before it is delivered, when they do. Then it may go."""
+        """In order; and, where more must hold a broadcast before it is delivered, when they do."""
         until = self.received_below
         if self.resilience and self.commit_below < until:
             until = self.commit_below
@@ -155,10 +155,9 @@ class SequencerReceiving(SequencerState):
             else:
                 break
         self.delivered_below = number
-        self._forget(min(number, self.stable_below))
 
     def _forget(self, below: int) -> None:
-        """What everybody has, and I have delivered, is kept no longer."""
+        """What everybody has is kept no longer."""
         while self.kept_from < below:
             packet = self.history.pop(self.kept_from)
             self.kept_from += 1

@@ -6,6 +6,7 @@ and every comparison here means it so.
 """
 
 from collections import deque
+from enum import Enum
 from typing import Any, ClassVar
 
 from ordercast.model.config import GroupConfig
@@ -22,12 +23,23 @@ MOST_PATIENT = 8
 MOST_COPIES = 32
 """Broadcasts that are asked for, and sent again, at once."""
 
+
+class Fullness(Enum):
+    """How far a sequencer is whose history is full, while offers wait for room."""
+
+    NOT = 0
+    WAITS = 1
+    """Acknowledgments may be under way."""
+    ASKED = 2
+    """Those that keep it full were asked for theirs."""
+
+
 _SCALARS = (
     "installed", "closed", "received_below", "delivered_below", "stable_below", "commit_below", "known_below",
     "asked_below", "gap_below", "kept_from", "said_below", "wanted_below", "next_seq", "next_message", "due_below",
     "overdue_below", "in_sync_until", "sync_round", "need_timer", "gap_timer", "moved", "heard", "asked",
     "patience", "silent", "lowest", "sync_phase", "replied", "announced_commit", "announced_stable",
-    "asked_when_full", "status_timer", "status_moved", "status_patience", "promised", "highest_round", "accepted",
+    "fullness", "status_timer", "status_moved", "status_patience", "promised", "highest_round", "accepted",
     "proposal", "holder", "fetched_below", "coordinates", "accepts", "rounds", "unresolved", "guided", "suspects",
     "answered",
 )  # fmt: skip
@@ -102,7 +114,7 @@ class SequencerState:
         self.sync_phase = 0
         self.replied = 0
         self.announced_commit = self.announced_stable = 0
-        self.asked_when_full = False
+        self.fullness = Fullness.NOT
         self.status_timer = self.status_moved = False
         self.status_patience = 1
         self.unanswered = [0] * nodes  # questions asked since each node was heard

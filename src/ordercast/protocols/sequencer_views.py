@@ -147,12 +147,10 @@ class SequencerViews(SequencerSending):
 
     def _choose(self, ballot: Ballot, out: list[Output]) -> None:
         """What a ballot before may have decided; else all that anybody has who answered, and those go on."""
-        reports = list(self.reports.values())
-        accepted = [report for report in reports if report.accepted is not None]
+        reports = self.reports.values()
+        accepted = [(report.accepted, report.source) for report in reports if report.accepted is not None]
         if accepted:
-            last = max(accepted, key=lambda report: report.accepted or ())
-            assert last.accepted is not None
-            value, self.holder = last.accepted[1], last.source
+            (_, value), self.holder = max(accepted, key=lambda found: found[0][0])
         else:
             longest = max(reports, key=lambda report: (report.received_below, -report.source))
             remain, old = mask_of(self.reports), self.sequencer
@@ -303,7 +301,7 @@ class SequencerViews(SequencerSending):
 
     def _begin(self, out: list[Output]) -> None:
         """Own packets that the old view did not number are offered anew; the sequencer is told what I have."""
-        mine = [packet for packet in self.outstanding if packet.seq >= self.ordered_below[self.me]]
+        mine = list(self.outstanding)
         if self.is_sequencer:
             if self.received_below < self.known_below:
                 self.abort(f"{name_of(self.me)} must number the broadcasts of view {self.view}, but lacks some", out)

@@ -101,6 +101,24 @@ def test_no_well_formed_unit_brings_it_down(seed: int) -> None:
             hash(twin.snapshot())
 
 
+def test_a_snapshot_holds_everything() -> None:
+    value = NextView(1, 0b111, E1, 9, "why")
+    stories: list[list[Unit]] = [
+        [broadcast(0, "a", E1), broadcast(3, "d", E1), Order(0, E1, 7, ((E3, 4),), 0, 0)],
+        [Offer(packet(E3, 0, "a"), 0, 0, direct=True), Synchronise(0, E1, 3, 1, 2, 0, 7)],
+        [Flush(0, E1, (4, E1), 0), Propose(0, E1, (4, E1), value, 0), Supply(packet(E1, 0, "a"), 0, E1, 0)],
+        [Flush(0, E1, (4, E1), 0), Install(1, E1, value)],
+    ]
+    for story in stories:
+        node = Node(E2)
+        node.submits("x")
+        node.hears(*story)
+        twin = Node(E2).machine
+        twin.restore(node.machine.snapshot())
+        assert vars(twin) == vars(node.machine)
+        assert twin.snapshot() == node.machine.snapshot()
+
+
 def test_a_fresh_machine_waits_for_nothing() -> None:
     for me in range(3):
         node = Node(me)
@@ -134,6 +152,7 @@ def test_the_sequencer_says_whom_it_waits_for() -> None:
     assert node.machine.waits_for()[-1] == (
         "1 broadcasts wait to be known as received by everybody: {E3} may lack some"
     )
+    node.fires("status")
     node.fires("status")
     assert node.machine.waits_for()[-1] == "phase 1 of synchronisation 1 waits for answers"
 

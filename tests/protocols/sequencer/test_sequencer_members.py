@@ -77,6 +77,15 @@ def test_what_gets_no_number_is_offered_again_the_oldest_first_to_the_sequencer_
     assert node.fires("need").offers == ["b", "d", "e", "f"], "not what was seen with a number"
 
 
+def test_what_was_just_offered_is_not_offered_again() -> None:
+    node = Node(E2)
+    node.submits("a")
+    node.fires("need")
+    node.submits("b")
+    assert node.fires("need").offers == ["a"]
+    assert node.fires("need").offers == ["a", "b"]
+
+
 # --- receiving ---
 
 
@@ -272,6 +281,23 @@ def test_the_first_phase_stops_a_node_and_is_answered_when_it_has_everything() -
     did = node.hears(synchronise(1, 2, 2, stable=2))
     assert did.to(E1) == [Synchronised(0, E3, 1, 2), Offer(packet(E3, 0, "x"), 0, 2)]
     assert did.everywhere == ["a", "b"]
+
+
+def test_whoever_waits_to_send_asks_too() -> None:
+    node = Node(E3)
+    assert not node.hears(synchronise(1, 1, 0)).offers
+    assert not node.running
+    node.submits("x")
+    assert node.fires("need").to(E1) == [have(E3, 0, asks=True)]
+
+
+def test_whoever_lacks_something_asks_until_it_has_it() -> None:
+    node = Node(E3)
+    node.hears(bulletin(1))
+    node.fires("gap")
+    node.fires("need")
+    for _ in range(3):
+        assert node.fires("need").to(E1) == [have(E3, 0, (0, 1))]
 
 
 def test_s7_an_old_first_phase_stops_nobody() -> None:

@@ -111,29 +111,65 @@ def test_senders_take_turns_when_there_is_room_again() -> None:
     assert order_of == ["1:a", "2:x", "3:b"]
 
 
-def test_a_full_history_asks_first_and_synchronises_if_that_does_not_help() -> None:
+def test_a_full_history_asks_after_a_while_and_synchronises_if_that_does_not_help() -> None:
     node = sequencer(history=2)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b"))
-    did = node.hears(offer(E2, 2, "c", received=2))
-    assert did.of(Bulletin) == [Bulletin(0, E1, 2, 2, 0, wants=0b100)]
-    assert not node.hears(offer(E2, 3, "d", received=2)).of(Bulletin), "asked once for one filling"
+    node.hears(offer(E2, 2, "c", received=2), offer(E2, 3, "d", received=2))
+    assert node.running["status"] < 2 * node.machine.config.timing.cooldown
+    waits = node.running["status"] = 7
+    assert not node.hears(offer(E3, 0, "x")).of(Bulletin)
+    assert node.running["status"] == waits, "it waits once for each filling"
+    assert node.fires("status").to(None) == [Bulletin(0, E1, 2, 2, 0, wants=0b100)]
     assert node.fires("status").of(Synchronise) == [Synchronise(0, E1, 1, 1, 2, 0, wants=0b100)]
     assert not node.hears(offer(E2, 4, "e")).broadcasts, "nothing is numbered meanwhile"
+    assert not node.hears(have(E3, 1)).of(Synchronise), "it does not have everything yet"
     did = node.hears(have(E3, 2))
     assert did.of(Synchronise) == [Synchronise(0, E1, 1, 2, 2, 2, wants=0b110)]
     assert not did.broadcasts
     node.hears(Synchronised(0, E3, 1, 2))
-    assert node.hears(Synchronised(0, E2, 1, 2)).broadcasts == ["2:c", "3:d"]
+    assert node.hears(Synchronised(0, E2, 1, 2)).broadcasts == ["2:c", "3:x"]
+
+
+def test_it_asks_again_when_the_history_is_full_again() -> None:
+    node = sequencer(history=1)
+    node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
+    node.fires("status")
+    assert node.hears(have(E3, 1), offer(E2, 2, "c", received=2)).broadcasts == ["1:b"]
+    assert node.fires("status").to(None) == [Bulletin(0, E1, 2, 2, 1, wants=0b100)]
+
+
+def test_only_those_are_asked_who_keep_half_of_it() -> None:
+    node = Node(E1, nodes=4, history=8)
+    node.submits(*"abcdefghi")
+    node.hears(have(E2, 4), have(E3, 3))
+    assert node.fires("status").to(None) == [Bulletin(0, E1, 8, 8, 0, wants=0b1100)]
+
+
+def test_the_sequencers_questions_back_off() -> None:
+    node = sequencer()
+    node.submits("a")
+    waits = []
+    for _ in range(7):
+        node.fires("status")
+        waits.append(node.running["status"])
+    poll = node.machine.config.timing.poll
+    assert waits[0] < 4 * poll
+    assert waits[-1] >= 16 * poll
+    node.hears(have(E2, 1))
+    node.fires("status")
+    assert node.running["status"] < 4 * poll
 
 
 def test_s7_an_old_answer_ends_no_later_phase() -> None:
     node = sequencer(history=1)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
     node.fires("status")
+    node.fires("status")
     node.hears(have(E3, 1))
     node.hears(Synchronised(0, E2, 1, 1), Synchronised(0, E3, 1, 1))
     assert node.machine.received_below == 2
     node.hears(offer(E2, 2, "c", received=2))
+    node.fires("status")
     node.fires("status")
     assert node.machine.sync_round == 2
     assert node.hears(Synchronised(0, E3, 1, 1)).discards == ["old"]
@@ -147,6 +183,7 @@ def test_s7_an_old_answer_ends_no_later_phase() -> None:
 def test_a_phase_is_said_again_to_those_who_have_not_answered() -> None:
     node = sequencer(history=1)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
+    node.fires("status")
     node.fires("status")
     node.hears(have(E3, 1))
     node.hears(Synchronised(0, E3, 1, 1))

@@ -1,283 +1,19 @@
-"""Views, rule by rule: who is suspected, how the next view is agreed on, and who is shut out."""
+"""Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
-from ordercast.model.machine import Stopped, View
+from ordercast.model.machine import View
 from ordercast.model.sequencer_units import (
-    Accept,
-    Bulletin,
-    Fetch,
     Flush,
     Flushed,
     Have,
     Install,
     NextView,
     Offer,
-    Propose,
-    Refused,
-    Supply,
+    Order,
     ViewRequest,
 )
-from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, offer, packet
+from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, offer, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "{E1} did not answer")
-
-
-def waits(node: Node, timer: str = "need", times: int = 20) -> list[Flush]:
-    """What it asks of the others, if nobody answers for so long."""
-    for _ in range(times):
-        if timer in node.running:
-            node.fires(timer)
-    return node.did.of(Flush)
-
-
-# --- suspicion ---
-
-
-def test_a_silent_sequencer_is_suspected_by_whoever_waits_for_it() -> None:
-    node = Node(E2, suspect_after=2)
-    node.submits("a")
-    assert not waits(node, times=3), "it asks three times; the third question is one more than may be left unanswered"
-    assert len(node.did.to(E1)) == 4
-    assert waits(node, times=1) == [Flush(0, E2, (1, E2), 0b010)]
-
-
-def test_whoever_waits_for_nothing_suspects_nobody() -> None:
-    node = Node(E2)
-    node.hears(broadcast(0, "a", E3), Bulletin(0, E1, 1, 1, 1))
-    node.fires("need")
-    assert not node.running
-
-
-def test_w8_a_sequencer_that_answers_anything_lives() -> None:
-    node = Node(E2, suspect_after=2)
-    node.submits("a")
-    for _ in range(10):
-        node.fires("need")
-        node.hears(Bulletin(0, E1, 0, 0, 0))  # its history is full, and it numbers nothing
-    assert not node.did.of(Flush)
-    assert waits(node, times=5)
-
-
-def test_those_of_higher_rank_wait_and_forget_it_if_the_sequencer_is_heard() -> None:
-    node = Node(E3, suspect_after=1)
-    node.submits("a")
-    assert not waits(node, times=6)
-    assert "view" in node.running
-    before = node.running["view"]
-    waits(node, times=2)
-    assert node.running["view"] == before, "it began to wait once"
-    node.hears(Bulletin(0, E1, 0, 0, 0))
-    assert not node.fires("view").units
-    waits(node, times=6)
-    assert node.fires("view").of(Flush) == [Flush(0, E3, (1, E3), 0b100)]
-
-
-def test_a_member_that_leaves_questions_unanswered_is_suspected_by_the_sequencer() -> None:
-    node = Node(E1, suspect_after=2)
-    node.submits("a")
-    node.hears(have(E2, 1))
-    assert not waits(node, "status", times=4)
-    assert [unit.wants for unit in node.did.of(Bulletin)] == [0b100] * 3
-    node.hears(have(E3, 0))
-    assert not waits(node, "status", times=3)
-    assert waits(node, "status", times=1)
-
-
-def test_with_a_heartbeat_a_silent_group_notices_a_crash() -> None:
-    group = Group(3, heartbeat=1_000_000, suspect_after=2)
-    for me, node in enumerate(group.nodes):
-        node.hears(ViewRequest(0, (me + 1) % 3))  # any input: the timers are set
-    assert [sorted(node.running) for node in group.nodes] == [["status"], ["need"], ["need"]]
-    for _ in range(10):
-        for me, timer in ((E1, "status"), (E2, "need"), (E3, "need")):
-            group.fire(me, timer)
-            group.exhaust()
-    assert not any(node.did.of(Flush) for node in group.nodes)
-    group.crash(E1)
-    group.begins_ballot(E2)
-    group.exhaust(E1)
-    for _ in range(10):
-        group.fire(E2, "view")
-        group.exhaust(E1)
-        if group.told(E2) == ["[1:2,3]"]:
-            break
-    assert group.told(E2, E3) == ["[1:2,3]"] * 2
-
-
-# --- the agreement ---
-
-
-def a_flushed_group(nodes: int = 3, **options: int) -> Group:
-    """E1 has numbered a, which only E2 has, and is silent; E2 asks the others to stop."""
-    group = Group(nodes, suspect_after=1, **options)
-    group.submit(E1, "a")
-    group.hear(E2)
-    group.lose()
-    group.begins_ballot(E2)
-    return group
-
-
-def test_who_promises_stops_and_says_what_it_has() -> None:
-    group = a_flushed_group()
-    did = group.hear(E3)
-    assert Stopped("view") in did
-    assert did.to(E2) == [Flushed(0, E3, (1, E2), 0, None)]
-    assert set(group.nodes[E3].running) == {"view"}
-    assert group.nodes[E3].hears(broadcast(0, "a", E1)).discards == ["frozen"]
-    assert not group.nodes[E3].submits("x").units
-
-
-def test_an_answer_is_given_again_unless_it_was_heard() -> None:
-    node = Node(E3)
-    assert node.hears(Flush(0, E2, (1, E2), 0b010)).of(Flushed)
-    assert node.hears(Flush(0, E2, (1, E2), 0b010)).of(Flushed)
-    assert not node.hears(Flush(0, E2, (1, E2), 0b110)).units
-
-
-def test_a_lower_ballot_is_refused() -> None:
-    node = Node(E4, nodes=5)
-    node.hears(Flush(0, E3, (2, E3), 0))
-    assert node.hears(Flush(0, E2, (2, E2), 0)).to(E2) == [Refused(0, E4, (2, E2), (2, E3))]
-    assert node.hears(Propose(0, E2, (2, E2), NEXT, 0)).to(E2) == [Refused(0, E4, (2, E2), (2, E3))]
-    assert node.hears(Flush(0, E5, (2, E5), 0)).of(Flushed)
-
-
-def test_who_is_refused_tries_again_above() -> None:
-    group = a_flushed_group()
-    group.nodes[E2].hears(Refused(0, E3, (1, E2), (5, E3)))
-    assert group.nodes[E2].hears(Flushed(0, E3, (1, E2), 0, None)).discards == ["old"]
-    assert group.nodes[E2].fires("view").of(Flush) == [Flush(0, E2, (6, E2), 0b010)]
-
-
-def test_a_coordinator_waits_longer_for_those_it_does_not_suspect() -> None:
-    group = Group(5, suspect_after=4)
-    group.submit(E1, "a")
-    group.hear(E2)
-    group.lose()
-    group.begins_ballot(E2)
-    group.hear(E3)
-    group.hear(E4)
-    group.hear(E2)
-    rounds = 0
-    while not group.nodes[E2].did.of(Propose):
-        group.fire(E2, "view")
-        rounds += 1
-    assert rounds == 4, "E5 has not answered, and is not suspected"
-    group = Group(5, suspect_after=4)
-    group.submit(E1, "a")
-    group.hear(E2)
-    group.lose()
-    group.begins_ballot(E2)
-    for node in (E3, E4, E5):
-        group.hear(node)
-    group.hear(E2)
-    rounds = 0
-    while not group.nodes[E2].did.of(Propose):
-        group.fire(E2, "view")
-        rounds += 1
-    assert rounds == 2, "only E1 has not, and it is"
-
-
-def test_w3_with_resilience_all_but_so_many_must_answer() -> None:
-    for resilience, enough in ((0, 3), (1, 4), (2, 3), (3, 3)):
-        group = a_flushed_group(5, resilience=resilience)
-        for node in (E3, E4, E5):
-            group.hear(node)
-        answers = group.mail[E2]
-        group.mail[E2] = answers[: enough - 2]
-        group.hear(E2)
-        for _ in range(6):
-            assert not group.fire(E2, "view").of(Propose)
-        group.nodes[E2].hears(answers[enough - 2])
-        assert any(group.fire(E2, "view").of(Propose) for _ in range(6)), f"resilience {resilience}"
-
-
-def test_those_who_answered_go_on_with_all_that_any_of_them_has() -> None:
-    group = a_flushed_group()
-    group.hear(E3)
-    group.hear(E2)
-    group.fire_until(E2, "view", Propose)
-    [proposal] = group.nodes[E2].did.of(Propose)
-    assert proposal.value == NEXT
-    assert group.hear(E3, Propose).to(E2) == [Fetch(0, E3, (1, E2), ((0, 1),))]
-    assert [unit.number for unit in group.hear(E2).of(Supply)] == [0]
-    assert group.hear(E3).to(E2) == [Accept(0, E3, (1, E2))]
-    group.hear(E2)
-    group.hear(E3)
-    assert group.told(E2, E3) == ["a [1:2,3]", "a [1:2,3]"]
-    group.settle(E1)
-    assert group.submit(E3, "b").to(E2)
-    group.settle(E1)
-    assert group.delivered(E2, E3) == ["a b", "a b"]
-
-
-def test_a_coordinator_fetches_what_it_lacks_before_it_proposes() -> None:
-    group = Group(3, suspect_after=1)
-    group.submit(E1, *[f"m{number}" for number in range(40)])
-    group.hear(E3)
-    group.lose(E1, E2)
-    group.submit(E2, "x")
-    group.lose()
-    group.begins_ballot(E2)
-    group.hear(E3)
-    group.hear(E2)
-    group.fire_until(E2, "view", Fetch)
-    assert not group.nodes[E2].did.of(Propose)
-    assert len(group.hear(E3, Fetch).of(Supply)) == 32
-    assert group.hear(E2).of(Fetch)[0].missing == ((32, 40),), "asked for once the first are here"
-    group.hear(E3, Fetch)
-    assert group.hear(E2).of(Propose)[0].value.cut_below == 40
-    group.settle(E1)
-    assert group.delivered(E2) == group.delivered(E3) == [" ".join([f"m{number}" for number in range(40)] + ["x"])]
-
-
-def test_the_sequencer_stays_if_it_answered_and_is_not_suspected() -> None:
-    group = Group(3, suspect_after=2)
-    group.submit(E1, "a")
-    group.exhaust(E3)
-    group.crash(E3)
-    group.settle(E3)
-    assert group.told(E1, E2) == ["a [1:1,2]"] * 2
-    assert {node.machine.sequencer for node in group.nodes[:2]} == {E1}
-    group.submit(E2, "b")
-    group.settle(E3)
-    assert group.delivered(E1, E2) == ["a b"] * 2
-
-
-def test_a_suspected_sequencer_that_answers_stays_a_member() -> None:
-    group = a_flushed_group()
-    group.settle()
-    assert group.told() == ["a [1:1,2,3]"] * 3
-    assert {node.machine.sequencer for node in group.nodes} == {E2}
-    assert group.nodes[E2].did.of(Install)[0].value.why == "{E1} was suspected"
-
-
-def test_a_view_that_may_have_been_decided_is_proposed_again() -> None:
-    accepted = ((1, E2), NEXT)
-    node = Node(E3, suspect_after=1)
-    node.submits("x")
-    node.hears(Flush(0, E2, (1, E2), 0))
-    node.fires("view")
-    node.fires("view")
-    assert node.did.of(Flush) == [Flush(0, E3, (2, E3), 0b100)]
-    did = node.hears(Flushed(0, E2, (2, E3), 1, accepted), Flushed(0, E1, (2, E3), 3, None))
-    assert did.to(E2) == [Fetch(0, E3, (2, E3), ((0, 1),))]
-    did = node.hears(Supply(packet(E1, 0, "a"), 0, E2, 0))
-    assert did.of(Propose) == [Propose(0, E3, (2, E3), NEXT, 0b100)]
-    did = node.hears(Accept(0, E2, (2, E3)))
-    assert did.of(Install) == [Install(1, E3, NEXT)]
-    assert node.did.told == ["a", "[1:2,3]"]
-
-
-def test_the_latest_of_several_is_proposed() -> None:
-    node = Node(E5, nodes=5, suspect_after=1)
-    node.hears(Flush(0, E2, (3, E2), 0))
-    node.fires("view")
-    node.fires("view")
-    old, new = NextView(1, 0b11010, E4, 0, "old"), NextView(1, 0b11100, E3, 0, "new")
-    node.hears(Flushed(0, E4, (4, E5), 0, ((3, E2), old)), Flushed(0, E3, (4, E5), 0, ((3, E4), new)))
-    for _ in range(4):
-        node.fires("view")
-    assert [unit.value for unit in node.did.of(Propose)][:1] == [new]
 
 
 def test_who_is_not_among_them_is_told_and_stops() -> None:
@@ -334,6 +70,40 @@ def test_data_without_a_number_outlive_a_view_if_their_source_does() -> None:
     assert list(node.machine.unordered) == [(E2, 0)]
     assert not node.hears(offer(E2, 1, "b", direct=True)).of(Install), "nor are those of the old view refused"
     assert len(node.machine.unordered) == 2
+
+
+def test_orders_of_the_old_view_are_void() -> None:
+    node = Node(E3)
+    node.hears(Order(0, E1, 0, ((E2, 0),), 1, 0), Flush(0, E2, (1, E2), 0))
+    node.hears(Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
+    assert not node.hears(offer(E2, 0, "a", direct=True, view=1)).delivered
+
+
+def test_a_view_that_contradicts_what_i_have_ends_the_group() -> None:
+    node = Node(E3)
+    node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0))
+    did = node.hears(Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
+    assert did.aborts == ["view 1 takes back what E3 has of the one before"]
+    node = Node(E3)
+    node.hears(Flush(0, E2, (1, E2), 0))
+    did = node.hears(Install(1, E2, NextView(1, 0b110, E3, 1, "why")))
+    assert did.aborts == ["E3 must number the broadcasts of view 1, but lacks some"]
+
+
+def test_with_resilience_what_the_old_view_left_is_delivered() -> None:
+    node = Node(E3, resilience=2)
+    node.hears(broadcast(0, "a", commit=0), Flush(0, E2, (1, E2), 0))
+    assert not node.did.delivered
+    did = node.hears(Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert did.told == ["a", "[1:2,3]"]
+    assert node.machine.resilience == 1
+
+
+def test_a_new_sequencer_answers_duplicates_of_the_old_view_with_the_whole_broadcast() -> None:
+    node = Node(E2)
+    node.hears(broadcast(0, "a", E3), Flush(0, E3, (1, E3), 0))
+    node.hears(Install(1, E3, NextView(1, 0b110, E2, 1, "why")))
+    assert node.hears(offer(E3, 0, "a", view=1)).copies == [0]
 
 
 def test_w5_what_everybody_had_is_not_taken_back_by_a_new_table() -> None:
@@ -402,6 +172,12 @@ def test_the_old_sequencer_is_shut_out() -> None:
     node = a_node_in_view_1()
     assert node.hears(broadcast(0, "a", E1)).discards == ["old"]
     assert node.hears(broadcast(0, "a", E1, view=1)).discards == ["stray"]
+
+
+def test_those_who_left_are_not_heard() -> None:
+    node = a_node_in_view_1()
+    assert node.hears(Flush(1, E1, (9, E1), 0)).discards == ["stray"]
+    assert node.hears(offer(E1, 0, "z", direct=True, view=1)).discards == ["stray"]
 
 
 def test_what_is_no_unit_of_this_protocol_is_thrown_away() -> None:
