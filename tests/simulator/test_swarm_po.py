@@ -11,7 +11,7 @@ import pytest
 
 from ordercast.model.config import MICROSECOND, GroupConfig
 from ordercast.model.faults import Loss, Miss
-from ordercast.model.runs import Network, Pattern, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import RunResult, simulate
 from ordercast.trace.schema import EventKind, EventRow
 from tests.simulator.swarm import draw_config, failures, run_and_judge
@@ -84,6 +84,24 @@ def test_table_1_the_lost_packet_and_all_behind_it_are_sent_again(gap: int) -> N
 def test_table_1_what_spo_sends_again_is_the_lost_packet() -> None:
     result, _ = with_one_loss("spo", 5 * MICROSECOND)
     assert result.counters.retransmitted == 1
+
+
+def test_table_1_po_sends_again_an_nth_of_what_to_does() -> None:
+    """N_PO = N_TO / n, as far as it can be: losses are few, and their repairs do not meet."""
+    nodes, copies = 8, {}
+    for protocol in ("to", "po"):
+        network, work = Network(channel=Channel.ONE), Workload(messages=100, gap=50 * MICROSECOND)
+        group = GroupConfig(nodes=nodes, timing=work.timing(network, nodes))
+        losses = repaired = 0
+        for seed in range(6):
+            config = RunConfig(
+                protocol=protocol, group=group, network=network, workload=work, faults=(Loss(rate=0.0007),), seed=seed
+            )
+            counters = simulate(config).counters
+            losses, repaired = losses + counters.lost_data, repaired + counters.retransmitted
+        assert losses > 20
+        copies[protocol] = repaired / losses
+    assert nodes / 2 < copies["to"] / copies["po"] < nodes * 2
 
 
 # --- for as long as wanted ---
