@@ -35,8 +35,8 @@ bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/st.py
 	@$(BIN)/python benchmarks/sequencer.py
 
-soak: install ## thousands of random runs, SOAK_SECONDS long
-	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m soak -n $(JOBS) -s
+soak: install ## thousands of random runs, SOAK_SECONDS long; and Spark clusters, killed in mid-job
+	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
 
 clean: ## forget .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -160,6 +160,14 @@ def test_who_gave_up_is_excused_and_nobody_else(tmp_path: Path) -> None:
     assert {witness.violation.nodes for witness in witnesses} == {(1,)}
 
 
+def test_runs_that_came_to_nothing_are_left_out_but_not_all(tmp_path: Path) -> None:
+    write(tmp_path / "good", Figure(BY_LETTER, TOTAL).rows)
+    write(tmp_path / "failed", [], run="f", complete=False, error="it stumbled")
+    assert audit([tmp_path / "failed", tmp_path / "good"]).runs == 1
+    with pytest.raises(TraceError, match=r"no run came to an end.*the first failed: it stumbled"):
+        audit([tmp_path / "failed"])
+
+
 def test_a_run_that_sent_nothing_holds(tmp_path: Path) -> None:
     write(tmp_path, [], sent=0)
     verdict = audit([tmp_path])

@@ -15,7 +15,7 @@ from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN
 
 MOST_WITNESSES = 10
 """Witnesses that are kept for each property; violations are all counted."""
@@ -136,9 +136,14 @@ def _hold_against(logs: RunLogs, promise: Property, finding: Finding) -> None:
 
 
 def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
-    """One row for each run; members of one group have a row each, which must not contradict each other."""
+    """One row for each run; members of one group have a row each, which must not contradict each other.
+
+    Runs of a sweep that came to nothing left no events, and are left out: there is nothing to hold against anything.
+    """
     runs: dict[str, RunRow] = {}
     for row in rows:
+        if row.get(ERROR) is not None:
+            continue
         known = runs.setdefault(row[RUN], dict(row))
         for column in (PROTOCOL, NODES):
             if known[column] != row[column]:
@@ -147,6 +152,8 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
                     "judge folders of different groups one by one"
                 )
         known[ABORTED] = known[ABORTED] or row[ABORTED]
+    if rows and not runs:
+        raise TraceError(f"no run came to an end, so there is nothing to judge; the first failed: {rows[0][ERROR]}")
     for row in runs.values():
         if row[NODES] < 1:
             raise TraceError(f"run {row[RUN]} has {row[NODES]} nodes; a group has at least one")

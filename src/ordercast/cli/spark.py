@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -11,9 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from ordercast.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MASTER = typer.Option(help="Where Spark is: local[4], spark://HOST:PORT or sc://HOST:PORT; if not said, in here.")
 """The option --master."""
@@ -31,8 +28,8 @@ def pipeline_extra() -> Iterator[None]:
 
 
 @contextmanager
-def opened(master: str | None) -> Iterator["SparkSession"]:
-    """A session; whoever watches is told while it starts, which takes seconds."""
+def opened(master: str | None) -> Iterator[Any]:
+    """A session, to be handed on as it is: only the pipeline knows Spark. Whoever watches is told while it starts."""
     with pipeline_extra():
         from ordercast.pipeline.session import session  # noqa: PLC0415
     if not sys.stderr.isatty():

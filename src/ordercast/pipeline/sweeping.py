@@ -238,8 +238,8 @@ def _run_alone(spark: SparkSession, plan: _Plan, number: int) -> None:
 
 def _run_job(spark: SparkSession, plan: _Plan, chunks: Sequence[int], deadly: frozenset[str]) -> None:
     task = partial(sweep_chunks, out=str(plan.out.absolute()), time_limit=plan.time_limit, deadly=deadly)
-    work = chunks_table(spark, plan.configs, {number: plan.chunks[number] for number in chunks})
     try:
+        work = chunks_table(spark, plan.configs, {number: plan.chunks[number] for number in chunks})
         work.mapInArrow(task, spark_schema(SWEPT)).toArrow()
     except Exception as error:  # of Spark, of its Java or of the way to them, depending on the session
         told = re.search(r"TraceError: (.+)", str(error))

@@ -63,6 +63,8 @@ def run_one(config: RunConfig, sink: Sink | None = None, time_limit: float | Non
         raise
     except OutOfTimeError:
         return failed_row(config, f"took longer than the {time_limit:g} s that a run was given")
+    except OverflowError:
+        return failed_row(config, "its seed, or a number that it counted, outgrows the 64 bits that numbers have here")
     except Exception as error:
         return failed_row(config, f"{type(error).__name__}: {error}")
     return row

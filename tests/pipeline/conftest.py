@@ -1,0 +1,20 @@
+"""One Spark for all tests that name it, in one worker of pytest: a session takes seconds and a gigabyte."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.pipeline.session import session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with session("local[2]") as opened:
+        yield opened

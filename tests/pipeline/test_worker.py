@@ -1,0 +1,146 @@
+"""What a task does with runs, without Spark: rows as the simulator has them, errors as rows, nothing from elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pytest
+
+from ordercast.model.errors import TraceError
+from ordercast.model.runs import RunConfig
+from ordercast.pipeline import worker
+from ordercast.pipeline.chunks import cost, in_chunks
+from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, PLACES, measure_runs, run_one, sweep_chunks
+from ordercast.simulator import simulate
+from ordercast.simulator.simulate import runs_row
+from ordercast.trace.reader import read_runs
+from ordercast.trace.schema import RUNS
+from tests.pipeline.runs import bytes_in, some_runs
+
+
+def batches(configs: list[RunConfig], chunks: list[list[int]]) -> Iterator[pa.RecordBatch]:
+    rows = [
+        {CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}
+        for number, places in enumerate(chunks)
+    ]
+    yield from pa.Table.from_pylist(rows, schema=CHUNKS).to_batches(max_chunksize=2)
+
+
+def swept(configs: list[RunConfig], out: Path, **options: Any) -> list[int]:
+    (out / worker.UNDER_WAY).mkdir(parents=True)
+    task = sweep_chunks(
+        batches(configs, in_chunks(configs)), out=str(out), time_limit=options.get("time_limit"), deadly=frozenset()
+    )
+    return [number for batch in task for number in batch.column(CHUNK).to_pylist()]
+
+
+# --- rows ---
+
+
+def test_rows_are_those_of_the_simulator() -> None:
+    configs = some_runs(4)
+    [batch] = measure_runs(batches(configs, [[2, 0, 3, 1]]))
+    rows = {row.pop("place"): row for row in batch.to_pylist()}
+    for place, config in enumerate(configs):
+        expected = dict.fromkeys(RUNS.names) | {"run": config.name()} | runs_row(simulate(config))
+        assert rows[place] == expected
+
+
+def test_a_run_that_raises_becomes_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*_: object, **__: object) -> NoReturn:
+        raise ZeroDivisionError("over a stone")
+
+    monkeypatch.setattr(worker, "simulate", stumble)
+    [config] = some_runs(1)
+    row = run_one(config)
+    assert row["error"] == "ZeroDivisionError: over a stone"
+    assert row["complete"] is False
+    assert (row["run"], row["config"]) == (config.name(), config.to_json())
+
+
+def test_a_run_that_takes_too_long_becomes_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dawdle(*_: object, **__: object) -> None:
+        while True:
+            with suppress(Exception):  # whoever takes every exception for its own does not keep the alarm
+                time.sleep(0.01)
+
+    monkeypatch.setattr(worker, "simulate", dawdle)
+    [config] = some_runs(1)
+    row = run_one(config, time_limit=0.05)
+    assert row["error"] == "took longer than the 0.05 s that a run was given"
+
+
+def test_an_alarm_that_is_not_needed_is_put_away() -> None:
+    [config] = some_runs(1)
+    assert run_one(config, time_limit=0.3).get("error") is None
+    time.sleep(0.4)
+
+
+def test_a_number_without_a_column_wide_enough_becomes_a_row() -> None:
+    [config] = some_runs(1, first_seed=2**63)
+    row = run_one(config)
+    assert "64 bits" in str(row["error"])
+    assert row["seed"] is None
+
+
+def test_a_trace_that_cannot_be_written_is_no_fault_of_the_run() -> None:
+    def full(_: object) -> NoReturn:
+        raise TraceError("the disk is full")
+
+    [config] = some_runs(1)
+    with pytest.raises(TraceError, match="the disk is full"):
+        run_one(config, full)
+
+
+# --- chunks ---
+
+
+def test_chunks_hold_each_run_once_whatever_the_order() -> None:
+    configs = some_runs(50)
+    chunks = in_chunks(configs)
+    assert sorted(place for places in chunks for place in places) == list(range(50))
+    shuffled = Random(1).sample(configs, 50)
+    assert [[configs[place] for place in places] for places in chunks] == [
+        [shuffled[place] for place in places] for places in in_chunks(shuffled)
+    ]
+
+
+def test_chunks_are_of_about_equal_work() -> None:
+    configs = some_runs(60, messages=4000) + some_runs(300, first_seed=60, messages=100)
+    loads = [sum(cost(configs[place]) for place in places) for places in in_chunks(configs)]
+    assert len(loads) > 16
+    assert max(loads) < 1.5 * min(loads)
+
+
+def test_a_small_sweep_still_has_work_for_several() -> None:
+    assert len(in_chunks(some_runs(5))) == 5
+    assert len(in_chunks(some_runs(40))) == 16
+    assert in_chunks([]) == []
+
+
+# --- sweeping ---
+
+
+def test_a_sweep_does_not_care_who_does_which_chunk(tmp_path: Path) -> None:
+    configs = some_runs(20)
+    assert swept(configs, tmp_path / "all") == list(range(16))
+    for number, places in enumerate(in_chunks(configs)):
+        rows = [{CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}]
+        (tmp_path / "each" / worker.UNDER_WAY).mkdir(parents=True, exist_ok=True)
+        batch = pa.RecordBatch.from_pylist(rows, schema=CHUNKS)
+        list(sweep_chunks(iter([batch]), out=str(tmp_path / "each"), time_limit=None, deadly=frozenset()))
+    assert bytes_in(tmp_path / "all") == bytes_in(tmp_path / "each")
+    assert len(read_runs([tmp_path / "all"])) == 20
+
+
+def test_a_run_that_is_deadly_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [config] = some_runs(1)
+    monkeypatch.setattr(worker, "simulate", lambda *_, **__: pytest.fail("it was run"))
+    (tmp_path / worker.UNDER_WAY).mkdir()
+    list(sweep_chunks(batches([config], [[0]]), out=str(tmp_path), time_limit=None, deadly=frozenset({config.name()})))
+    [row] = read_runs([tmp_path])
+    assert "died" in row["error"]
