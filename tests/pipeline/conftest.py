@@ -6,6 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.pipeline.session import session
+from tests.cli.conftest import ordercast
+
+__all__ = ["ordercast", "spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

