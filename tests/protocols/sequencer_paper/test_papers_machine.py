@@ -104,6 +104,15 @@ def test_figure_3_if_the_broadcast_fails_to_arrive_the_same_message_is_sent_agai
     assert (again.unit, again.again, again.to) == (first.unit, True, SEQUENCER)
 
 
+def test_ids_count_packets_and_numbers_of_messages_count_messages() -> None:
+    machine = node(E2)
+    machine.handle(Submit(7, (1, 2), b"xyz"))
+    machine.handle(Submit(7, (1,), b"x"))
+    outputs = machine.handle(Receive(PaperBroadcast(message(E2, 1), SEQUENCER, 0, 1)))
+    (second,) = [output.packet for output in outputs if isinstance(output, Numbered)]
+    assert (second.seq, second.first) == (2, 2)
+
+
 # --- Figure 4 ---
 
 
@@ -174,6 +183,18 @@ def test_figure_5_what_is_missing_is_asked_for_again_and_what_is_not_is_not() ->
     assert machine.handle(TimerFired("request")) == []
 
 
+def test_tries_are_counted_for_each_missing_message_anew() -> None:
+    machine = node(E2)
+    for number in range(3):
+        for _ in range(machine.config.polls_to_abort):
+            machine.handle(broadcast(number + 1))
+        machine.handle(broadcast(number))
+    assert not machine.aborted
+    for _ in range(machine.config.polls_to_abort + 1):
+        machine.handle(broadcast(9))
+    assert machine.aborted
+
+
 def test_with_asks_once_what_comes_ahead_is_kept() -> None:
     machine = node(E2, asks_once=True)
     assert len(sends(machine.handle(broadcast(2)))) == 1
@@ -219,6 +240,33 @@ def test_2_2_a_node_that_missed_something_asks_for_it_and_then_says_so() -> None
     committed, offered = sends(machine.handle(Receive(PaperPhase(SEQUENCER, 1, 2))))
     assert committed == Send(PaperCommitted(E2, 2), to=SEQUENCER)
     assert isinstance(offered.unit, PaperData)
+
+
+def test_2_2_what_is_missing_at_phase_1_is_asked_for_until_it_comes() -> None:
+    machine = node(E2)
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
+    assert sends(machine.handle(TimerFired("request"))) == [Send(PaperRetransmit(E2, 0), to=SEQUENCER)]
+
+
+def test_2_2_the_application_at_the_sequencer_stops_too() -> None:
+    machine = node(SEQUENCER, history=1, acknowledges_last=True)
+    machine.handle(data(E2, 1, last=-1))
+    machine.handle(data(E2, 2, last=0))
+    assert machine.handle(Submit(7, (1,), b"x")) == []
+    for _ in range(2):
+        machine.handle(Receive(PaperCommitted(E2, 0)))
+        outputs = machine.handle(Receive(PaperCommitted(E3, 0)))
+    (offered,) = sends(outputs)
+    assert isinstance(offered.unit, PaperData)
+    assert offered.to == SEQUENCER
+
+
+def test_2_2_who_has_just_said_what_it_has_owes_no_dummy() -> None:
+    machine = node(E2, dummy_after=2)
+    machine.handle(broadcast(0, source=E3))
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 2)))
+    assert sends(machine.handle(broadcast(1, source=E3))) == []
 
 
 def test_2_2_timers_of_senders_run_on_without_sending() -> None:
