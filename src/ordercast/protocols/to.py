@@ -21,6 +21,8 @@ Departures from the paper:
     loss would send the group back for nothing.
  6. A packet that was thrown away once and is about to be again travels with the vector of its source. Who has all
     vectors has it too: each going back makes some progress, however much is lost and however many nodes there are.
+ 7. A node whose packets were thrown away sends half as many at a time, and one more for each that gets through. What
+    is sent behind a loss is sent in vain.
 
 What is not there: a group that is given up delivers what is pre-acknowledged, an exact prefix of the common
 sequence, and stops; nobody goes on without the others.
@@ -191,6 +193,7 @@ class To(ToNormal):
             self.thrown_below = max(self.thrown_below, self.sent[-1][1].seq + 1)
             self.again.extendleft([packet for _, packet in reversed(self.sent)])
             self.sent.clear()
+            self.allowance = max(1, self.allowance // 2)
         self.epoch += 1
         self.mode = Mode.WAIT
         self._accept_carried(vectors, out)

@@ -40,7 +40,7 @@ class ToNormal(ToState):
 
     def _can_send(self) -> bool:
         """Flow condition. Units without data pass it."""
-        return len(self.sent) < self.config.window
+        return len(self.sent) < self.allowance
 
     def _has_room(self) -> bool:
         """Whether everybody has a place for one more of mine: all have delivered all but a quota of them."""
@@ -147,6 +147,7 @@ class ToNormal(ToState):
             self.owes = True  # the others wait to hear that I have the units by which I know it
             if source == self.me:
                 self.sent.popleft()
+                self.allowance = min(self.config.window, self.allowance + 1)
             self._enter(unit.packet, heading.seq, out)
         elif type(unit) is RunMarker:
             self.unpreacknowledged -= 1

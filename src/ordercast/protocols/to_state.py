@@ -29,7 +29,7 @@ class Mode(Enum):
 
 
 _SCALARS = (
-    "next_seq", "next_packet", "next_message", "stamp", "epoch", "mode", "unsettled", "thrown_below",
+    "next_seq", "next_packet", "next_message", "stamp", "epoch", "mode", "unsettled", "thrown_below", "allowance",
     "unpreacknowledged", "preacknowledged_count", "acknowledged_count", "delivered_count", "owes", "owes_in_sequence",
     "unsaid", "moved", "status_timer", "poll_timer", "patience", "installed", "aborted",
 )  # fmt: skip
@@ -61,6 +61,7 @@ class ToState:
         self.sent: deque[tuple[int, Packet]] = deque()  # SL: seq and packet of my data that I have not pre-acknowledged
         self.again: deque[Packet] = deque()  # thrown away by all, and to be sent again
         self.thrown_below = first[me]  # my packets below this have been thrown away once
+        self.allowance = config.window  # packets that I may have under way: W, or less after a loss
         self.unsettled = 0  # my packets that I do not know to be delivered everywhere
         self.own_places: deque[int] = deque()  # of those that I have delivered: their places in the common sequence
 

@@ -106,6 +106,8 @@ BACK = changes(
         "self.thrown_below = max(self.thrown_below, self.sent[-1][1].seq + 1)",
         "pass",
     ),
+    ("sends as much after a loss", "            self.allowance = max(1, self.allowance // 2)\n", ""),
+    ("sends nothing after many losses", "max(1, self.allowance // 2)", "self.allowance // 2"),
     ("what was thrown away is lost", "self.again.extendleft([packet for _, packet in reversed(self.sent)])", "pass"),
     ("what was thrown away is turned round", "for _, packet in reversed(self.sent)])", "for _, packet in self.sent])"),
     ("nothing gets new numbers", "        self.next_seq = self.expected[self.me]\n", ""),

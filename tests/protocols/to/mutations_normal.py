@@ -5,8 +5,10 @@ from tests.protocols.to.mutations import changes
 NORMAL = changes(
     "to_normal",
     ("goes to anybody", "if event.destinations != self._everybody:", "if False:"),
-    ("window one wider", "len(self.sent) < self.config.window", "len(self.sent) <= self.config.window"),
-    ("no window", "return len(self.sent) < self.config.window", "return True"),
+    ("window one wider", "len(self.sent) < self.allowance", "len(self.sent) <= self.allowance"),
+    ("no window", "return len(self.sent) < self.allowance", "return True"),
+    ("the window never opens again", "self.allowance = min(self.config.window, self.allowance + 1)", "pass"),
+    ("the window opens too far", "min(self.config.window, self.allowance + 1)", "self.allowance + 1"),
     ("no quota", "return self.unsettled < self.config.quota", "return True"),
     ("quota one wider", "return self.unsettled < self.config.quota", "return self.unsettled <= self.config.quota"),
     ("places are never free again", "                self.unsettled -= 1\n", ""),

@@ -164,20 +164,35 @@ def test_who_contradicts_itself_ends_the_group() -> None:
 
 
 def test_what_was_thrown_away_is_sent_again_with_new_numbers_before_anything_else() -> None:
-    node, peer = Node(E1, 2, window=3), Peer(E2, 2)
+    node, peer = Node(E1, 2, window=6), Peer(E2, 2)
     sent = node.submits("a")
     node.hears(peer.sends("x"))
     node.hears(*sent.units)
-    sent = node.submits("b", "c", "d")
+    sent = node.submits("b", "c")
     node.hears(*sent.units)
     peer.sends("lost")
     node.hears(peer.ready())
+    node.submits("d")
     out = begun(node, peer, 1, 1)
     assert out.data == ["b", "c", "d"]
-    assert out.copies == ["b", "c"], "d waited for the window"
+    assert out.copies == ["b", "c"], "d waited"
     assert [(unit.heading.seq, unit.packet.seq) for unit in out.of(OrderedData)] == [(1, 1), (2, 2), (3, 3)]
     assert [packet.seq for packet in out.numbered] == [3], "numbered once"
     assert all(unit.heading.epoch == 1 for unit in out.of(OrderedData))
+
+
+def test_after_a_loss_half_as_much_is_sent_and_more_as_it_gets_through() -> None:
+    node, peer = Node(E1, 2, window=5), Peer(E2, 2)
+    node.submits(*"abcdefghi")
+    assert node.did.data == list("abcde")
+    assert begun(node, peer, 0, 0).data == list("ab")
+    node.hears_itself(node.hears(*node.did.of(OrderedData)[-2:]))
+    out = node.hears(peer.expecting(1, 0).standing())
+    assert (out.preacknowledged, out.data) == (["a"], list("cd")), "one has left, and one more may go"
+    for _ in range(3):
+        begun(node, peer, 1, 0)
+        assert node.machine.allowance >= 1
+    assert len(node.machine.sent) == 1
 
 
 def test_ready_units_that_were_thrown_away_are_forgotten() -> None:
