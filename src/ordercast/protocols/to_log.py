@@ -16,7 +16,7 @@ T = TypeVar("T")
 class UnanimousLog(Generic[T]):
     """Entries (source, seq, what), in one order, that leave it in that order."""
 
-    __slots__ = ("_passed_below", "_passed_source", "columns", "entries", "holds_back")
+    __slots__ = ("_passed_below", "columns", "entries", "holds_back")
 
     def __init__(self, columns: list[Sequence[int]]) -> None:
         self.entries: deque[tuple[int, int, T]] = deque()
@@ -24,26 +24,25 @@ class UnanimousLog(Generic[T]):
         """columns[node][source]: the node has passed everything of the source below this."""
         self.holds_back = 0
         """The first node that the top is not known to have been passed by; those before it have passed it."""
-        # The last look that came through: everybody has passed everything of this source below this.
-        self._passed_source = -1
-        self._passed_below = 0
+        self._passed_below = [0] * len(columns)
+        """By source: everybody has passed everything below this, as far as was looked at."""
 
     def rise(self) -> list[T]:
         """Takes out all that stands at the top and that everybody has passed.
 
         To be called when the node that holds the top back has said more.
         """
-        entries, columns = self.entries, self.columns
+        entries, columns, passed_below = self.entries, self.columns, self._passed_below
         risen: list[T] = []
         while entries:
             source, seq, what = entries[0]
-            if source != self._passed_source or seq >= self._passed_below:
+            if seq >= passed_below[source]:
                 for node in range(self.holds_back, len(columns)):
                     if columns[node][source] <= seq:
                         self.holds_back = node
                         return risen
                 self.holds_back = 0
-                self._passed_source, self._passed_below = source, min([column[source] for column in columns])
+                passed_below[source] = min([column[source] for column in columns])
             entries.popleft()
             risen.append(what)
         return risen
@@ -59,4 +58,4 @@ class UnanimousLog(Generic[T]):
         """Makes the contents these; the top is looked at anew by the next `rise`."""
         self.entries = deque(entries)
         self.columns[:] = columns
-        self.holds_back, self._passed_source, self._passed_below = 0, -1, 0
+        self.holds_back, self._passed_below = 0, [0] * len(self.columns)

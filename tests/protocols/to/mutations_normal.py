@@ -124,8 +124,8 @@ LOG = changes(
     ("the last node is not asked", "range(self.holds_back, len(columns))", "range(self.holds_back, len(columns) - 1)"),
     (
         "the next is looked at from where the last was held back",
-        "                self.holds_back = 0\n                self._p",
-        "                self._p",
+        "                self.holds_back = 0\n                passed_below",
+        "                passed_below",
     ),
     (
         "passed by one is passed by all",
@@ -134,13 +134,13 @@ LOG = changes(
     ),
     (
         "passed for one source is passed for all",
-        "if source != self._passed_source or seq >= self._passed_below:",
-        "if seq >= self._passed_below:",
+        "if seq >= passed_below[source]:",
+        "if seq >= max(passed_below):",
     ),
     ("waits for the wrong nodes", "if column[source] <= seq)", "if column[source] > seq)"),
     (
         "remembers what was passed in another epoch",
-        "self.holds_back, self._passed_source, self._passed_below = 0, -1, 0",
+        "self.holds_back, self._passed_below = 0, [0] * len(self.columns)",
         "pass",
     ),
 )
