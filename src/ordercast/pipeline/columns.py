@@ -30,10 +30,13 @@ MOST_NODES = 1_000  # a table over nodes and messages is made; and a node's numb
 _TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
 _ENDINGS = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW)
 _KINDS = (EventKind.SEND, *_TIMED, *_ENDINGS)
-_CODES = {kind.value: code for code, kind in enumerate(_KINDS)}
-_SEND = _CODES[EventKind.SEND]
-_FIRST_ENDING = _CODES[_ENDINGS[0]]
-_OTHER = len(_KINDS)
+CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}
+"""A number for each kind of event: first those about messages, sends and deliveries first of all."""
+FIRST_ENDING = CODES[_ENDINGS[0]]
+"""From here on they are about nodes."""
+OTHER = len(_KINDS)
+"""From here on an audit does not read them."""
+_SEND = CODES[EventKind.SEND]
 _NULL = np.iinfo(np.int64).min
 
 
@@ -78,10 +81,16 @@ class RunColumns:
     """The times at which nodes gave the group up."""
     views: Mapping[int, Sequence[tuple[int, int]]]
     """By node that was told of any: the steps at which it was told, and the members from then on as a mask."""
+    levels_recorded: bool
+    """Whether the levels of knowledge were recorded."""
+    receipts_recorded: bool
 
 
 def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
-    """The arrays that the events of one run amount to. Rows, and columns, may come in any order."""
+    """The arrays that the events of one run amount to. Rows may come in any order.
+
+    Batches may lack `time`, if no levels were recorded, and `priority`, if no service asks for it.
+    """
     if nodes > MOST_NODES:
         raise StrangeError
     parts = [_Part.of(batch) for batch in batches]
@@ -94,10 +103,17 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
     places = _Places(sends)
     happened = {}
     for name in _TIMED:
-        chosen = order[kind == _CODES[name]]
+        chosen = order[kind == CODES[name]]
         message = places.of(rows.source[chosen], rows.seq[chosen])
         happened[name] = Happenings(rows.node[chosen], rows.step[chosen], rows.time[chosen], message)
-    return RunColumns(nodes, sends, happened, *_endings_of(nodes, rows.endings))
+    return RunColumns(
+        nodes,
+        sends,
+        happened,
+        *_endings_of(nodes, rows.endings),
+        levels_recorded=any(happened[level].node.size for level in LEVELS),
+        receipts_recorded=bool(happened[EventKind.RECEIVE].node.size),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +138,16 @@ class _Part:
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> "_Part":
         kind = kinds_of(batch.column(EVENT))
-        known = kind < _FIRST_ENDING
+        known = kind < FIRST_ENDING
         endings: list[Mapping[str, Any]] = []
         if not known.all():
-            ending = (kind >= _FIRST_ENDING) & (kind < _OTHER)
+            ending = (kind >= FIRST_ENDING) & (kind < OTHER)
             if ending.any():
                 endings = batch.filter(pa.array(ending)).to_pylist()
             batch = batch.filter(pa.array(known))
             kind = kind[known]
-        sends = batch.select([PRIORITY, DESTINATIONS]).filter(pa.array(kind == _SEND))
+        of_sends = [name for name in (PRIORITY, DESTINATIONS) if name in batch.schema.names]
+        sends = batch.select(of_sends).filter(pa.array(kind == _SEND))
         lists = sends.column(DESTINATIONS)
         destinations = pc.list_flatten(lists)
         if lists.null_count or destinations.null_count:
@@ -145,10 +162,12 @@ class _Part:
             kind=kind,
             node=node.astype(np.int16),
             step=_numbers(batch.column(STEP)),
-            time=_numbers(batch.column(TIME)),
+            time=_numbers(batch.column(TIME)) if TIME in batch.schema.names else np.zeros_like(seq),
             source=source,
             seq=seq,
-            priority=_numbers(sends.column(PRIORITY), 0),
+            priority=_numbers(sends.column(PRIORITY), 0)
+            if PRIORITY in of_sends
+            else np.zeros(sends.num_rows, np.int64),
             addressees=_numbers(pc.list_value_length(lists)),
             destinations=_numbers(destinations),
             endings=tuple(endings),
@@ -170,7 +189,7 @@ def kinds_of(events: pa.Array) -> npt.NDArray[np.int8]:
     """A code for the kind of each event."""
     if not pa.types.is_dictionary(events.type):
         events = events.dictionary_encode()
-    codes = np.array([_CODES.get(word, _OTHER) for word in events.dictionary.to_pylist()], np.int8)
+    codes = np.array([CODES.get(word, OTHER) for word in events.dictionary.to_pylist()], np.int8)
     if not codes.size:
         return np.empty(0, np.int8)
     return codes[_numbers(events.indices)]
@@ -194,7 +213,7 @@ def _by_node_and_step(rows: _Part) -> Numbers:
         rising = np.lexsort((rows.step, rows.node))
         step = rows.step[rising]
     # Two events of a node at one step, of those that make logs: most likely one run was given twice.
-    in_logs = rows.kind[rising] <= _CODES[EventKind.DELIVER]
+    in_logs = rows.kind[rising] <= CODES[EventKind.DELIVER]
     step, node = step[in_logs], node[in_logs]
     if np.any((step[1:] == step[:-1]) & (node[1:] == node[:-1])):
         raise StrangeError
@@ -224,9 +243,12 @@ class _Places:
     def __init__(self, sends: Sends) -> None:
         self._starts = sends.starts
         self._sizes = np.diff(sends.starts)
+        self._lowest = np.zeros(self._sizes.size, np.int64)
         self._seqs: list[Numbers] = []
         self._orders: list[Numbers] = []
-        counted = np.arange(sends.seq.size) - sends.starts[sends.source]
+        sending = self._sizes > 0
+        self._lowest[sending] = sends.seq[sends.starts[:-1][sending]]
+        counted = self._lowest[sends.source] + np.arange(sends.seq.size) - sends.starts[sends.source]
         if np.array_equal(sends.seq, counted):
             return  # as every trace of ours numbers them
         for start, end in pairwise(sends.starts):
@@ -243,8 +265,9 @@ class _Places:
         named = (source >= 0) & (source < nodes)
         inside = np.where(named, source, 0)
         if not self._seqs:
-            known = named & (seq >= 0) & (seq < self._sizes[inside])
-            return np.where(known, self._starts[inside] + seq, UNKNOWN)
+            place = seq - self._lowest[inside]
+            known = named & (place >= 0) & (place < self._sizes[inside])
+            return np.where(known, self._starts[inside] + place, UNKNOWN)
         found = np.full(source.size, UNKNOWN, np.int64)
         for node in range(nodes):
             (mine,) = np.nonzero(named & (source == node))

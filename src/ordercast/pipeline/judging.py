@@ -11,7 +11,6 @@ from ordercast.audit.services import PROMISES, TRUTHS
 from ordercast.model.services import Service
 from ordercast.pipeline.columns import RunColumns, StrangeError, columns_of
 from ordercast.pipeline.kernel import acquits
-from ordercast.pipeline.kernel_levels import has_levels
 from ordercast.trace.reader import EventColumns, RunRow
 from ordercast.trace.schema import ABORTED, EVENT, NODES, EventKind
 
@@ -58,21 +57,8 @@ def _add_good(run: RunColumns, service: Service, verdict: Verdict) -> None:
     """What the reference would add of a run in which everything holds."""
     verdict.runs += 1
     verdict.deliveries += int(run.happened[EventKind.DELIVER].node.size)
-    levels_recorded = has_levels(run)
     for promise in PROMISES[service]:
-        if promise in TRUTHS and not levels_recorded:
+        if promise in TRUTHS and not run.levels_recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:
             verdict.findings.setdefault(promise.__name__, Finding()).runs += 1
-
-
-def add_verdict(total: Verdict, other: Verdict, most_witnesses: int) -> None:
-    """Adds what was found of some runs to what was found of those before them."""
-    total.runs += other.runs
-    total.deliveries += other.deliveries
-    total.not_recorded.update(other.not_recorded)
-    for name, finding in other.findings.items():
-        known = total.findings.setdefault(name, Finding())
-        known.runs += finding.runs
-        known.violations += finding.violations
-        known.witnesses += finding.witnesses[: most_witnesses - len(known.witnesses)]

@@ -18,7 +18,7 @@ from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import PROMISES
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.columns import UNKNOWN, Happenings, Numbers, RunColumns
-from ordercast.pipeline.kernel_levels import has_levels, levels_truthful
+from ordercast.pipeline.kernel_levels import levels_truthful
 from ordercast.trace.schema import EventKind
 
 
@@ -40,7 +40,7 @@ def acquits(run: RunColumns, service: Service, *, uniform: bool = False) -> bool
             return False
         if not _one_order(run, judged):
             return False
-    return not has_levels(run) or levels_truthful(run, promises)
+    return not run.levels_recorded or levels_truthful(run, promises)
 
 
 def _complete(run: RunColumns, logs: Happenings) -> bool:

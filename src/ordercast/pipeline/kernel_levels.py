@@ -14,18 +14,12 @@ from ordercast.audit.levels import (
     delivered_truthfully,
     preacknowledged_truthfully,
 )
-from ordercast.audit.logs import LEVELS
 from ordercast.audit.services import Property
 from ordercast.pipeline.columns import UNKNOWN, Flags, Numbers, RunColumns
 from ordercast.trace.schema import EventKind
 
 NEVER = int(np.iinfo(np.int64).max)
 """The step, or the time, of what did not happen."""
-
-
-def has_levels(run: RunColumns) -> bool:
-    """Whether the levels of knowledge were recorded."""
-    return any(run.happened[level].node.size for level in LEVELS)
 
 
 def levels_truthful(run: RunColumns, promises: Collection[Property]) -> bool:
@@ -69,7 +63,7 @@ def _accepted(run: RunColumns, firsts: _Firsts) -> bool:
         return False
     steps, _ = firsts.of(EventKind.ACCEPT)
     accepted = steps < NEVER
-    if run.happened[EventKind.RECEIVE].node.size:
+    if run.receipts_recorded:
         received, _ = firsts.of(EventKind.RECEIVE)
         had = received < steps
         messages = np.arange(run.sends.seq.size)

@@ -116,11 +116,16 @@ class Part:
             arrays = [self._column(table, field) for field in self.fields]
             return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields))
 
-    def read_groups(self, groups: Sequence[int]) -> pa.RecordBatch:
+    def opened(self) -> pq.ParquetFile:
+        """The file, for those who read it group by group: to open it is to read all that it says of its groups."""
+        with _blaming(self.path):
+            return pq.ParquetFile(self.path, read_dictionary=[RUN, EVENT])
+
+    def read_groups(self, groups: Sequence[int], opened: pq.ParquetFile | None = None) -> pa.RecordBatch:
         """Some row groups as one batch. The kinds of events come as codes with a dictionary, which costs least."""
         with _blaming(self.path):
-            parquet = pq.ParquetFile(self.path, read_dictionary=[RUN, EVENT])
-            table = parquet.read_row_groups(list(groups), columns=sorted(self.stored), use_threads=False)
+            file = opened or self.opened()
+            table = file.read_row_groups(list(groups), columns=sorted(self.stored), use_threads=False)
             arrays = [
                 self._coded(table) if field.name == EVENT else self._column(table, field) for field in self.fields
             ]

@@ -1,0 +1,138 @@
+"""Large traces without a simulation: as a good protocol would leave them, and in the layout of our own writer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ordercast.trace.schema import EVENTS, RUNS
+
+_ROWS = 50_000  # of a row group
+_BLOCK = 40_000  # messages that are made at once
+_BETWEEN = 10  # nanoseconds between sends
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a trace looks like."""
+
+    deliveries: int
+    nodes: int = 8
+    protocol: str = "st"
+    lags: tuple[int, ...] = ()
+    """By node: how many messages it is behind. None, if not said."""
+    partial: bool = False
+    """Whether nodes are given messages of different sources in different orders."""
+    seed: int = 1
+
+
+class _Messages:
+    """All messages of a run: who sent them, their numbers, and to whom they go."""
+
+    def __init__(self, shape: Shape) -> None:
+        chance = np.random.default_rng(shape.seed)
+        nodes = shape.nodes
+        selective = shape.protocol in {"st", "spo"}
+        mean = nodes * 2 ** (nodes - 1) / (2**nodes - 1) if selective else nodes
+        self.count = round(shape.deliveries / mean)
+        self.source = chance.integers(0, nodes, self.count).astype(np.int32)
+        self.seq = np.empty(self.count, np.int64)
+        for node in range(nodes):
+            (mine,) = np.nonzero(self.source == node)
+            self.seq[mine] = np.arange(mine.size)
+        masks = chance.integers(1, 2**nodes, self.count) if selective else np.full(self.count, 2**nodes - 1)
+        self.to = (masks[:, None] >> np.arange(nodes) & 1).astype(np.bool_)
+        # By node and source: how much later messages arrive than others do.
+        self.delay = chance.integers(1, 2_000, (nodes, nodes)) if shape.partial else np.ones((nodes, nodes), np.int64)
+
+
+def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
+    """Writes the trace of one run, block by block in the order of time."""
+    for part in ("events", "runs"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    messages = _Messages(shape)
+    lags = np.array(shape.lags or (0,) * shape.nodes)
+    rising = ["step", "time", "seq", "transmission"]
+    coded = [name for name in EVENTS.names if name not in {*rising, "destinations"}]
+    with pq.ParquetWriter(
+        folder / f"events/{run}.parquet",
+        EVENTS,
+        compression="zstd",
+        use_dictionary=[*coded, "destinations.list.element"],
+        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+    ) as writer:
+        steps = np.zeros(shape.nodes, np.int64)
+        left = pa.Table.from_batches([], EVENTS)
+        for start in range(0, messages.count + int(lags.max()) + 2 * _BLOCK, _BLOCK):
+            left = pa.concat_tables([left, _block(run, messages, shape, lags, start, steps)])
+            whole = left.num_rows // _ROWS * _ROWS
+            writer.write_table(left.slice(0, whole), row_group_size=_ROWS)
+            left = left.slice(whole)
+        writer.write_table(left, row_group_size=_ROWS)
+    row = {"run": run, "protocol": shape.protocol, "nodes": shape.nodes, "complete": True, "sent": messages.count}
+    pq.write_table(pa.Table.from_pylist([row], schema=RUNS), folder / f"runs/{run}.parquet")
+    return folder
+
+
+def _block(
+    run: str, messages: _Messages, shape: Shape, lags: npt.NDArray[np.int64], start: int, steps: npt.NDArray[np.int64]
+) -> pa.Table:
+    """The events between two instants: the sends of a block, and each node's deliveries, which may be of earlier ones."""
+    sent = np.arange(start, min(start + _BLOCK, messages.count))
+    node, message, time = [messages.source[sent]], [sent], [sent * _BETWEEN]
+    for at in range(shape.nodes):
+        # Whatever arrives in this block was sent in it, or at most one block (the longest delay) before it.
+        first = start - int(lags[at])
+        near = np.arange(max(0, first - _BLOCK), max(0, min(first + _BLOCK, messages.count)))
+        near = near[messages.to[near, at]]
+        arrival = near + messages.delay[at, messages.source[near]] + lags[at]
+        here = near[(arrival >= start) & (arrival < start + _BLOCK)]
+        node.append(np.full(here.size, at, np.int32))
+        message.append(here)
+        time.append((here + messages.delay[at, messages.source[here]] + lags[at]) * _BETWEEN + 1 + at)
+    sizes = [part.size for part in message]
+    sends = np.repeat([True, *[False] * shape.nodes], sizes)
+    nodes, names, times = np.concatenate(node), np.concatenate(message), np.concatenate(time)
+    order = np.lexsort((names, sends, times))
+    nodes, names, times, sends = nodes[order], names[order], times[order], sends[order]
+    step = np.empty(nodes.size, np.int64)
+    for at in range(shape.nodes):
+        (mine,) = np.nonzero(nodes == at)
+        step[mine] = steps[at] + np.arange(mine.size)
+        steps[at] += mine.size
+    return _table(run, messages, nodes, step, times, names, sends)
+
+
+def _table(
+    run: str,
+    messages: _Messages,
+    nodes: npt.NDArray[np.int32],
+    step: npt.NDArray[np.int64],
+    times: npt.NDArray[np.int64],
+    names: npt.NDArray[np.int64],
+    sends: npt.NDArray[np.bool_],
+) -> pa.Table:
+    rows = nodes.size
+    to = messages.to[names[sends]]
+    offsets = np.zeros(rows + 1, np.int32)
+    offsets[1:][sends] = to.sum(axis=1)
+    np.cumsum(offsets, out=offsets)
+    lists = pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(np.nonzero(to)[1].astype(np.int32)), mask=pa.array(~sends)
+    )
+    nulls = {name: pa.nulls(rows, EVENTS.field(name).type) for name in ("priority", "size", "detail", "transmission")}
+    columns = {
+        "run": pa.repeat(run, rows),
+        "node": pa.array(nodes),
+        "step": pa.array(step),
+        "time": pa.array(times),
+        "event": pa.DictionaryArray.from_arrays(pa.array(sends.astype(np.int8)), ["deliver", "send"]).cast(pa.string()),
+        "source": pa.array(messages.source[names]),
+        "seq": pa.array(messages.seq[names]),
+        "destinations": lists,
+        **nulls,
+    }
+    return pa.Table.from_pydict({name: columns[name] for name in EVENTS.names}, schema=EVENTS)
