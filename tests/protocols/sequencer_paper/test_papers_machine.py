@@ -8,6 +8,7 @@ import pytest
 from ordercast.model.config import GroupConfig, PaperRules, SequencerConfig, SequencerReadings
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import (
+    Abort,
     CancelTimer,
     Deliver,
     Discard,
@@ -195,6 +196,31 @@ def test_tries_are_counted_for_each_missing_message_anew() -> None:
     assert machine.aborted
 
 
+def test_who_gives_up_says_so_and_nothing_else() -> None:
+    receiver, sender = node(E2), node(E3)
+    sender.handle(Submit(7, (1,), b"x"))
+    for _ in range(receiver.config.polls_to_abort):
+        receiver.handle(broadcast(1))
+        sender.handle(TimerFired("data"))
+    given_up = receiver.handle(broadcast(1))
+    assert [type(output) for output in given_up] == [Discard, Abort]
+    assert [type(output) for output in sender.handle(TimerFired("data"))] == [Abort]
+
+
+def test_who_calls_an_election_goes_on_asking() -> None:
+    machine = node(E2, advances_own_row=True, elects=True)
+    for _ in range(machine.config.polls_to_abort):
+        machine.handle(broadcast(1))
+    timers = [output.name for output in machine.handle(broadcast(1)) if isinstance(output, SetTimer)]
+    assert timers == ["request", "election"]
+
+
+def test_when_nothing_is_missing_any_more_the_timer_is_stopped() -> None:
+    machine = node(E2, asks_once=True)
+    machine.handle(broadcast(1))
+    assert CancelTimer("request") in machine.handle(broadcast(0))
+
+
 def test_with_asks_once_what_comes_ahead_is_kept() -> None:
     machine = node(E2, asks_once=True)
     assert len(sends(machine.handle(broadcast(2)))) == 1
@@ -240,6 +266,13 @@ def test_2_2_a_node_that_missed_something_asks_for_it_and_then_says_so() -> None
     committed, offered = sends(machine.handle(Receive(PaperPhase(SEQUENCER, 1, 2))))
     assert committed == Send(PaperCommitted(E2, 2), to=SEQUENCER)
     assert isinstance(offered.unit, PaperData)
+
+
+def test_2_2_an_ack_commit_says_what_its_node_has_and_outside_of_a_phase_no_more() -> None:
+    machine = node(SEQUENCER, acknowledges_last=True)
+    machine.handle(data(E2, 1, last=-1))
+    assert machine.handle(Receive(PaperCommitted(E3, 0))) == []
+    assert (machine.acknowledged[E3], machine.replied, machine.phase) == (0, 0, 0)
 
 
 def test_2_2_what_is_missing_at_phase_1_is_asked_for_until_it_comes() -> None:
