@@ -1,8 +1,9 @@
 """The channel between the machines: queues of units, each a number, so that equal contents are the same number.
 
 On MC every pair of nodes has a queue. On 1C every receiver has one, into which all units are put at the moment
-they are sent: so all hear one order, each at its own pace. A loop-back is a queue that loses nothing and is prompt:
-its node does nothing else before it is empty.
+they are sent: so all hear one order, each at its own pace. On a channel that promises nothing a queue is a bag, kept
+sorted so that equal bags are the same, and any of its units may be next. A loop-back is a queue that loses nothing and
+is prompt: its node does nothing else before it is empty.
 """
 
 from ordercast.model.machine import Echo
@@ -15,7 +16,9 @@ EMPTY = 0
 class Queues:
     """Contents of queues by number, and what becomes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bags: bool = False) -> None:
+        """`bags`: their units are in no order."""
+        self._bags = bags
         self._numbers: dict[tuple[int, ...], int] = {(): EMPTY}
         self._longer: dict[int, int] = {}
         self.contents: list[tuple[int, ...]] = [()]
@@ -24,6 +27,8 @@ class Queues:
 
     def of(self, units: tuple[int, ...]) -> int:
         """The queue that holds these units, the next one first."""
+        if self._bags:
+            units = tuple(sorted(units))
         number = self._numbers.get(units)
         if number is None:
             number = self._numbers[units] = len(self.contents)
@@ -39,6 +44,20 @@ class Queues:
         if number is None:
             number = self._longer[key] = self.of((*self.contents[queue], unit))
         return number
+
+    def places(self, queue: int) -> tuple[int, ...]:
+        """The places of those units that may be next, each of equal ones once."""
+        units = self.contents[queue]
+        if not self._bags:
+            return (0,) if units else ()
+        return tuple(place for place, unit in enumerate(units) if not place or units[place - 1] != unit)
+
+    def without(self, queue: int, place: int) -> int:
+        """The queue without the unit at a place."""
+        if not place:
+            return self.rest(queue)
+        units = self.contents[queue]
+        return self.of((*units[:place], *units[place + 1 :]))
 
     def rest(self, queue: int) -> int:
         """The queue without its head."""

@@ -32,8 +32,8 @@ class BadEnd:
 class Completion:
     """Runs fair continuations, and remembers which states are known to end well."""
 
-    def __init__(self, world: World, rounds: int = 40) -> None:
-        self._world, self._rounds = world, rounds
+    def __init__(self, world: World) -> None:
+        self._world, self._rounds = world, world.scenario.rounds
         self._ends_well: tuple[set[State], ...] = tuple(set() for _ in _MANNERS)
         self._steps: list[int] = []
         self.runs = 0
@@ -108,6 +108,8 @@ class Completion:
     def _lacking(self, state: State) -> str:
         """What is wrong with a silent group."""
         world = self._world
+        if world.scenario.promise.views:
+            return self._lacking_of_those_that_go_on(state)
         for node in range(world.size):
             here, name = world.nodes.states[state[node]], name_of(node)
             if here.numbered < len(world.scenario.scripts[node]):
@@ -116,6 +118,23 @@ class Completion:
                 verb = self._lacks(here, item)
                 if verb:
                     return f"{item.describe()} is never {verb} at {name}: {self.waits(state)}"
+        return ""
+
+    def _lacking_of_those_that_go_on(self, state: State) -> str:
+        """Each of them was given all that each of them sent, and all alike what the others sent; or all gave up."""
+        world = self._world
+        going_on = {node: world.nodes.states[state[node]] for node in world.going_on(state)}
+        everybody = [world.nodes.states[state[node]] for node in range(world.size)]
+        judged = everybody if world.scenario.promise.uniform else list(going_on.values())
+        for node, here in going_on.items():
+            if here.numbered < len(world.scenario.scripts[node]):
+                return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
+            for item in world.scenario.items:
+                has = [other.delivered >> item.number & 1 for other in judged]
+                if not here.reached[Level.PREACKNOWLEDGED] >> item.number & 1 and (item.source in going_on or any(has)):
+                    return (
+                        f"{item.describe()} is never known as received by all at {name_of(node)}: {self.waits(state)}"
+                    )
         return ""
 
     def _lacks(self, here: NodeState, item: Item) -> str:
@@ -136,6 +155,8 @@ class Completion:
         lines = []
         for node in range(self._world.size):
             here = nodes.states[state[node]]
+            if here.crashed:
+                continue
             lines += [f"{name_of(node)}: {line}" for line in nodes.machine(node, here.snapshot).waits_for()]
             if here.timers:
                 lines.append(f"{name_of(node)} has set {', '.join(here.timers)}")

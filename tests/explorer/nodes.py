@@ -4,7 +4,7 @@ The same node state meets the same input in very many global states. What follow
 restored from its snapshot, and everything that can be judged at one node alone is judged then.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ordercast.model.machine import (
@@ -24,6 +24,7 @@ from ordercast.model.machine import (
     Snapshot,
     Submit,
     TimerFired,
+    View,
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, Unit
@@ -53,6 +54,11 @@ class NodeState:
     delivered: int = 0
     log: tuple[int, ...] = ()
     """The order of delivery; kept only where the service promises one order."""
+    view: tuple[int, int] = (0, -1)
+    """The number of the view that it was told of last, and its members; -1 is everybody."""
+    crashed: bool = False
+    left: bool = False
+    """It gave the group up, or was shut out."""
 
 
 class Effect:
@@ -113,6 +119,12 @@ class Nodes:
         if code == DRAINED:
             return Drained()
         return TimerFired(self.timer_names[code >> 2]) if code & 1 else Receive(self.units[code >> 2])
+
+    def crashed(self, state: int) -> int:
+        """The same node, when it has stopped for ever."""
+        here = self.states[state]
+        submitted = len(self._scenario.scripts[here.node])
+        return self._number(replace(here, snapshot=(), timers=(), submitted=submitted, crashed=True))
 
     def move(self, state: int, code: int) -> Effect:
         """What an input makes of a node."""
@@ -185,6 +197,7 @@ class Judge:
             self.timers.discard(event.name)
         self.numbered, self.delivered, self.log = before.numbered, before.delivered, before.log
         self.reached = list(before.reached)
+        self.view, self.left = before.view, before.left
         self.risen: list[tuple[int, int]] = []
         self.sends: list[Send] = []
 
@@ -203,6 +216,10 @@ class Judge:
                 self._reaches(level, self._item(packet))
             case Deliver(packet=packet):
                 self._delivers(self._item(packet))
+            case View(number=number, members=members):
+                self.view, self.left = (number, members), not members >> self._node & 1
+            case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:
+                self.left = True  # too few can be reached; any other reason is a contradiction
             case Abort(why=why):
                 raise Wrong(f"{self._name} gives the group up: {why}")
             case _:
@@ -214,8 +231,17 @@ class Judge:
         submitted = self._before.submitted + isinstance(self._event, Submit)
         timers = tuple(sorted(self.timers))
         return NodeState(
-            self._node, snapshot, timers, submitted, self.numbered, levels, self.delivered, self.log
-        )  # fmt: skip
+            node=self._node,
+            snapshot=snapshot,
+            timers=() if self.left else timers,
+            submitted=submitted,
+            numbered=self.numbered,
+            reached=levels,
+            delivered=self.delivered,
+            log=self.log,
+            view=self.view,
+            left=self.left,
+        )
 
     def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         """A vector that never goes down."""

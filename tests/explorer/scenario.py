@@ -42,6 +42,11 @@ class Promise:
     """How far everything gets once nothing is lost any more; the highest level means delivered too, None nothing."""
     never_less: tuple[str, ...] = ()
     """Vectors of the machine that never go down, such as the papers' TREQ."""
+    views: bool = False
+    """The group goes on without nodes that fail: what is promised is promised of those that go on, and in one order.
+    Pre-acknowledged means accepted by all that a node knows to be members; there is no level above it."""
+    uniform: bool = False
+    """Nor are those that failed given anything but a beginning of what the others are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +66,10 @@ class Scenario:
     """Timers fire only when no unit is under way: fewer schedules, and so longer ones."""
     drained: bool = False
     """A machine may be told that nothing more waits for it."""
+    crashes: int = 0
+    """Nodes that stop for ever."""
+    rounds: int = 40
+    """Rounds of timers in which a fair continuation must come to its end."""
 
     @cached_property
     def items(self) -> tuple["Item", ...]:

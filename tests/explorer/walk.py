@@ -7,7 +7,7 @@ from tests.explorer.scenario import Scenario
 from tests.explorer.verdict import Violation, ends_badly, shortened
 from tests.explorer.world import World
 
-_LIKELY = (1, 4, 1, 1, 1, 1, 1)  # by kind of step: half of what happens, or so, is receipt
+_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1)  # by kind of step: half of what happens, or so, is receipt
 
 
 def wander(scenario: Scenario, seed: int, length: int) -> Violation | None:

@@ -30,7 +30,9 @@ def schedule_in_words(world: World, steps: Iterable[int]) -> list[str]:
     state, lines = world.start(), []
     for step in steps:
         kind, place, timer = decode(step)
-        if kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
+        if kind is Kind.CRASH:
+            lines.append(f"{name_of(place)} crashes")
+        elif kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
             name, here = name_of(place), world.nodes.states[state[place]]
             if kind is Kind.SUBMIT:
                 mine = [item for item in world.scenario.items if item.source == place]
@@ -41,7 +43,7 @@ def schedule_in_words(world: World, steps: Iterable[int]) -> list[str]:
                 lines.append(f"{name} is drained")
         else:
             receiver = name_of(world.links.receivers[place - world.first_link])
-            unit = unit_in_words(world.nodes.units[world.queues.head[state[place]]])
+            unit = unit_in_words(world.nodes.units[world.queues.contents[state[place]][timer]])
             verb = {
                 Kind.RECEIVE: "receives",
                 Kind.LOSE: "loses",

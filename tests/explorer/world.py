@@ -1,7 +1,7 @@
 """The whole group at one moment: a tuple of numbers, and the steps from one to the next.
 
-A state holds, in this order: the state of each node, the queue of each link, and the losses, duplicates and
-firings that are left. Steps are numbers too: what happens, where, and which timer.
+A state holds, in this order: the state of each node, the queue of each link, and the losses, duplicates, firings and
+crashes that are left. Steps are numbers too: what happens, where, and which timer, or which unit of a bag.
 """
 
 from enum import IntEnum
@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from ordercast.model.machine import Input, Level
 from ordercast.model.nodes import name_of
+from ordercast.model.runs import Channel
 from tests.explorer.channel import EMPTY, Links, Queues
 from tests.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
 from tests.explorer.scenario import Scenario
@@ -34,13 +35,15 @@ class Kind(IntEnum):
     """A timer of a node fires."""
     DRAIN = 6
     """A node is told that nothing more waits for it."""
+    CRASH = 7
+    """A node stops for ever, and what is under way to it is lost."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN = map(int, Kind)  # plain numbers are quicker
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, Kind)  # plain numbers are quicker
 
 
 def decode(step: int) -> tuple[Kind, int, int]:
-    """What happens in a step, at which node or link, and by which timer."""
+    """What happens in a step, at which node or link, and by which timer, or to which unit of the link."""
     return Kind(step & 7), step >> 3 & 0x1FFF, step >> 16
 
 
@@ -56,18 +59,18 @@ class World:
         self.scenario = scenario
         self.size = scenario.group.nodes
         self.links = Links(scenario.channel, scenario.echo(), self.size)
-        self.queues = Queues()
+        self.queues = Queues(bags=scenario.channel is Channel.ANY)
         self.nodes = Nodes(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
-        self.losses, self.duplicates, self.firings = range(self.past_links, self.past_links + 3)
+        self.losses, self.duplicates, self.firings, self.crashes = range(self.past_links, self.past_links + 4)
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
 
     def start(self) -> State:
         """The state before anything happened."""
         asked = self.scenario
         nodes = [self.nodes.start(node) for node in range(self.size)]
-        return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings)
+        return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings, asked.crashes)
 
     def steps(self, state: State) -> list[int]:
         """Everything that may happen next."""
@@ -75,7 +78,12 @@ class World:
 
     def free_steps(self, state: State) -> list[int]:
         """Receipts and submissions: they need no leave, and there is an end to them."""
-        found = [_RECEIVE | place << 3 for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        if self.scenario.channel is Channel.ANY:
+            places = self.queues.places
+            found = [_RECEIVE | link << 3 | place << 16 for link in busy for place in places(state[link])]
+        else:
+            found = [_RECEIVE | link << 3 for link in busy]
         can_submit = self.nodes.can_submit
         found += [_SUBMIT | node << 3 for node in range(self.size) if can_submit[state[node]]]
         return self._promptly(state, found) if self.links.loop_backs else found
@@ -84,17 +92,24 @@ class World:
         """Losses, duplicates, timers, and machines that are told to settle their debts."""
         found: list[int] = []
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
-        if state[self.losses]:
-            found += [_LOSE | place << 3 for place in busy if self.links.loses[place - self.first_link]]
-        if state[self.duplicates]:
-            for place in busy:
-                if self.links.loses[place - self.first_link]:
-                    found.append(_TWICE | place << 3)
-                    if len(self.queues.contents[state[place]]) > 1:
-                        found.append(_LATER | place << 3)
+        for link in busy if state[self.losses] or state[self.duplicates] else ():
+            if self.links.loses[link - self.first_link]:
+                for place in self.queues.places(state[link]):
+                    if state[self.losses]:
+                        found.append(_LOSE | link << 3 | place << 16)
+                    if state[self.duplicates]:
+                        found.append(_TWICE | link << 3 | place << 16)
+        if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
+            found += [
+                _LATER | link << 3
+                for link in busy
+                if self.links.loses[link - self.first_link] and len(self.queues.contents[state[link]]) > 1
+            ]
         if state[self.firings] and not (busy and self.scenario.patient):
             for node in range(self.size):
                 found += [fire_step(node, timer) for timer in self.nodes.timers[state[node]]]
+        if state[self.crashes]:
+            found += [_CRASH | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
         if self.scenario.drained:
             found += [_DRAIN | node << 3 for node in range(self.size)]
         return self._promptly(state, found) if self.links.loop_backs else found
@@ -116,10 +131,10 @@ class World:
         """The state after a step, and what it did to a node, if it did anything to one."""
         kind, place = step & 7, step >> 3 & 0x1FFF
         if kind == _RECEIVE:
-            queue = state[place]
-            node, code = self.links.receivers[place - self.first_link], self.queues.head[queue] << 2
+            queue, which = state[place], step >> 16
+            node, code = self.links.receivers[place - self.first_link], self.queues.contents[queue][which] << 2
             after = list(state)
-            after[place] = self.queues.rest(queue)
+            after[place] = self.queues.without(queue, which)
         elif kind == _SUBMIT:
             node, code, after = place, SUBMIT, list(state)
         elif kind == _FIRE:
@@ -128,7 +143,7 @@ class World:
         elif kind == _DRAIN:
             node, code, after = place, DRAINED, list(state)
         else:
-            return self._disturb(state, Kind(kind), place), None
+            return self._disturb(state, Kind(kind), place, step >> 16), None
         return self._carry_out(after, node, code)
 
     def may(self, state: State, step: int) -> bool:
@@ -142,7 +157,8 @@ class World:
         """The node that a step is an input of, and the input; None if no machine takes notice."""
         kind, place, timer = decode(step)
         if kind is Kind.RECEIVE:
-            node, code = self.links.receivers[place - self.first_link], self.queues.head[state[place]] << 2
+            unit = self.queues.contents[state[place]][timer]
+            node, code = self.links.receivers[place - self.first_link], unit << 2
         elif kind in {Kind.SUBMIT, Kind.DRAIN, Kind.FIRE}:
             node, code = place, {Kind.SUBMIT: SUBMIT, Kind.DRAIN: DRAINED, Kind.FIRE: timer << 2 | 1}[kind]
         else:
@@ -156,18 +172,27 @@ class World:
             longer = self.queues.longer
             for unit, links in effect.sends:
                 for link in links:
-                    place = self.first_link + link
-                    after[place] = longer(after[place], unit)
+                    if not self.nodes.states[after[self.links.receivers[link]]].crashed:
+                        place = self.first_link + link
+                        after[place] = longer(after[place], unit)
         return tuple(after), effect
 
-    def _disturb(self, state: State, kind: Kind, place: int) -> State:
-        after, units = list(state), self.queues.contents[state[place]]
+    def _disturb(self, state: State, kind: Kind, place: int, which: int) -> State:
+        after = list(state)
+        if kind is Kind.CRASH:
+            after[self.crashes] -= 1
+            after[place] = self.nodes.crashed(state[place])
+            for link, receiver in enumerate(self.links.receivers):
+                if receiver == place:
+                    after[self.first_link + link] = EMPTY
+            return tuple(after)
+        units = self.queues.contents[state[place]]
         if kind is Kind.LOSE:
             after[self.losses] -= 1
-            after[place] = self.queues.rest(state[place])
+            after[place] = self.queues.without(state[place], which)
         else:
             after[self.duplicates] -= 1
-            more = (units[0], *units) if kind is Kind.TWICE else (*units, units[0])
+            more = (units[which], *units) if kind is Kind.TWICE else (*units, units[0])
             after[place] = self.queues.of(more)
         return tuple(after)
 
@@ -178,13 +203,19 @@ class World:
         if effect.problem:
             return effect.problem
         promise = self.scenario.promise
-        if effect.risen and promise.ladder:
+        if effect.risen and (promise.ladder or promise.views):
+            group = self.nodes.states[effect.next].view[1]
             for level, number in effect.risen:
                 item = self.scenario.items[number]
                 for node in item.destinations:
+                    if promise.views and not group >> node & 1:
+                        continue
                     if not self.nodes.reached[state[node]][level - 1] >> number & 1:
                         return self._untrue(effect, level, number, node)
-        if effect.delivers and promise.one_order and not self._is_one_order(state):
+        if effect.delivers and promise.views and not self._is_one_log(state):
+            logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
+            return f"those that go on have different logs: {logs}"
+        if effect.delivers and promise.one_order and not promise.views and not self._is_one_order(state):
             logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
             return f"the orders of delivery have a cycle: {logs}"
         return ""
@@ -198,6 +229,21 @@ class World:
     def _log(self, node_state: int) -> str:
         items = self.scenario.items
         return f"<{' '.join(str(items[number]) for number in self.nodes.states[node_state].log)}>"
+
+    def going_on(self, state: State) -> list[int]:
+        """The nodes that are in the latest view, have not crashed, and have not given the group up."""
+        here = [self.nodes.states[state[node]] for node in range(self.size)]
+        members = max(node.view for node in here)[1]
+        return [
+            node for node in range(self.size) if members >> node & 1 and not (here[node].crashed or here[node].left)
+        ]
+
+    def _is_one_log(self, state: State) -> bool:
+        """Whether each log is a beginning of the longest: those of all nodes, or of those that go on."""
+        judged = range(self.size) if self.scenario.promise.uniform else self.going_on(state)
+        logs = [self.nodes.states[state[node]].log for node in judged]
+        longest = max(logs, key=len, default=())
+        return all(log == longest[: len(log)] for log in logs)
 
     def _is_one_order(self, state: State) -> bool:
         logs = tuple(self.nodes.states[state[node]].log for node in range(self.size))
