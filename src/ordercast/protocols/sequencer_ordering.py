@@ -19,7 +19,7 @@ from ordercast.model.sequencer_units import (
 )
 from ordercast.model.units import MessageId, Packet
 from ordercast.protocols.sequencer_receiving import SequencerReceiving
-from ordercast.protocols.sequencer_state import MOST_COPIES, MOST_PATIENT, Fullness
+from ordercast.protocols.sequencer_state import MOST_COPIES, MOST_PATIENT, MOST_PATIENT_WITH_SILENCE, Fullness
 
 
 class SequencerOrdering(SequencerReceiving):
@@ -230,7 +230,8 @@ class SequencerOrdering(SequencerReceiving):
         else:
             self.fullness = Fullness.ASKED
             self._publish(out, wants=self._holds_back())
-        self.status_patience = 1 if self.status_moved else min(MOST_PATIENT, 2 * self.status_patience)
+        most = MOST_PATIENT_WITH_SILENCE if self._is_stuck() else MOST_PATIENT
+        self.status_patience = 1 if self.status_moved else min(most, 2 * self.status_patience)
         self.status_moved = False
         return suspects
 

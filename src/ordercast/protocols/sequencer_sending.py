@@ -10,7 +10,7 @@ from ordercast.model.machine import Numbered, Output, Send, Submit
 from ordercast.model.sequencer_units import Offer
 from ordercast.model.units import Packet
 from ordercast.protocols.sequencer_ordering import SequencerOrdering
-from ordercast.protocols.sequencer_state import MOST_PATIENT
+from ordercast.protocols.sequencer_state import MOST_PATIENT, MOST_PATIENT_WITH_SILENCE
 
 MOST_AGAIN = 4
 """Own packets that are offered again at once: the oldest, for the others may only wait for them."""
@@ -78,7 +78,8 @@ class SequencerSending(SequencerOrdering):
             self.silent += 1
         if not self.in_need():
             return False
-        self.patience = 1 if self.moved else min(MOST_PATIENT, 2 * self.patience)
+        most = MOST_PATIENT if heard else MOST_PATIENT_WITH_SILENCE
+        self.patience = 1 if self.moved else min(most, 2 * self.patience)
         quiet, self.moved, self.asked = not self.moved, False, False
         overdue, missing = self._overdue(), self.missing(stop=self.overdue_below)
         if overdue:

@@ -20,6 +20,8 @@ from ordercast.protocols.timers import spread
 
 MOST_PATIENT = 8
 """Questions back off by doubling while nothing moves, up to this many times their duration."""
+MOST_PATIENT_WITH_SILENCE = 2
+"""And up to so many times while those who are asked are silent, and the group may have to go on without them."""
 MOST_COPIES = 32
 """Broadcasts that are asked for, and sent again, at once."""
 

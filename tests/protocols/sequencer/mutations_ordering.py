@@ -150,5 +150,10 @@ ORDERING = changes_in(
     ("nobody is asked in quiet times (S6)", "            self._publish(out, wants=asked)\n", "            pass\n"),
     ("asked while everything moves", "if self.status_moved and not self._is_stuck():", "if False:"),
     ("nobody is suspected by the sequencer", "                suspects |= 1 << node\n", "                pass\n"),
-    ("the sequencer does not back off", "min(MOST_PATIENT, 2 * self.status_patience)", "1"),
+    ("the sequencer does not back off", "min(most, 2 * self.status_patience)", "1"),
+    (
+        "the sequencer waits long while it is stuck",
+        "MOST_PATIENT_WITH_SILENCE if self._is_stuck()",
+        "MOST_PATIENT if True",
+    ),
 )

@@ -229,20 +229,23 @@ def test_s6_after_a_while_of_silence_it_says_what_it_has_and_then_asks() -> None
     assert not node.running, "it is at rest"
 
 
-def test_questions_back_off() -> None:
-    node = Node(E3)
-    node.hears(broadcast(0, "a"))
-    node.fires("need")
-    waits = []
-    for _ in range(6):
-        waits.append(node.running["need"])
+def test_questions_back_off_less_so_while_the_sequencer_is_silent() -> None:
+    for answers, least, most in ((True, 8, 16), (False, 2, 4)):
+        node = Node(E3)
+        node.hears(broadcast(0, "a"))
         node.fires("need")
-    repeat = node.machine.config.timing.repeat
-    assert waits[0] < 2 * repeat
-    assert waits[-1] >= 8 * repeat
-    node.hears(broadcast(1, "b"))
-    node.fires("need")
-    assert node.running["need"] < 2 * repeat
+        waits = []
+        for _ in range(6):
+            waits.append(node.running["need"])
+            if answers:
+                node.hears(bulletin(1))
+            node.fires("need")
+        repeat = node.machine.config.timing.repeat
+        assert waits[0] < 2 * repeat
+        assert least * repeat <= waits[-1] < most * repeat
+        node.hears(broadcast(1, "b"))
+        node.fires("need")
+        assert node.running["need"] < 2 * repeat
 
 
 def test_it_answers_when_it_is_asked_at_once_or_when_it_can() -> None:

@@ -138,6 +138,15 @@ def test_it_asks_again_when_the_history_is_full_again() -> None:
     assert node.fires("status").to(None) == [Bulletin(0, E1, 2, 2, 1, wants=0b100)]
 
 
+def test_nor_does_it_wait_long_while_nothing_can_be_numbered() -> None:
+    node = sequencer(history=1)
+    node.submits("a", "b")
+    for _ in range(8):
+        node.fires("status")
+    repeat = node.machine.config.timing.repeat
+    assert 2 * repeat <= node.running["status"] < 4 * repeat
+
+
 def test_only_those_are_asked_who_keep_half_of_it() -> None:
     node = Node(E1, nodes=4, history=8)
     node.submits(*"abcdefghi")
