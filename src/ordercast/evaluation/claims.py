@@ -1,0 +1,149 @@
+"""Sentences on agreement, each chosen by comparing what was measured with what was said; none is fixed beforehand.
+
+A claim is a function from the series of a result, by name, to a `Finding`. Where a claim does not hold, the sentence ends
+with the reason that its experiment knows for that case.
+"""
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+
+from ordercast.evaluation.results import Finding, Point, Series
+from ordercast.evaluation.statistics import exponent
+
+SeriesByName = Mapping[str, Series]
+Claim = Callable[[SeriesByName], Finding]
+
+
+def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
+    """Each measured value is as near to the reference as `within` says, or has it in its interval."""
+
+    def claim(series: SeriesByName) -> Finding:
+        measured, said = series[name], series[reference]
+        pairs = [(point, value) for point in measured.points if (value := _finite(said.at(point.x))) is not None]
+        pairs = [(point, value) for point, value in pairs if point.y is not None]
+        if not pairs:
+            return _missing(measured, said)
+        apart = [(_apart(point, value), point.x) for point, value in pairs]
+        worst, where = max(apart, key=lambda found: abs(found[0]))
+        inside = sum(_is_inside(point, value) for point, value in pairs)
+        agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
+        least = min(abs(found) for found, _ in apart)
+        told = f"{_signed(worst)} at {where:g} at most"
+        if inside == len(pairs):
+            told = f"inside the interval everywhere, {told}"
+        if agrees:
+            return _found(f"{_start(measured.label)}: agrees with {said.label} ({told}).")
+        told = _signed(worst) + f" at {where:g}" if len(pairs) == 1 else f"{least:.0%} to {abs(worst):.0%} off"
+        side = _side([found for found, _ in apart])
+        because = f" {otherwise}" if otherwise else ""
+        return _lost(f"{_start(measured.label)}: differs from {said.label} ({told}{side}).{because}")
+
+    return claim
+
+
+def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
+    """Each measured value is at most the bound."""
+
+    def claim(series: SeriesByName) -> Finding:
+        measured, said = series[name], series[bound]
+        pairs = [(point.y, point.x, _finite(said.at(point.x))) for point in measured.points]
+        shares = [(y / value, x) for y, x, value in pairs if y is not None and value]
+        if not shares:
+            return _missing(measured, said)
+        worst, where = max(shares)
+        if worst <= 1:
+            return _found(
+                f"{_start(measured.label)}: stays below {said.label}, at most {worst:.0%} of it (at {where:g})."
+            )
+        because = f" {otherwise}" if otherwise else ""
+        return _lost(f"{_start(measured.label)}: exceeds {said.label}, {worst:.1f} times at {where:g}.{because}")
+
+    return claim
+
+
+def grows_like(name: str, power: float, *, within: float, of: str, otherwise: str = "") -> Claim:
+    """The measured values grow like a power of x."""
+
+    def claim(series: SeriesByName) -> Finding:
+        measured = series[name]
+        points = [(point.x, point.y) for point in measured.points if point.y is not None and point.y > 0]
+        if len(points) < 3:
+            return Finding(None, f"{_start(measured.label)}: too few points to say how it grows.")
+        found = exponent([x for x, _ in points], [y for _, y in points])
+        told = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+        agrees = abs(found.value - power) <= within or found.low <= power <= found.high
+        verb = "as" if agrees else "not as"
+        because = f" {otherwise}" if otherwise and not agrees else ""
+        return Finding(agrees, f"{_start(measured.label)}: {told}, {verb} O({_power(of, power)}) says.{because}")
+
+    return claim
+
+
+def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Claim:
+    """One measured series lies below another everywhere."""
+
+    def claim(series: SeriesByName) -> Finding:
+        less, more = series[name], series[other]
+        pairs = [(point.y, _finite(more.at(point.x)), point.x) for point in less.points]
+        factors = [(above / y, x) for y, above, x in pairs if y and above is not None]
+        if not factors:
+            return _missing(less, more)
+        least, where = min(factors)
+        most, _ = max(factors)
+        if least >= 1:
+            span = f"{least:.1f} times" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} times"
+            return _found(f"{_start(more.label)}: {span} the {what} of {less.label}.")
+        because = f" {otherwise}" if otherwise else ""
+        return _lost(
+            f"{_start(less.label)}: not less {what} than {more.label} at {where:g} ({1 / least:.2f} times).{because}",
+        )
+
+    return claim
+
+
+def _found(sentence: str) -> Finding:
+    return Finding(agrees=True, sentence=sentence)
+
+
+def _lost(sentence: str) -> Finding:
+    return Finding(agrees=False, sentence=sentence)
+
+
+def _apart(point: Point, value: float) -> float:
+    assert point.y is not None
+    if value == 0:
+        return 0.0 if point.y == 0 else float("inf")
+    return point.y / value - 1
+
+
+def _is_inside(point: Point, value: float) -> bool:
+    found = point.estimate
+    return found is not None and found.low < found.high and found.low <= value <= found.high
+
+
+def _missing(measured: Series, said: Series) -> Finding:
+    return Finding(None, f"{_start(measured.label)}: nothing was measured that could be compared with {said.label}.")
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _signed(part: float) -> str:
+    return f"{part:+.1%}".replace("-", "−").replace("%", " %")
+
+
+def _side(parts: list[float]) -> str:
+    if all(part > 0 for part in parts):
+        return ", above it everywhere"
+    if all(part < 0 for part in parts):
+        return ", below it everywhere"
+    return ""
+
+
+def _power(of: str, power: float) -> str:
+    return of if power == 1 else f"{of}²" if power == 2 else f"{of}^{power:g}"
+
+
+def _start(label: str) -> str:
+    return label[:1].upper() + label[1:]

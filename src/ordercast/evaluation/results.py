@@ -1,0 +1,152 @@
+"""What an evaluation found, as values that go to JSON and back: all that a report needs, and no simulation.
+
+DIR/evaluation.json     how it was run, and the names of the experiments
+DIR/NAME.json           what one experiment found
+"""
+
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ordercast.model.errors import ConfigError
+
+SUMMARY = "evaluation.json"
+
+
+class Method(Enum):
+    """Where an interval comes from."""
+
+    STUDENT = "Student's t over runs"
+    WILSON = "Wilson's interval for a share of messages"
+    SINGLE = "one run, no interval"
+
+
+class Role(Enum):
+    """What a series is."""
+
+    MEASURED = "measured"
+    PUBLISHED = "published"
+    """Numbers printed in the paper."""
+    PRINTED = "printed formula"
+    CORRECTED = "corrected formula"
+    BOUND = "bound"
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A value and its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    samples: int
+    method: Method
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One place of a series."""
+
+    x: float
+    y: float | None
+    """None: nothing could be measured here."""
+    estimate: Estimate | None = None
+    """Where it was measured."""
+    runs: int = 0
+    incomplete: int = 0
+    """Runs in which not every message was acknowledged everywhere; not counted where the rules are the printed ones."""
+    stalled: int = 0
+    """Runs in which nothing moved any more although timers went on."""
+    failed: int = 0
+    """Runs that raised an error."""
+
+
+class Series(msgspec.Struct, frozen=True):
+    """A curve of a figure, or a column of a table."""
+
+    name: str
+    label: str
+    role: Role
+    points: tuple[Point, ...]
+    of: str = ""
+    """The measured series that it says something about."""
+    text: str = ""
+    """The formula, or where it is printed."""
+
+    def at(self, x: float) -> float | None:
+        """Its value at a place."""
+        return next((point.y for point in self.points if point.x == x), None)
+
+
+class Axis(msgspec.Struct, frozen=True):
+    """What is shown along one side."""
+
+    label: str
+    unit: str = ""
+    log: bool = False
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a comparison came to."""
+
+    agrees: bool | None
+    """None: there was nothing to compare."""
+    sentence: str
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one experiment found."""
+
+    name: str
+    protocol: str
+    source: str
+    """The paper, and the number of the table or figure."""
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    findings: tuple[Finding, ...]
+    setting: str
+    """What was simulated, in a sentence or two."""
+    seeds: int
+    configs: dict[str, str]
+    """By series: the configuration of its first run, enough to run it again."""
+
+    def measured(self) -> list[Series]:
+        """The series that were measured."""
+        return [series for series in self.series if series.role is Role.MEASURED]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """How the experiments of a folder were run."""
+
+    command: str
+    size: str
+    versions: dict[str, str]
+    experiments: tuple[str, ...]
+    """All that there are, in order, whether they were run or not."""
+    date: str = ""
+
+
+Stored = TypeVar("Stored", Result, Evaluation)
+
+
+def store(folder: Path, name: str, value: Result | Evaluation) -> None:
+    """Writes a value into a folder; it is whole or not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f".{name}"
+        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
+        unfinished.replace(folder / name)
+    except OSError as error:
+        raise ConfigError(f"cannot write the results into {folder}: {error}; choose another place") from error
+
+
+def load(path: Path, kind: type[Stored]) -> Stored:
+    """Reads a value that `store` wrote."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error}; make it with: ordercast evaluate --out DIR") from error
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"{path} is not a result of ordercast evaluate: {error}") from error
