@@ -79,7 +79,7 @@ def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path) -> Non
     log = run.logs[1]
     places = [place for place, what in enumerate(log) if what[1] == "deliver"]
     place = next(at for at in places[60:] if log[at][2][0] != log[at + 1][2][0])  # type: ignore[index]
-    log[place], log[place + 1] = log[place + 1], log[place]
+    log[place], log[place + 1] = (log[place][0], *log[place + 1][1:]), (log[place + 1][0], *log[place][1:])
     folder = write(tmp_path, {"r": run}, rows_in_a_group=30)
     verdict = judged(folder, [])
     assert verdict is not None
@@ -107,4 +107,4 @@ def test_a_run_has_many_boxes(tmp_path: Path, service: Service, monkeypatch: pyt
     assert verdict is not None
     assert verdict.holds
     assert len(tasks) == 1, "no two boxes overlap"
-    assert tasks[0] >= 8
+    assert tasks[0] >= 6

@@ -96,8 +96,9 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
             )
         judge_run(runs.pop(name), parts, service, verdict)
     for row in runs.values():
-        require_silence(row)
-        judge_run(row, (), service, verdict)
+        if row[ERROR] is None:  # else it came to nothing, and there is nothing to judge
+            require_silence(row)
+            judge_run(row, (), service, verdict)
     return verdict
 
 

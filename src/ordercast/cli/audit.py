@@ -1,5 +1,6 @@
 """`ordercast audit`: whether the promises of a service are kept in a trace."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.audit.judge import Verdict, audit
+from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
+from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.trace.reader import count_events
 
 _SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
+_BY_KERNEL = 30_000  # from so many events on it pays to load numpy
+_BY_SPARK = 50_000_000  # and from so many on to wait for Spark, which takes ten seconds to start
 
 
 def audit_command(
@@ -21,9 +27,14 @@ def audit_command(
         Service | None, typer.Option(help="Judge by this service instead of the one that each run promises.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the verdict there.")] = None,
+    spark: Annotated[
+        bool | None, typer.Option("--spark/--no-spark", help="Judge on Spark or not; if not said, by the size.")
+    ] = None,
+    master: Annotated[str | None, MASTER] = None,
 ) -> None:
     """Judges traces. Exit 0: every property of the service holds; 1: one is violated; 2: unreadable input."""
-    verdict = audit(folders, service)
+    require(master is None or spark is not False, "--master says where Spark is, --no-spark that there is to be none")
+    verdict = _judged(folders, service, True if master is not None else spark, master)
     if json is not None:
         try:
             json.write_bytes(msgspec.json.encode(verdict.as_document()))
@@ -31,6 +42,28 @@ def audit_command(
             raise TraceError(f"cannot write the verdict {json}: {error}; choose another place") from error
     print_verdict(verdict, Console())
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _judged(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> Verdict:
+    """Judges by the means that suit the size, unless told by which."""
+    events = 0 if spark else count_events(folders)
+    if spark is None and events >= _BY_SPARK and find_spec("pyspark"):
+        spark = True
+        _note(f"{events:,} events are judged on Spark; --no-spark judges them in this process")
+    if spark:
+        with pipeline_extra():
+            from ordercast import pipeline  # noqa: PLC0415
+        with opened(master) as session, shown("parts") as progress:
+            return pipeline.audit_folders(session, folders, service, note=_note, progress=progress)
+    if events >= _BY_KERNEL and find_spec("numpy") and find_spec("scipy"):
+        from ordercast.pipeline.in_process import audit_in_process  # noqa: PLC0415
+
+        return audit_in_process(folders, service, _note)
+    return audit(folders, service)
+
+
+def _note(sentence: str) -> None:
+    typer.echo(f"ordercast: {sentence}", err=True)
 
 
 def print_verdict(verdict: Verdict, console: Console) -> None:

@@ -1,25 +1,28 @@
 """Audits on Spark: of tables, and of the folders that traces are.
 
-A run that fits into a task is judged there whole, by `judging`. From folders, tasks read the files themselves, so that
-no event is moved between processes; from tables, events are brought together by run.
+A run that fits into a task is judged there whole, by `judging`; a longer one in parts, by `long_runs`. From folders,
+tasks read the files themselves, so that no event is moved between processes; from tables, events are brought together
+by run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from ordercast.audit.judge import Verdict, require_silence, runs_by_name
+from ordercast.audit.judge import Verdict, require_silence, runs_by_name, service_of
 from ordercast.audit.logs import COLUMNS, KINDS
 from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.dockets import Docket, GroupReader, Task, dockets_of, in_tasks
+from ordercast.pipeline.dockets import Docket, GroupReader, dockets_of, in_tasks
 from ordercast.pipeline.judging import judge_batches
+from ordercast.pipeline.long_runs import LONG, Each, Note, do, judge_long
 from ordercast.pipeline.progress import Progress, watched_tasks
 from ordercast.pipeline.verdicts import (
     NUMBER,
@@ -35,6 +38,11 @@ from ordercast.trace.schema import ABORTED, CONFIG, EVENT, NODES, PROTOCOL, RUN
 
 _ROWS_OF_A_TASK = 500_000
 _PARTITION = "partition"
+_DOCKETS = pa.schema([pa.field("numbers", pa.list_(pa.int64())), pa.field("dockets", pa.list_(pa.string()))])
+_WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()), pa.field("error", pa.string())])
+_WORK_TABLE = StructType(
+    [StructField("place", IntegerType()), StructField("task", BinaryType()), StructField("error", StringType())]
+)
 _RUN_COLUMNS = (RUN, PROTOCOL, NODES, ABORTED, CONFIG, "sent")
 
 
@@ -86,34 +94,71 @@ def _judge_tables(name: str, events: pa.Table, runs: pa.Table, service: Service 
 
 
 def audit_folders(
-    spark: SparkSession, folders: Sequence[Path], service: Service | None = None, progress: Progress | None = None
+    spark: SparkSession,
+    folders: Sequence[Path],
+    service: Service | None = None,
+    *,
+    note: Note | None = None,
+    progress: Progress | None = None,
 ) -> Verdict:
     """What `ordercast.audit.audit` finds of some folders, found on Spark. Its workers must see the same folders.
 
-    Raises `TraceError` for what is no trace, or not a whole one.
+    `note` is told which long runs could not be judged in parts. Raises `TraceError` for what is no trace, or not a
+    whole one.
     """
     dockets = dict(enumerate(dockets_of([folder.absolute() for folder in folders])))
-    tasks = in_tasks(dockets, _ROWS_OF_A_TASK)
+    rows: list[dict[str, Any]] = []
     try:
-        with watched_tasks(spark, len(tasks), progress):
-            found = _tasks_table(spark, tasks).mapInArrow(_judging_dockets(service), VERDICTS_TABLE).toArrow()
+        for number, docket in list(dockets.items()):
+            if docket.rows > LONG:
+                asked = service or service_of(docket.row)
+                verdict = judge_long(docket, asked, _on(spark, progress), note or (lambda _: None))
+                if verdict is not None:
+                    rows += rows_of(number, docket.row[RUN], verdict)
+                    del dockets[number]
+        tasks = in_tasks(dockets, _ROWS_OF_A_TASK)
+        if tasks:
+            table = _one_each(spark, [{"numbers": task.numbers, "dockets": task.dockets} for task in tasks], _DOCKETS)
+            with watched_tasks(spark, len(tasks), progress):
+                rows += table.mapInArrow(_judging_dockets(service), VERDICTS_TABLE).toArrow().to_pylist()
     except PySparkException as error:
         raise PipelineError(f"Spark failed at judging: {str(error).strip().splitlines()[0]}") from error
-    return verdict_of(found.to_pylist())
+    return verdict_of(rows)
 
 
-def _tasks_table(spark: SparkSession, tasks: Sequence[Task]) -> DataFrame:
-    """A row, and a partition, for each task."""
-    rows = [{_PARTITION: place, "numbers": task.numbers, "dockets": task.dockets} for place, task in enumerate(tasks)]
-    schema = pa.schema(
-        [
-            pa.field(_PARTITION, pa.int32()),
-            pa.field("numbers", pa.list_(pa.int64())),
-            pa.field("dockets", pa.list_(pa.string())),
-        ]
-    )
-    table = spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
-    return table.repartitionById(max(1, len(tasks)), _PARTITION).drop(_PARTITION)
+def _one_each(spark: SparkSession, rows: list[dict[str, Any]], schema: pa.Schema) -> DataFrame:
+    """A table with a partition for each row."""
+    table = pa.Table.from_pylist(rows, schema=schema)
+    table = table.append_column(_PARTITION, pa.array(range(len(rows)), pa.int32()))
+    return spark.createDataFrame(table).repartitionById(max(1, len(rows)), _PARTITION).drop(_PARTITION)
+
+
+def _on(spark: SparkSession, progress: Progress | None) -> Each:
+    """Does the tasks of a long run on Spark."""
+
+    def each(kind: str, tasks: Sequence[bytes]) -> list[bytes]:
+        table = _one_each(spark, [{"place": place, "task": task} for place, task in enumerate(tasks)], _WORK)
+        with watched_tasks(spark, len(tasks), progress):
+            done = table.mapInArrow(_doing(kind), _WORK_TABLE).toArrow().sort_by("place")
+        for failed in done.column("error").drop_null().to_pylist():
+            raise TraceError(failed)
+        answers: list[bytes] = done.column("task").to_pylist()
+        return answers
+
+    return each
+
+
+def _doing(kind: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                try:
+                    answer = {"place": row["place"], "task": do(kind, row["task"])}
+                except TraceError as error:
+                    answer = {"place": row["place"], "error": str(error)}
+                yield pa.RecordBatch.from_pylist([answer], schema=_WORK)
+
+    return work
 
 
 def _judging_dockets(service: Service | None) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -15,7 +15,7 @@ from ordercast.audit.judge import require_silence, runs_by_name
 from ordercast.audit.logs import COLUMNS
 from ordercast.model.errors import TraceError
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN
 
 READ = (*COLUMNS, RUN)
 """The columns that are read of each event."""
@@ -88,9 +88,10 @@ def dockets_of(folders: Sequence[Path]) -> list[Docket]:
     for run in places:
         if run not in rows:
             raise TraceError(f"there are events of run {run} but no row in runs/: the trace is not whole; run it again")
-    for run in rows.keys() - places.keys():
+    silent = [run for run, row in rows.items() if run not in places and row[ERROR] is None]
+    for run in silent:
         require_silence(rows[run])
-    named = [*sorted(places), *(run for run in rows if run not in places)]
+    named = [*sorted(places), *silent]
     return [Docket(_kept(rows[run]), tuple(places.get(run, ())), sizes.get(run, 0)) for run in named]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ordercast.audit.judge import Finding, Verdict, is_uniform, judge_run, service_of
+from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, is_uniform, judge_run, service_of
 from ordercast.audit.logs import COLUMNS, KINDS
 from ordercast.audit.services import PROMISES, TRUTHS
 from ordercast.model.services import Service
@@ -62,3 +62,15 @@ def _add_good(run: RunColumns, service: Service, verdict: Verdict) -> None:
             verdict.not_recorded[promise.__name__] += 1
         else:
             verdict.findings.setdefault(promise.__name__, Finding()).runs += 1
+
+
+def add_verdict(total: Verdict, other: Verdict) -> None:
+    """Adds what was found of a run to what was found of those before it."""
+    total.runs += other.runs
+    total.deliveries += other.deliveries
+    total.not_recorded.update(other.not_recorded)
+    for name, finding in other.findings.items():
+        known = total.findings.setdefault(name, Finding())
+        known.runs += finding.runs
+        known.violations += finding.violations
+        known.witnesses += finding.witnesses[: MOST_WITNESSES - len(known.witnesses)]

@@ -275,7 +275,11 @@ class _Boxes:
         for what in rising:
             overlap = _first_overlap(self._tables(what))
             if overlap is not None:
-                found.insert(0, [overlap[0], overlap[-1]])
+                both = {overlap[0], overlap[-1]}
+                for group in [group for group in found if both & set(group)]:  # nothing is to be counted twice
+                    both |= set(group)
+                    found.remove(group)
+                found.insert(0, sorted(both))
         return found
 
     def _tables(self, what: str) -> list[tuple[Numbers, Numbers] | None]:

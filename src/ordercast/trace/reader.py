@@ -56,6 +56,11 @@ def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -
             yield part.read(group)
 
 
+def count_events(folders: Sequence[Path]) -> int:
+    """How many events some folders hold, of all kinds, as their files say."""
+    return sum(part.rows for part in event_files(folders, ()))
+
+
 def event_files(folders: Sequence[Path], columns: Sequence[str]) -> list["Part"]:
     """The files that hold the events, for those who read them in their own way; `columns` names what is wanted."""
     return [_open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns) for file in _files(folders, EVENTS_FOLDER)]
