@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import MOST_WITNESSES, audit
+from ordercast.audit.judge import MOST_WITNESSES, audit, is_uniform
 from ordercast.audit.services import PROMISES
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.trace.schema import CONFIG
 from ordercast.trace.writer import TraceWriter
 from tests.audit.figures import Figure, Row
 
@@ -122,13 +123,31 @@ def test_levels_are_judged_where_they_were_recorded(tmp_path: Path) -> None:
     assert broken([tmp_path]) == {"delivered_truthfully"}
 
 
-def test_the_sequencer_has_no_levels_to_be_truthful_about(tmp_path: Path) -> None:
+def test_the_sequencer_delivers_whatever_it_knows_but_is_truthful_about_that(tmp_path: Path) -> None:
     figure = Figure(BY_LETTER, TOTAL)
     figure.add(0, "accept", "a")
-    write(tmp_path, figure.rows, protocol="sequencer")
-    verdict = audit([tmp_path])
+    write(tmp_path / "accepted", figure.rows, protocol="sequencer")
+    verdict = audit([tmp_path / "accepted"])
     assert verdict.holds
     assert not verdict.not_recorded
+    figure.add(0, "preack", "a")
+    assert broken([write(tmp_path / "claimed", figure.rows, protocol="sequencer")]) == {"preacknowledged_truthfully"}
+
+
+@pytest.mark.parametrize(
+    ("group", "uniform"),
+    [
+        ('{"rules": "sound", "sequencer": {"resilience": 1}}', True),
+        ('{"rules": "sound", "sequencer": {"resilience": 0}}', False),
+        ('{"rules": "paper", "sequencer": {"resilience": 1}}', False),
+        ("{}", False),
+        ("3", False),
+    ],
+)
+def test_whether_a_runis_uniform_is_in_its_configuration(group: str, uniform: bool) -> None:
+    assert is_uniform({CONFIG: f'{{"group": {group}}}'}) is uniform
+    assert not is_uniform({CONFIG: None})
+    assert not is_uniform({CONFIG: "nonsense"})
 
 
 def test_members_of_one_group_are_judged_together(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ class EventKind(StrEnum):
     SEND = "send"
     """The message was given its number at its source: it enters the sending log (SL)."""
     TRANSMIT = "transmit"
-    """A unit was put on the channel; `detail` is data, copy, status, poll, request, reset, reply, done or marker."""
+    """A unit was put on the channel; `detail` is data, copy, status, poll, request, reset, reply, done, marker,
+    order (numbers alone) or view."""
     RECEIVE = "receive"
     """A unit with this message reached the node from the channel."""
     HEAR = "hear"

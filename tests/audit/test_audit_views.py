@@ -1,0 +1,109 @@
+"""Runs in which the group goes on without some of its nodes."""
+
+from dataclasses import replace
+
+import pytest
+
+from ordercast.audit.judge import Verdict, judge
+from ordercast.audit.logs import RunLogs
+from ordercast.audit.views import delivered_uniformly, without_tails
+from ordercast.model.services import Service
+from tests.audit.figures import Figure
+
+SENT = ["a123 b123", "p123 q123", "x123"]
+
+
+def stopped(*received: str, ending: str = "crash") -> RunLogs:
+    """E1 stops: it crashes, gives the group up, or is shut out by the others."""
+    figure = Figure(SENT, received)
+    if ending == "view":
+        figure.add(1, "view", to=(1, 2))
+    else:
+        figure.add(0, ending)
+    return figure.logs()
+
+
+def broken(logs: RunLogs) -> set[str]:
+    verdict = Verdict()
+    judge(logs, Service.SEQUENCED, verdict)
+    return {name for name, finding in verdict.findings.items() if not finding.holds}
+
+
+@pytest.mark.parametrize("ending", ["crash", "abort", "view"])
+def test_who_stopped_was_given_a_beginning(ending: str) -> None:
+    logs = stopped("p a", "p a q x", "p a q x", ending=ending)
+    assert logs.stopped == {0}
+    assert not broken(logs)
+    assert not broken(replace(logs, uniform=True))
+
+
+@pytest.mark.parametrize(
+    ("received", "what"),
+    [
+        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log before it stopped; those that go on were given E2#1"),
+        (
+            ("p q x a", "p q x", "p q x"),
+            "E1#0 as number 3 of its log before it stopped; those that go on were given nothing",
+        ),
+        (
+            ("p x q", "p q x", "p q x"),
+            "E3#0 as number 1 of its log before it stopped; those that go on were given E2#1",
+        ),
+    ],
+)
+def test_a_tail_of_its_own_is_wrong_only_where_the_run_is_uniform(received: tuple[str, ...], what: str) -> None:
+    logs = stopped(*received)
+    assert not list(delivered_uniformly(logs))
+    assert not broken(logs) - {"sender_order_kept"}
+    [violation] = delivered_uniformly(replace(logs, uniform=True))
+    assert violation.sentence.startswith(f"E1 was given {what}")
+    assert violation.nodes == (0,)
+    assert "delivered_uniformly" in broken(replace(logs, uniform=True))
+
+
+def test_those_that_go_on_have_one_log_whoever_stopped() -> None:
+    assert broken(stopped("p", "p q x", "p x q")) == {"same_order", "no_cycle"}
+    assert broken(stopped("p", "p q x", "p q")) == {"complete"}
+
+
+def test_twice_is_twice_even_in_a_tail() -> None:
+    assert broken(stopped("p b b", "p q x", "p q x")) >= {"complete"}
+
+
+def test_if_nobody_goes_on_the_log_of_the_latest_view_counts() -> None:
+    figure = Figure(SENT, ["p a b", "p q", "p q x"])
+    figure.add(1, "view", to=(1, 2))
+    figure.add(2, "view", to=(1, 2))
+    for node in range(3):
+        figure.add(node, "crash")
+    cut = without_tails(figure.logs())
+    assert [len(log) for log in cut.delivered] == [1, 2, 3]
+
+
+def test_without_anybody_that_stopped_nothing_is_cut() -> None:
+    logs = Figure(SENT, ["p q", "q p", ""]).logs()
+    assert without_tails(logs) is logs
+
+
+# --- levels ---
+
+
+def accepted_by(*nodes: int, view_first: bool) -> Figure:
+    figure = Figure(["a123", "", ""], ["", "", ""])
+    for node in nodes:
+        if node:
+            figure.add(node, "receive", "a")
+        figure.add(node, "accept", "a")
+    if view_first:
+        figure.add(1, "view", to=(0, 1))
+    figure.add(1, "preack", "a", time=5)
+    if not view_first:
+        figure.add(1, "view", to=(0, 1), time=6)
+    return figure
+
+
+def test_pre_acknowledged_is_about_the_members_that_the_node_knew() -> None:
+    assert not broken(accepted_by(0, 1, view_first=True).logs()) - {"complete"}
+    assert "preacknowledged_truthfully" in broken(accepted_by(0, 1, view_first=False).logs())
+    assert "preacknowledged_truthfully" in broken(accepted_by(1, view_first=True).logs())
+    assert "preacknowledged_truthfully" not in broken(accepted_by(0, 1, 2, view_first=False).logs())

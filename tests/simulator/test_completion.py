@@ -1,0 +1,51 @@
+"""What complete means when nodes crash, are shut out, or give the group up."""
+
+from ordercast.model.units import Packet
+from ordercast.simulator.completion import Completion
+
+
+def a_group(*delivered: str, has_views: bool) -> Completion:
+    """E1 and E2 sent one packet each to all three; `delivered` says what each node was given."""
+    completion = Completion(3, [1, 1, 0], has_views=has_views)
+    packets = {name: Packet(source, 0b111, 0, (), 0, (1,), b"x") for source, name in enumerate("ab")}
+    for packet in packets.values():
+        completion.numbered(packet)
+    for node, names in enumerate(delivered):
+        for name in names:
+            completion.delivered(node, packets[name])
+    return completion
+
+
+def test_everybody_must_be_given_everything() -> None:
+    assert a_group("ab", "ab", "ab", has_views=True).is_complete()
+    assert not a_group("ab", "ab", "a", has_views=True).is_complete()
+
+
+def test_with_views_those_that_go_on_must_and_the_rest_is_all_or_nothing() -> None:
+    for delivered, complete in ((("", "b", "b"), True), (("", "ab", "ab"), True), (("", "ab", "b"), False)):
+        completion = a_group(*delivered, has_views=True)
+        assert not completion.is_complete()
+        completion.left(0)
+        assert completion.is_complete() is complete
+
+
+def test_with_views_who_gives_up_is_gone_and_without_the_group_is() -> None:
+    for has_views in (True, False):
+        completion = a_group("", "b", "b", has_views=has_views)
+        completion.aborted(0)
+        assert completion.is_complete() is has_views
+        assert completion.any_aborted()
+
+
+def test_if_nobody_goes_on_nothing_is_complete() -> None:
+    completion = a_group("ab", "ab", "ab", has_views=True)
+    for node in range(3):
+        completion.aborted(node)
+    assert not completion.is_complete()
+
+
+def test_what_was_never_sent_is_missing_unless_its_sender_is_gone() -> None:
+    completion = Completion(2, [1, 0], has_views=True)
+    assert not completion.is_complete()
+    completion.left(0)
+    assert completion.is_complete()
