@@ -23,8 +23,12 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
         {"model", "trace", "protocols", "audit", "simulator"},
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
+    # Experiments as data, formulas and statistics; how runs are measured is handed in.
+    "evaluation": ({"model"}, {"stdlib", "msgspec", "numpy", "scipy"}),
+    # From stored results alone.
+    "report": ({"model", "evaluation"}, {"stdlib", "jinja2", "matplotlib"}),
     "cli": (
-        {"model", "trace", "protocols", "audit", "drawing", "simulator", "pipeline"},
+        {"model", "trace", "protocols", "audit", "drawing", "simulator", "pipeline", "evaluation", "report"},
         {"stdlib", "msgspec", "rich", "typer"},
     ),
 }

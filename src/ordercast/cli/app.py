@@ -7,6 +7,8 @@ import typer
 
 from ordercast import __version__
 from ordercast.cli.audit import audit_command
+from ordercast.cli.evaluate import evaluate_command
+from ordercast.cli.report import report_command
 from ordercast.cli.simulate import simulate_command
 from ordercast.cli.sweep import sweep_command
 from ordercast.model.errors import OrdercastError
@@ -23,6 +25,8 @@ app = typer.Typer(
 app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
 app.command("sweep")(sweep_command)
+app.command("evaluate")(evaluate_command)
+app.command("report")(report_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,7 +3,7 @@
 Nothing here simulates or plots. `experiments(size)` lists them; `Experiment.run(measure)` gives a `Result`.
 """
 
-from ordercast.evaluation import headers, prito, sequencer, spo, st
+from ordercast.evaluation import headers, prito, sequencer, spo, spo_table1, st
 from ordercast.evaluation.experiment import Experiment, Measure, Size
 
 __all__ = ["Experiment", "Measure", "Size", "experiments"]
@@ -12,7 +12,7 @@ __all__ = ["Experiment", "Measure", "Size", "experiments"]
 def experiments(size: Size) -> list[Experiment]:
     """All of them, in the order in which they are reported."""
     makers = (
-        spo.table_1,
+        spo_table1.table_1,
         spo.preacknowledgment,
         spo.log_length,
         st.figure_8,

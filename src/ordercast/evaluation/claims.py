@@ -1,7 +1,7 @@
 """Sentences on agreement, each chosen by comparing what was measured with what was said; none is fixed beforehand.
 
-A claim is a function from the series of a result, by name, to a `Finding`. Where a claim does not hold, the sentence ends
-with the reason that its experiment knows for that case.
+A claim is a function from the series of a result, by name, to a `Finding`. Where a claim does not hold, the sentence
+ends with the reason that its experiment knows for that case.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +12,8 @@ from ordercast.evaluation.statistics import exponent
 
 SeriesByName = Mapping[str, Series]
 Claim = Callable[[SeriesByName], Finding]
+
+_MANY_TIMES = 3.0
 
 
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
@@ -27,13 +29,12 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
         worst, where = max(apart, key=lambda found: abs(found[0]))
         inside = sum(_is_inside(point, value) for point, value in pairs)
         agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
-        least = min(abs(found) for found, _ in apart)
         told = f"{_signed(worst)} at {where:g} at most"
         if inside == len(pairs):
             told = f"inside the interval everywhere, {told}"
         if agrees:
             return _found(f"{_start(measured.label)}: agrees with {said.label} ({told}).")
-        told = _signed(worst) + f" at {where:g}" if len(pairs) == 1 else f"{least:.0%} to {abs(worst):.0%} off"
+        told = _span([found for found, _ in apart])
         side = _side([found for found, _ in apart])
         because = f" {otherwise}" if otherwise else ""
         return _lost(f"{_start(measured.label)}: differs from {said.label} ({told}{side}).{because}")
@@ -53,7 +54,7 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
         worst, where = max(shares)
         if worst <= 1:
             return _found(
-                f"{_start(measured.label)}: stays below {said.label}, at most {worst:.0%} of it (at {where:g})."
+                f"{_start(measured.label)}: stays below {said.label}, at most {100 * worst:.0f} % of it (at {where:g})."
             )
         because = f" {otherwise}" if otherwise else ""
         return _lost(f"{_start(measured.label)}: exceeds {said.label}, {worst:.1f} times at {where:g}.{because}")
@@ -131,6 +132,16 @@ def _finite(value: float | None) -> float | None:
 
 def _signed(part: float) -> str:
     return f"{part:+.1%}".replace("-", "−").replace("%", " %")
+
+
+def _span(parts: list[float]) -> str:
+    """How far off: in percent, or in times where that is easier to grasp."""
+    least, most = min(parts, key=abs), max(parts, key=abs)
+    if most > _MANY_TIMES:
+        ends = [f"{1 + part:,.0f}" if 1 + part >= 100 else f"{1 + part:.2g}" for part in (least, most)]
+        return f"{ends[0]} times" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} times"
+    ends = [f"{abs(part):.0%}" for part in (least, most)]
+    return f"{ends[0].replace('%', ' %')} off" if ends[0] == ends[1] else f"{ends[0][:-1]} to {ends[1][:-1]} % off"
 
 
 def _side(parts: list[float]) -> str:

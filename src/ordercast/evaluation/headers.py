@@ -1,7 +1,7 @@
 """What a data unit carries besides its message, by the size of the group.
 
-The papers count fields, not bytes: SPO and ST send two numbers for each node (PSEQ and ACK), PriTO one (ACK), the sequencer
-none. Ours send three in SPO, ST and PO (PACK as well), for the level that the printed rules get wrong.
+The papers count fields, not bytes: SPO and ST send two numbers for each node (PSEQ and ACK), PriTO one (ACK), the
+sequencer none. Ours send three in SPO, ST and PO (PACK as well), for the level that the printed rules get wrong.
 """
 
 from ordercast.evaluation import formulas
@@ -75,12 +75,14 @@ def header_bytes(size: Size) -> Experiment:
                 "spo",
                 "two",
                 within=0.05,
-                otherwise="A third vector says what is pre-acknowledged; without it acknowledgment means less than it says (A1, A2).",
+                otherwise="A third vector says what is pre-acknowledged; without it acknowledgment "
+                "means less than it says (A1, A2).",
             ),
             follows("spo", "three", within=0.01),
             follows("to", "one", within=0.1),
             grows_like("sequencer", 0, within=0.05, of="n", otherwise="A set of nodes takes a bit for each."),
         ),
-        setting="Numbers have 32 bits, a set of nodes one bit for each, 16 bytes are fixed; measured on short runs as bytes on the "
+        setting="Numbers have 32 bits, a set of nodes one bit for each, 16 bytes are fixed; measured "
+        "on short runs as bytes on the "
         "channel for each data unit, without the message.",
     )

@@ -1,7 +1,7 @@
 """PriTO: how long packets wait, by priority, with and without run synchronisation.
 
-Paper: A. Nakamura and M. Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol". It measures nothing; it
-claims that low priorities starve without run synchronisation (section 5) and do not with it.
+Paper: A. Nakamura and M. Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol". It measures
+nothing; it claims that low priorities starve without run synchronisation (section 5) and do not with it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,8 @@ NODES = 4
 PRIORITIES = 3
 _PAYLOAD = 200
 _SETTING = (
-    f"{NODES} nodes on one channel of 1 Gbit/s send every 50 µs without a pause; nine of ten messages are urgent (priority "
+    f"{NODES} nodes on one channel of 1 Gbit/s send every 50 µs without a pause; nine of ten messages "
+    f"are urgent (priority "
     f"{PRIORITIES}), the rest have priority 1 or 2. Nothing is lost. "
 )
 

@@ -6,7 +6,8 @@ The prototype of 1989 ran on ten 16 MHz MC68020s and an Ethernet of 10 Mbit/s. T
 message is a frame of 72 bytes with its preamble, which take 58 µs. What it costs a node to take one in follows from
 Figure 6: each node more adds 25 µs to a broadcast, which is one dummy message after ten broadcasts, so 250 µs. What it
 costs to send one is the rest of the 1.32 ms that a message takes to the sequencer and back to its sender: 352 µs.
-Figure 7 is then computed, not fitted. The rules are the printed ones with the readings that the prototype must have had.
+Figure 7 is then computed, not fitted. The rules are the printed ones with the readings that the prototype must have
+had.
 """
 
 from ordercast.evaluation import formulas
@@ -37,7 +38,8 @@ NULL_MESSAGE = 46  # with our header 72 bytes: the shortest frame of an Ethernet
 SEND_TIME = 352 * MICROSECOND
 RECEIVE_TIME = 250 * MICROSECOND
 _SETTING = (
-    "The prototype as simulated: 10 Mbit/s, null messages of 72 bytes on the wire, 352 µs to send a packet and 250 µs to "
+    "The prototype as simulated: 10 Mbit/s, null messages of 72 bytes on the wire, 352 µs to send a "
+    "packet and 250 µs to "
     "take one in (both from Figure 6), HISTORY_SIZE 20. Nothing is random, so there is one run for each point. "
 )
 
@@ -143,7 +145,8 @@ def figure_7(size: Size) -> Experiment:
                 "late",
                 "figure",
                 within=0.15,
-                otherwise="With dummies only after a whole history, the history fills up and synchronization phases stop everybody.",
+                otherwise="With dummies only after a whole history, the history fills up and "
+                "synchronization phases stop everybody.",
             ),
         ),
         setting=_SETTING
@@ -197,7 +200,8 @@ def packets(size: Size) -> Experiment:
             follows("printed", "counted", within=0.05),
             follows("sound", "formula", within=0.05, otherwise="Ours acknowledge when asked or after a while."),
         ),
-        setting=f"One node that is not the sequencer broadcasts continuously; HISTORY_SIZE {HISTORY}, printed rules with dummies "
+        setting=f"One node that is not the sequencer broadcasts continuously; HISTORY_SIZE {HISTORY}, "
+        f"printed rules with dummies "
         f"after {HISTORY} messages. A packet to everybody counts once. Nothing is lost.",
     )
 

@@ -1,7 +1,7 @@
 """ST: Figures 8, 9 and 10.
 
-Paper: T. Tachikawa and M. Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", section 5.
-It gives neither n nor L; here they are 10 and 100, near which its sentence on Figure 10 is true.
+Paper: T. Tachikawa and M. Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel",
+section 5. It gives neither n nor L; here they are 10 and 100, near which its sentence on Figure 10 is true.
 
 The runs are what the formulas are about: L messages are on the channel before anybody hears of a loss, each node
 loses each of them with chance f, and nothing that is sent later is lost.
@@ -25,7 +25,8 @@ FIXED_LOSS = 0.005
 """f of Figure 9."""
 
 _SETTING = (
-    f"n = {NODES} nodes put L = {MESSAGES} messages on one channel at once; each node loses each of them with chance f, and nothing "
+    f"n = {NODES} nodes put L = {MESSAGES} messages on one channel at once; each node loses each of "
+    f"them with chance f, and nothing "
     "after that. The paper gives neither n nor L. "
 )
 

@@ -1,0 +1,102 @@
+"""`ordercast evaluate`: every table and figure of the papers, measured on Spark."""
+
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
+from ordercast.model.errors import ConfigError
+from ordercast.model.runs import RunConfig
+
+if TYPE_CHECKING:
+    from ordercast.evaluation.experiment import Experiment
+    from ordercast.evaluation.results import Result
+
+
+def evaluate_command(
+    out: Annotated[Path, typer.Option(help="Write the results there.")],
+    master: Annotated[str | None, MASTER] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few seeds: shapes within a minute or two.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this table or figure; as often as wanted.")] = None,
+) -> None:
+    """Measures every table and figure of the papers. Exit 0: all were run; 1: some runs failed; 2: bad input."""
+    with pipeline_extra():
+        from ordercast.evaluation import Size  # noqa: PLC0415
+        from ordercast.evaluation.results import Evaluation, store  # noqa: PLC0415
+        from ordercast.pipeline import measure  # noqa: PLC0415
+
+    size = Size.QUICK if quick else Size.FULL
+    names, chosen = _choose(size, only)
+    _require_same_size(out, size.value)
+    evaluation = Evaluation(shlex.join(["ordercast", *sys.argv[1:]]), size.value, _versions(), names, _today())
+    store(out, "evaluation.json", evaluation)
+    console = Console()
+    failed = 0
+    with opened(master) as spark:
+        for experiment in chosen:
+            with shown(experiment.name) as progress:
+
+                def on_spark(configs: Sequence[RunConfig], progress: Any = progress) -> list[dict[str, Any]]:
+                    return measure(spark, configs, progress=progress)
+
+                result = experiment.run(on_spark)
+            store(out, f"{result.name}.json", result)
+            failed += _print(result, console)
+    sentence = f"The results are in {out}; make the page with: ordercast report {shlex.quote(str(out))}"
+    console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+    raise typer.Exit(1 if failed else 0)
+
+
+def _choose(size: Any, only: list[str] | None) -> tuple[tuple[str, ...], "list[Experiment]"]:
+    from ordercast.evaluation import experiments  # noqa: PLC0415
+
+    every = experiments(size)
+    names = tuple(experiment.name for experiment in every)
+    for name in only or []:
+        if name not in names:
+            raise ConfigError(f"there is no table or figure {name!r}; there are: {', '.join(names)}")
+    return names, [experiment for experiment in every if not only or experiment.name in only]
+
+
+def _require_same_size(out: Path, size: str) -> None:
+    """A page must not show few seeds as if they were many."""
+    from ordercast.evaluation.results import SUMMARY, Evaluation, load  # noqa: PLC0415
+
+    if (out / SUMMARY).exists():
+        found = load(out / SUMMARY, Evaluation).size
+        if found != size:
+            raise ConfigError(f"{out} holds {found} results, and these would be {size} ones; choose another place")
+
+
+def _print(result: "Result", console: Console) -> int:
+    """The sentences of a result; returns how many runs failed."""
+    console.print(f"[bold]{result.name}[/]  {result.source}", soft_wrap=True, highlight=False)
+    for finding in result.findings:
+        mark = "–" if finding.agrees is None else "✓" if finding.agrees else "✗"
+        console.print(f"  {mark} {finding.sentence}", soft_wrap=True, markup=False, highlight=False)
+    failed = sum(point.failed for series in result.series for point in series.points)
+    if failed:
+        console.print(f"  {failed} runs raised an error", style="bold red")
+    return failed
+
+
+def _versions() -> dict[str, str]:
+    found = {"Python": platform.python_version()}
+    for package in ("ordercast", "pyspark", "numpy", "scipy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,155 @@
+"""The report: one page that needs nothing but itself."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from ordercast.evaluation.results import SUMMARY, Evaluation, Point, Result, Role, Series, load
+from ordercast.model.errors import ConfigError
+from ordercast.report.plots import inline_svg, save
+
+PAGE = "report.html"
+PLOTS = "plots"
+_PROTOCOLS = {
+    "spo": "SPO: any subset, each sender's order",
+    "st": "ST: any subset, one order for all common destinations",
+    "prito": "PriTO: one order, urgent first",
+    "sequencer": "The sequencer's broadcast",
+    "all": "All protocols",
+}
+_ROLES = {
+    Role.MEASURED: "measured",
+    Role.CORRECTED: "corrected",
+    Role.PRINTED: "printed formula",
+    Role.PUBLISHED: "published",
+    Role.BOUND: "bound",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of values."""
+
+    heading: str
+    role: str
+    cells: tuple[str, ...]
+
+
+def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) -> Path:
+    """Makes the page from the results in a folder and from verdicts of audits; returns where it is."""
+    evaluation = load(folder / SUMMARY, Evaluation)
+    found = [load(path, Result) for name in evaluation.experiments if (path := folder / f"{name}.json").exists()]
+    missing = [name for name in evaluation.experiments if name not in {result.name for result in found}]
+    page = render(evaluation, found, missing, {path.name: read_verdict(path) for path in verdicts})
+    try:
+        (folder / PAGE).write_text(page, encoding="utf-8")
+        if plots:
+            (folder / PLOTS).mkdir(exist_ok=True)
+            for result in found:
+                save(result, folder / PLOTS)
+    except OSError as error:
+        raise ConfigError(f"cannot write the report into {folder}: {error}; choose another place") from error
+    return folder / PAGE
+
+
+def render(
+    evaluation: Evaluation, results: Sequence[Result], missing: Sequence[str], verdicts: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=PackageLoader("ordercast.report", "."),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    groups: dict[str, list[dict[str, object]]] = {}
+    for result in results:
+        groups.setdefault(_PROTOCOLS.get(result.protocol, result.protocol), []).append(_section(result))
+    return environment.get_template("page.html").render(
+        evaluation=evaluation,
+        groups=groups,
+        results=results,
+        missing=missing,
+        verdicts=verdicts,
+        agreeing=sum(finding.agrees is True for result in results for finding in result.findings),
+        findings=sum(len(result.findings) for result in results),
+    )
+
+
+def read_verdict(path: Path) -> Mapping[str, Any]:
+    """What `ordercast audit --json` wrote."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        _ = document["holds"], document["runs"], document["deliveries"], document["properties"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} is no verdict of ordercast audit --json: {error}") from error
+    else:
+        return dict(document)
+
+
+def _section(result: Result) -> dict[str, object]:
+    places = sorted({point.x for series in result.series for point in series.points})
+    return {
+        "result": result,
+        "svg": inline_svg(result),
+        "places": [f"{x:g}" for x in places],
+        "columns": [_column(series, places) for series in result.series],
+        "troubles": _troubles(result),
+        "method": _method(result),
+    }
+
+
+def _column(series: Series, places: Sequence[float]) -> Column:
+    points = {point.x: point for point in series.points}
+    return Column(series.label, _ROLES[series.role], tuple(_cell(points.get(x)) for x in places))
+
+
+def _cell(point: Point | None) -> str:
+    if point is None:
+        return ""
+    if point.y is None:
+        return "not measured"
+    if point.estimate is None or point.estimate.low == point.estimate.high:
+        return number(point.y)
+    down, up = point.y - point.estimate.low, point.estimate.high - point.y
+    if abs(up - down) <= 0.02 * (up + down):
+        return f"{number(point.y)} ± {number((up + down) / 2)}"
+    return f"{number(point.y)} ({number(point.estimate.low)} to {number(point.estimate.high)})"
+
+
+def number(value: float) -> str:
+    """Three digits that count, as people write them."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{value:.6f}".rstrip("0") if "e" in text else text
+
+
+def _troubles(result: Result) -> list[str]:
+    """What must not be overlooked: runs that failed, stalled or were not complete, and points without a value."""
+    found = []
+    for series in result.measured():
+        total = sum(point.runs for point in series.points)
+        for count, what in (
+            (sum(point.failed for point in series.points), "raised an error"),
+            (sum(point.incomplete for point in series.points), "did not acknowledge every message everywhere"),
+            (sum(point.stalled for point in series.points), "came to a standstill"),
+        ):
+            if count:
+                found.append(f"{series.label}: {count} of {total} runs {what}.")
+        empty = [f"{point.x:g}" for point in series.points if point.y is None]
+        if empty:
+            found.append(f"{series.label}: nothing could be measured at {', '.join(empty)}.")
+    return found
+
+
+def _method(result: Result) -> str:
+    methods = {point.estimate.method.value for series in result.measured() for point in series.points if point.estimate}
+    return "; ".join(sorted(methods))

@@ -1,0 +1,181 @@
+"""A result as a plot: measured values as marks with intervals, formulas as lines, printed numbers as hollow marks.
+
+Nothing is told by colour alone: each measured series has its own mark and is named at its end. Colours are those of
+Okabe and Ito, which people who do not see all colours can tell apart. In a page the same plot takes its colours from
+the page, so that it is light or dark with it.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from ordercast.evaluation.results import Axis, Point, Result, Role, Series
+
+INK, FAINT, PAPER = "#1b1f24", "#d8dce1", "#fefefe"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#997700", "#56606b")
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_LINES = {
+    Role.CORRECTED: "-",
+    Role.PRINTED: (0, (4, 2.5)),
+    Role.BOUND: (0, (1, 1.5)),
+    Role.PUBLISHED: "",
+}
+_SETTINGS: Any = {
+    "svg.fonttype": "none",  # text stays text: small, sharp, and read aloud
+    "svg.hashsalt": "ordercast",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+}
+_WIDTH, _HEIGHT = 6.0, 3.7
+_ROOM = 1.14  # how far apart labels must stand, in heights of a line
+_FEW_PLACES = 7
+
+
+def draw(result: Result) -> Figure:
+    """The plot of a result."""
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        axes = figure.subplots()
+        looks = {
+            series.name: (COLOURS[place % len(COLOURS)], _MARKS[place % len(_MARKS)])
+            for place, series in enumerate(result.measured())
+        }
+        _scale(axes, result)
+        labels = []
+        for series in result.series:
+            colour, mark = looks.get(series.name) or looks.get(series.of) or (INK, "o")
+            last = _draw_series(axes, series, colour, mark)
+            if last is not None:
+                labels.append((last, series, colour))
+        _name_at_ends(figure, axes, labels)
+        _describe(axes, result)
+        figure.canvas.draw()
+    return figure
+
+
+def _draw_series(axes: Axes, series: Series, colour: str, mark: str) -> tuple[float, float] | None:
+    points = [point for point in series.points if point.y is not None]
+    if not points:
+        return None
+    xs, ys = [point.x for point in points], [point.y or 0.0 for point in points]
+    if series.role is Role.MEASURED:
+        axes.errorbar(
+            xs, ys, yerr=_errors(points), fmt=mark, color=colour, markersize=5, capsize=2.5, linewidth=1.1, zorder=4
+        )
+    elif series.role is Role.PUBLISHED:
+        axes.plot(xs, ys, "o", color=colour, markersize=9, markerfacecolor="none", markeredgewidth=1.1, zorder=3)
+    else:
+        own = colour if series.of else INK
+        axes.plot(xs, ys, linestyle=_LINES[series.role], color=own, linewidth=1.3, marker="", alpha=0.9, zorder=2)
+    return max(zip(xs, ys, strict=True))
+
+
+def _errors(points: Sequence[Point]) -> list[list[float]]:
+    down = [max(0.0, (p.y or 0.0) - p.estimate.low) if p.estimate else 0.0 for p in points]
+    up = [max(0.0, p.estimate.high - (p.y or 0.0)) if p.estimate else 0.0 for p in points]
+    return [down, up]
+
+
+def _scale(axes: Axes, result: Result) -> None:
+    for axis, which in ((result.x, "x"), (result.y, "y")):
+        if axis.log:
+            axes.set(**{f"{which}scale": "log"})
+    places = sorted({point.x for series in result.series for point in series.points})
+    if len(places) <= _FEW_PLACES:
+        axes.xaxis.set_major_locator(mpl.ticker.FixedLocator(places))
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if result.y.log:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _describe(axes: Axes, result: Result) -> None:
+    axes.set_xlabel(_named(result.x))
+    axes.set_ylabel(_named(result.y))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    if not result.y.log and result.y.unit != "ms":
+        axes.set_ylim(bottom=0)
+
+
+def _named(axis: Axis) -> str:
+    return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
+
+
+def _name_at_ends(figure: Figure, axes: Axes, labels: list[tuple[tuple[float, float], Series, str]]) -> None:
+    """Each series is named at its right end, moved up or down so that no two names meet."""
+    figure.canvas.draw()
+    line = figure.dpi / 72 * 8.5 * _ROOM
+    placed: list[float] = []
+    right = axes.get_window_extent().x1
+    ordered = sorted(labels, key=lambda label: axes.transData.transform(label[0])[1])
+    for (x, y), series, colour in ordered:
+        _, height = axes.transData.transform((x, y))
+        at = max(height, placed[-1] + line) if placed else height
+        placed.append(at)
+        across, up = axes.transAxes.inverted().transform((right, at))
+        axes.text(
+            across + 0.015,
+            up,
+            series.label,
+            transform=axes.transAxes,
+            color=colour,
+            fontsize=8.5,
+            va="center",
+            fontweight="bold" if series.role is Role.MEASURED else "normal",
+            fontstyle="normal" if series.role in {Role.MEASURED, Role.PUBLISHED} else "italic",
+        )
+
+
+def save(result: Result, folder: Path) -> None:
+    """The plot as SVG and as PNG."""
+    figure = draw(result)
+    with mpl.rc_context(_SETTINGS):
+        figure.savefig(folder / f"{result.name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{result.name}.png", dpi=144, metadata={"Software": None})
+
+
+def inline_svg(result: Result) -> str:
+    """The plot for a page: without anything from elsewhere, in the colours of the page, and described in words."""
+    written = io.StringIO()
+    with mpl.rc_context(_SETTINGS):
+        draw(result).savefig(written, format="svg", metadata={"Date": None})
+    text = written.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    text = text.replace("xlink:href", "href")
+    # Names of parts must differ between the plots of one page.
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{result.name}-\1"', text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1{result.name}-", text)
+    text = re.sub(r"font: [^;\"]*?([\d.]+)px [^;\"]*", _plain_font, text)
+    for name, colour in {"ink": INK, "faint": FAINT, "paper": PAPER}.items():
+        text = text.replace(colour, f"var(--{name})")
+    for number, colour in enumerate(COLOURS):
+        text = text.replace(colour, f"var(--c{number})")
+    words = f"{result.title}. The values are in the table below."
+    return text.replace("<svg", f'<svg role="img" aria-label="{words}"', 1).strip()
+
+
+def _plain_font(found: re.Match[str]) -> str:
+    style = " ".join(word for word in ("italic", "bold", "700") if word in found.group(0).split("px")[0])
+    return f"font: {style} {found.group(1)}px var(--plot-font)".replace("  ", " ")
