@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
@@ -241,6 +241,23 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: py
     assert bytes_in(tmp_path) == {}
 
 
-def test_a_session_that_is_gone_is_not_asked_for_ever(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="Spark failed: "):
-        sweep(NO_SPARK, RUNS, tmp_path)
+def cancelled(raised: type[BaseException]) -> Any:
+    """A session in which an interrupt, or something else, is hidden by the failure of the job that it cancelled."""
+
+    def to_arrow() -> None:
+        try:
+            raise raised
+        finally:
+            raise RuntimeError("Job 7 cancelled")
+
+    table = Mock(toArrow=to_arrow)
+    session = Mock()
+    session.createDataFrame().repartitionById().drop().mapInArrow.return_value = table
+    return session
+
+
+def test_an_interrupt_is_not_taken_for_a_failure_of_spark(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        sweep(cancelled(KeyboardInterrupt), RUNS, tmp_path)
+    with pytest.raises(PipelineError, match="Spark failed: Job 7 cancelled; what is done stays, and --resume goes on"):
+        sweep(cancelled(OSError), RUNS, tmp_path, resume=True)

@@ -5,13 +5,13 @@ from heapq import heapify, heapreplace
 from math import ceil
 
 from ordercast.model.faults import Bursts, Loss
-from ordercast.model.runs import RunConfig
+from ordercast.model.runs import Record, RunConfig
 from ordercast.simulator.workloads import to_send
 
 _SECONDS_OF_A_CHUNK = 2.0
 """Long enough that handing a task out does not show, short enough that little is done twice when a worker dies."""
 _FEWEST_CHUNKS = 16  # as far as there are runs: so many cores have something to do even in a small sweep
-_SECONDS_OF_A_RECEIPT = 10e-6
+_SECONDS_OF_A_RECEIPT = 15e-6  # of a unit at a node, with what its machine does about it; recording all adds half
 
 
 def cost(config: RunConfig) -> float:
@@ -25,6 +25,8 @@ def cost(config: RunConfig) -> float:
                 repeated += 3 * rate
             case Bursts(well=well, bad=bad, rate=rate):
                 repeated += 3 * rate * bad / (well + bad)
+    if config.record is Record.ALL:
+        repeated *= 1.5
     # Every node hears every unit, and what it must look through grows with the group.
     return 0.001 + _SECONDS_OF_A_RECEIPT * packets * nodes * repeated * (1 + nodes / 32)
 

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline.chunks import in_chunks
+from ordercast.pipeline.jobs import collected
 from ordercast.pipeline.progress import Progress, watched_tasks
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, MEASURED, PLACE, PLACES, measure_runs
@@ -28,7 +29,7 @@ def chunks_table(spark: SparkSession, configs: Sequence[RunConfig], chunks: Mapp
 def measure(spark: SparkSession, configs: Sequence[RunConfig], *, progress: Progress | None = None) -> list[RunRow]:
     """Runs configurations and returns their rows of `runs`, in the order given; no events are kept.
 
-    A run that raised has a row whose `error` says so and whose counters are None.
+    A run that raised has a row whose `error` says so and whose counters are None. `PipelineError`: Spark failed.
     """
     if not configs:
         return []
@@ -36,6 +37,6 @@ def measure(spark: SparkSession, configs: Sequence[RunConfig], *, progress: Prog
     work = chunks_table(spark, configs, chunks)
     measured = work.mapInArrow(measure_runs, spark_schema(MEASURED))
     with watched_tasks(spark, len(chunks), progress):
-        rows = measured.toArrow().sort_by(PLACE)
+        rows = collected(measured).sort_by(PLACE)
     result: list[RunRow] = rows.drop_columns([PLACE]).to_pylist()
     return result

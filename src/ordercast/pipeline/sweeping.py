@@ -6,7 +6,6 @@ looking. The folder must be one that the cluster's machines share. Nothing here 
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from ordercast import __version__
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline.chunks import in_chunks
+from ordercast.pipeline.jobs import collected
 from ordercast.pipeline.measuring import chunks_table
 from ordercast.pipeline.progress import Progress, watched
 from ordercast.pipeline.schemas import spark_schema
@@ -97,7 +97,7 @@ def sweep(
     plan = _plan(configs, out, time_limit)
     with _held(plan, resume=resume):
         found = plan.runs_in(plan.landed())
-        with watched(lambda: plan.runs_in(plan.landed()), len(plan.configs), progress):
+        with watched(lambda: plan.runs_in(plan.landed()), len(plan.configs), progress), _saying_what_stays():
             _do_what_is_missing(spark, plan)
         rows = read_runs([out])
     failed = {row[RUN]: row[ERROR] for row in rows if row[ERROR] is not None}
@@ -114,6 +114,14 @@ def _plan(configs: Sequence[RunConfig], out: Path, time_limit: float | None = No
     if not unique:
         raise ConfigError("there is nothing to sweep: no run is named")
     return _Plan(unique, dict(enumerate(in_chunks(unique))), out, time_limit)
+
+
+@contextmanager
+def _saying_what_stays() -> Iterator[None]:
+    try:
+        yield
+    except (PipelineError, TraceError) as error:
+        raise type(error)(f"{error}; what is done stays, and --resume goes on with it") from error
 
 
 # --- the folder ---
@@ -238,14 +246,5 @@ def _run_alone(spark: SparkSession, plan: _Plan, number: int) -> None:
 
 def _run_job(spark: SparkSession, plan: _Plan, chunks: Sequence[int], deadly: frozenset[str]) -> None:
     task = partial(sweep_chunks, out=str(plan.out.absolute()), time_limit=plan.time_limit, deadly=deadly)
-    try:
-        work = chunks_table(spark, plan.configs, {number: plan.chunks[number] for number in chunks})
-        work.mapInArrow(task, spark_schema(SWEPT)).toArrow()
-    except Exception as error:  # of Spark, of its Java or of the way to them, depending on the session
-        told = re.search(r"TraceError: (.+)", str(error))
-        if told:  # a full disk is not the fault of a run
-            raise TraceError(f"{told[1]}; what is done stays, and --resume goes on with it") from error
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise PipelineError(
-            f"Spark failed: {first}; what is done stays in {plan.out}, and --resume goes on with it"
-        ) from error
+    work = chunks_table(spark, plan.configs, {number: plan.chunks[number] for number in chunks})
+    collected(work.mapInArrow(task, spark_schema(SWEPT)))
