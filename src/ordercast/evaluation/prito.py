@@ -47,7 +47,7 @@ def overloaded(messages: int, seed: int, *, synchronises: bool) -> RunConfig:
 
 
 def bound_of(config: RunConfig) -> float:
-    """T + 5d + 3δ in milliseconds, where timers take up to twice what they are set to."""
+    """2T + 5d + 6δ in milliseconds: T + 5d + 3δ, where timers take up to twice what they are set to."""
     unit = header_size(config.group.nodes) + LENGTH_SIZE + _PAYLOAD
     access = config.network.round_trip(config.group.nodes, unit) / 2
     timing = config.group.timing
@@ -81,7 +81,7 @@ def waiting(size: Size) -> Experiment:
         references=(
             reference(
                 "bound",
-                "the bound T + 5d + 3δ",
+                "the bound 2T + 5d + 6δ",
                 Role.BOUND,
                 dict.fromkeys(priorities, limit),
                 of="with_most",
@@ -125,7 +125,9 @@ def starvation(size: Size) -> Experiment:
             curve("without", "without run synchronisation", synchronises=False),
             curve("with", "with run synchronisation", synchronises=True),
         ),
-        references=(reference("bound", "the bound T + 5d + 3δ", Role.BOUND, dict.fromkeys(lengths, limit), of="with"),),
+        references=(
+            reference("bound", "the bound 2T + 5d + 6δ", Role.BOUND, dict.fromkeys(lengths, limit), of="with"),
+        ),
         claims=(
             grows_like("without", 1, within=0.15, of="messages"),
             grows_like(

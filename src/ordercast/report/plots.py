@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
@@ -41,30 +42,32 @@ _SETTINGS: Any = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
 }
-_WIDTH, _HEIGHT = 6.0, 3.7
-_ROOM = 1.14  # how far apart labels must stand, in heights of a line
+_WIDTH, _HEIGHT = 6.6, 3.6
+_PLACE = (0.105, 0.145, 0.545, 0.825)  # of the axes in the figure; the rest is for names
+_NAME_SIZE = 8.5
+_LINE = 1.25 * _NAME_SIZE / 72 / (_HEIGHT * _PLACE[3])  # the height of a line of a name, as a share of the axes
+_NAME_WIDTH = 27  # characters
 _FEW_PLACES = 7
 
 
 def draw(result: Result) -> Figure:
     """The plot of a result."""
     with mpl.rc_context(_SETTINGS):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
-        axes = figure.subplots()
+        figure = Figure(figsize=(_WIDTH, _HEIGHT))
+        axes = figure.add_axes(_PLACE)
         looks = {
             series.name: (COLOURS[place % len(COLOURS)], _MARKS[place % len(_MARKS)])
             for place, series in enumerate(result.measured())
         }
         _scale(axes, result)
-        labels = []
+        ends = []
         for series in result.series:
             colour, mark = looks.get(series.name) or looks.get(series.of) or (INK, "o")
             last = _draw_series(axes, series, colour, mark)
             if last is not None:
-                labels.append((last, series, colour))
-        _name_at_ends(figure, axes, labels)
+                ends.append((last, series, colour, mark))
         _describe(axes, result)
-        figure.canvas.draw()
+        _name_at_ends(axes, ends)
     return figure
 
 
@@ -120,29 +123,53 @@ def _named(axis: Axis) -> str:
     return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
 
 
-def _name_at_ends(figure: Figure, axes: Axes, labels: list[tuple[tuple[float, float], Series, str]]) -> None:
-    """Each series is named at its right end, moved up or down so that no two names meet."""
-    figure.canvas.draw()
-    line = figure.dpi / 72 * 8.5 * _ROOM
-    placed: list[float] = []
-    right = axes.get_window_extent().x1
-    ordered = sorted(labels, key=lambda label: axes.transData.transform(label[0])[1])
-    for (x, y), series, colour in ordered:
-        _, height = axes.transData.transform((x, y))
-        at = max(height, placed[-1] + line) if placed else height
-        placed.append(at)
-        across, up = axes.transAxes.inverted().transform((right, at))
+def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, str, str]]) -> None:
+    """Each series is named beside its right end, with its mark, moved up or down so that no two names meet."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ordered = sorted(ends, key=lambda end: float(to_axes.transform(end[0])[1]))
+    names = [wrap(series.label, _NAME_WIDTH) for _, series, _, _ in ordered]
+    heights = [len(lines) * _LINE + 0.25 * _LINE for lines in names]
+    places = spread_out([float(to_axes.transform(end[0])[1]) for end in ordered], heights)
+    for (_, series, colour, mark), lines, up in zip(ordered, names, places, strict=True):
+        _sample(axes, series, colour, mark, up)
         axes.text(
-            across + 0.015,
+            1.105,
             up,
-            series.label,
+            "\n".join(lines),
             transform=axes.transAxes,
             color=colour,
-            fontsize=8.5,
+            fontsize=_NAME_SIZE,
             va="center",
+            linespacing=1.15,
             fontweight="bold" if series.role is Role.MEASURED else "normal",
-            fontstyle="normal" if series.role in {Role.MEASURED, Role.PUBLISHED} else "italic",
         )
+
+
+def _sample(axes: Axes, series: Series, colour: str, mark: str, up: float) -> None:
+    """What the series looks like, beside its name."""
+    look: Any = {"transform": axes.transAxes, "clip_on": False, "color": colour}
+    if series.role is Role.MEASURED:
+        axes.plot([1.06], [up], mark, markersize=5, **look)
+    elif series.role is Role.PUBLISHED:
+        axes.plot([1.06], [up], "o", markersize=8, markerfacecolor="none", markeredgewidth=1.1, **look)
+    else:
+        axes.plot([1.03, 1.09], [up, up], linestyle=_LINES[series.role], linewidth=1.3, **look)
+
+
+def spread_out(
+    wanted: Sequence[float], heights: Sequence[float], top: float = 1.02, bottom: float = -0.04
+) -> list[float]:
+    """Places near the wanted ones, which rise, so that nothing of these heights overlaps; from the bottom to the top."""
+    places: list[float] = []
+    floor = bottom
+    for place, height in zip(wanted, heights, strict=True):
+        places.append(max(place, floor + height / 2))
+        floor = places[-1] + height / 2
+    ceiling = top
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], ceiling - heights[number] / 2)
+        ceiling = places[number] - heights[number] / 2
+    return places
 
 
 def save(result: Result, folder: Path) -> None:
