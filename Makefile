@@ -33,6 +33,7 @@ format: install ## rewrite the code in its one format
 bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/simulator.py
 	@$(BIN)/python benchmarks/st.py
+	@$(BIN)/python benchmarks/priorities.py
 	@$(BIN)/python benchmarks/sequencer.py
 
 soak: install ## thousands of random runs, SOAK_SECONDS long; and Spark clusters, killed in mid-job
