@@ -1,14 +1,18 @@
 """The same sweep on a cluster, through Spark Connect, on the wheel's Java, or killed and resumed: equal bytes."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from ordercast.pipeline import read_grid, sweeping
+from ordercast.trace.reader import read_runs
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import Cluster, connect_server, ordercast, outcome, standalone_cluster, wait_for
 from tests.pipeline.test_worker import swept
@@ -58,7 +62,27 @@ def test_connect_writes_the_same_bytes(tmp_path: Path) -> None:
     grid, reference = grid_of(tmp_path, SMALL)
     with connect_server(tmp_path) as address:
         require_done(ordercast("sweep", grid, "--out", tmp_path / "out", "--master", address))
+        command = [sys.executable, "-c", dedent(MEASURE), address, str(grid)]
+        measured = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert trace_in(tmp_path / "out") == reference
+    assert measured.returncode == 0, measured.stderr
+    *told, rows = measured.stdout.splitlines()
+    assert told[0] == "0 of 16"
+    assert told[-1] == "16 of 16"
+    by_name = {row["run"]: row for row in read_runs([tmp_path / "out"])}
+    assert {row["run"]: row for row in json.loads(rows)} == by_name
+
+
+MEASURE = """
+    import json, sys
+    from pathlib import Path
+    from ordercast.pipeline import measure, read_grid
+    from ordercast.pipeline.session import session
+
+    with session(sys.argv[1]) as spark:
+        rows = measure(spark, read_grid(Path(sys.argv[2])), progress=lambda done, all: print(f"{done} of {all}"))
+    print(json.dumps(rows))
+"""
 
 
 def test_the_wheels_java_is_enough(tmp_path: Path) -> None:

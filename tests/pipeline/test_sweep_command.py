@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ordercast.cli.spark import opened, shown
 from ordercast.model.errors import PipelineError
 from ordercast.pipeline import SweepResult, read_grid, session
 from ordercast.trace.reader import read_runs
@@ -174,3 +176,41 @@ def test_an_interrupt_says_how_to_go_on(outcome_of: Any) -> None:
 def test_a_failure_of_spark_is_a_sentence(outcome_of: Any) -> None:
     assert outcome_of(failing).status == 2
     assert outcome_of(failing).sentence == "Spark failed: it burns"
+
+
+# --- for people who watch ---
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.cli.spark.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.usefixtures("watched")
+def test_somebody_who_watches_sees_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("runs") as progress:
+        assert progress is not None
+        progress(3, 7)
+    assert "runs" in capsys.readouterr().err
+
+
+def test_nobody_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("runs") as progress:
+        assert progress is None
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("watched")
+def test_somebody_who_watches_is_told_that_spark_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def lend(_: str | None) -> Iterator[str]:
+        yield "a session"
+
+    monkeypatch.setattr(session, "session", lend)
+    with opened(None) as spark:
+        assert spark == "a session"
+    assert "Spark starts" in capsys.readouterr().err

@@ -30,12 +30,12 @@ def sweep_command(
     """Simulates all runs of a grid. Exit 0: all were run; 3: all but some that failed; 2: bad input, or no Spark."""
     require(time_limit is None or 0 < time_limit < 1e9, "--time-limit must be a positive number of seconds")
     with pipeline_extra():
-        from ordercast import pipeline  # noqa: PLC0415
-    configs = pipeline.read_grid(grid, record)
-    pipeline.require_sweepable(configs, out, resume=resume)  # before Spark takes its time to start
+        from ordercast.pipeline import read_grid, require_sweepable, sweep  # noqa: PLC0415
+    configs = read_grid(grid, record)
+    require_sweepable(configs, out, resume=resume)  # before Spark takes its time to start
     with opened(master) as spark, shown("runs") as progress:
         try:
-            result = pipeline.sweep(spark, configs, out, resume=resume, time_limit=time_limit, progress=progress)
+            result = sweep(spark, configs, out, resume=resume, time_limit=time_limit, progress=progress)
         except KeyboardInterrupt:
             typer.echo(f"What is done stays in {out}; go on with it by --resume.", err=True)
             raise
