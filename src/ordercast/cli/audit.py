@@ -31,8 +31,26 @@ def audit_command(
         bool | None, typer.Option("--spark/--no-spark", help="Judge on Spark or not; if not said, by the size.")
     ] = None,
     master: Annotated[str | None, MASTER] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Judge a trace while it grows; stop at the first violation.")
+    ] = False,
+    until_idle: Annotated[
+        float | None, typer.Option(help="With --follow: seconds without a new file after which the trace is whole.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="With --follow: where to remember how far it is; if not said, in the trace.")
+    ] = None,
 ) -> None:
     """Judges traces. Exit 0: every property of the service holds; 1: one is violated; 2: unreadable input."""
+    require(follow or (until_idle is None and checkpoint is None), "--until-idle and --checkpoint are for --follow")
+    if follow:
+        require(len(folders) == 1 and spark is not False, "--follow takes one folder, and needs Spark")
+        require(until_idle is None or 0 < until_idle < 1e9, "--until-idle must be a positive number of seconds")
+        if _follow(folders[0], service, master, until_idle, checkpoint):
+            raise typer.Exit(1)
+        if until_idle is None:
+            raise typer.Exit(0)
+        spark, master = False, None  # it is whole now: what can be judged only at the end is judged here
     require(master is None or spark is not False, "--master says where Spark is, --no-spark that there is to be none")
     verdict = _judged(folders, service, True if master is not None else spark, master)
     if json is not None:
@@ -42,6 +60,25 @@ def audit_command(
             raise TraceError(f"cannot write the verdict {json}: {error}; choose another place") from error
     print_verdict(verdict, Console())
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _follow(
+    folder: Path, service: Service | None, master: str | None, until_idle: float | None, checkpoint: Path | None
+) -> bool:
+    """Follows a trace until it ends, somebody interrupts, or something is broken: whether that is so."""
+    with pipeline_extra():
+        from ordercast.pipeline import following  # noqa: PLC0415
+    with opened(master) as session:
+        try:
+            found = following.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle)
+        except KeyboardInterrupt:
+            _note(
+                "stopped; nothing is broken so far. What is lacking is judged when the trace is whole: ordercast audit"
+            )
+            return False
+    for witness in found[:_SHOWN]:
+        typer.echo(f"{witness.violation.breaks}, run {witness.run}: {witness.violation.sentence}")
+    return bool(found)
 
 
 def _judged(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> Verdict:
