@@ -92,7 +92,8 @@ def preacknowledgment(size: Size) -> Experiment:
             needs_less("sound", "steady", what="time"),
         ),
         setting="16 nodes send every d = 1 ms on one channel with r = 0.1 ms, nothing is lost. The printed rules "
-        "acknowledge on data only; ours send a status by itself when it has been owed for long. A destination's own word "
+        "acknowledge on data only; ours send a status by itself when it has been owed for long. A "
+        "destination's own word "
         "needs no r, which is why few destinations are a little faster than the formula.",
     )
 

@@ -35,7 +35,8 @@ def share(hits: int, of: int) -> Estimate | None:
     found = hits / of
     middle = (found + z2 / (2 * of)) / (1 + z2 / of)
     half = sqrt(z2 * (found * (1 - found) / of + z2 / (4 * of * of))) / (1 + z2 / of)
-    return Estimate(found, min(found, middle - half), max(found, middle + half), of, Method.WILSON)
+    low, high = max(0.0, min(found, middle - half)), min(1.0, max(found, middle + half))
+    return Estimate(found, low, high, of, Method.WILSON)
 
 
 def quotient(upper: Estimate, lower: Estimate) -> Estimate:

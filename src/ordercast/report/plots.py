@@ -8,6 +8,7 @@ the page, so that it is light or dark with it.
 import io
 import re
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -159,7 +160,7 @@ def _sample(axes: Axes, series: Series, colour: str, mark: str, up: float) -> No
 def spread_out(
     wanted: Sequence[float], heights: Sequence[float], top: float = 1.02, bottom: float = -0.04
 ) -> list[float]:
-    """Places near the wanted ones, which rise, so that nothing of these heights overlaps; from the bottom to the top."""
+    """Places near the wanted ones, which rise, so that nothing of these heights overlaps, from bottom to top."""
     places: list[float] = []
     floor = bottom
     for place, height in zip(wanted, heights, strict=True):
@@ -199,7 +200,7 @@ def inline_svg(result: Result) -> str:
         text = text.replace(colour, f"var(--{name})")
     for number, colour in enumerate(COLOURS):
         text = text.replace(colour, f"var(--c{number})")
-    words = f"{result.title}. The values are in the table below."
+    words = escape(f"{result.title}. The values are in the table below.")
     return text.replace("<svg", f'<svg role="img" aria-label="{words}"', 1).strip()
 
 
