@@ -39,7 +39,7 @@ def _sending(  # noqa: PLR0913, PLR0917
 def preacknowledgment(size: Size) -> Experiment:
     """From acceptance to pre-acknowledgment, by the number of destinations."""
     ms = (2, 4, 8, 16) if size is not Size.TINY else (2, 16)
-    seeds, messages = size.pick(10, 3, 2), size.pick(100, 60, 15)
+    seeds, messages = size.pick(6, 2, 2), size.pick(100, 50, 15)
 
     def curve(name: str, label: str, rules: Rules, pattern: Pattern) -> Curve:
         spots = tuple(
@@ -104,7 +104,7 @@ def preacknowledgment(size: Size) -> Experiment:
 def log_length(size: Size) -> Experiment:
     """Packets accepted and not yet pre-acknowledged, by the size of the group."""
     ns = {Size.FULL: (4, 8, 16, 32), Size.QUICK: (4, 8, 16), Size.TINY: (3, 4, 6)}[size]
-    seeds, messages = size.pick(5, 2, 1), size.pick(120, 80, 12)
+    seeds, messages = size.pick(3, 2, 1), size.pick(120, 60, 12)
     fixed, growing = 100 * MICROSECOND, 300 * MICROSECOND
 
     def curve(name: str, label: str, rules: Rules, delay: int, per_node: int) -> Curve:

@@ -51,7 +51,7 @@ def _curve(
 ) -> Curve:
     """What a node misses is addressed to it with chance m/n: few destinations ask for more runs."""
     losses = 1 if paper else size.pick(3, 2, 1)
-    wanted, most = (size.pick(10, 3, 1), size.pick(40, 6, 2)) if paper else (size.pick(24, 6, 1), size.pick(64, 12, 2))
+    wanted, most = (size.pick(5, 2, 1), size.pick(20, 4, 2)) if paper else (size.pick(15, 4, 1), size.pick(30, 8, 2))
     protocol = name.split("_", maxsplit=1)[0]
     spots = []
     for m in ms:

@@ -67,7 +67,7 @@ _GO_BACK: Value = per_sent("retransmitted")  # a loss drags others along: messag
 def figure_8(size: Size) -> Experiment:
     """Messages sent again, by the chance of loss."""
     fs = LOSSES if size is not Size.TINY else LOSSES[3:]
-    seeds = size.pick(200, 20, 3)
+    seeds = size.pick(150, 15, 3)
 
     def curve(name: str, label: str, spread: float, recovery: Recovery) -> Curve:
         spots = tuple(Spot(f, tuple(_run(f, spread, recovery, seed) for seed in range(seeds))) for f in fs)
@@ -117,7 +117,7 @@ _EXPONENT = "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination w
 def figure_9(size: Size) -> Experiment:
     """Messages sent again, by the share of the group that they are for."""
     spreads = SPREADS if size is not Size.TINY else SPREADS[::4]
-    seeds = size.pick(200, 20, 3)
+    seeds = size.pick(150, 15, 3)
 
     def curve(name: str, label: str, recovery: Recovery) -> Curve:
         spots = tuple(
@@ -166,7 +166,7 @@ def figure_9(size: Size) -> Experiment:
 def figure_10(size: Size) -> Experiment:
     """What recovery costs, relative to what the messages cost anyway."""
     fs = LOSSES if size is not Size.TINY else LOSSES[3:]
-    seeds = size.pick(200, 20, 3)
+    seeds = size.pick(150, 15, 3)
     value = over_runs(lambda row: row["processing"] / row["nodes"] / row["sent"] if row["sent"] else None)
 
     def curve(name: str, label: str, spread: float, rules: Rules) -> Curve:
