@@ -80,7 +80,7 @@ def write_run(folder: Path, shape: Shape, run: str = "long") -> Path:
 def _block(
     run: str, messages: _Messages, shape: Shape, lags: npt.NDArray[np.int64], start: int, steps: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """The events between two instants: the sends of a block, and each node's deliveries, which may be of earlier ones."""
+    """The events between two instants: the sends of a block, and what nodes are given, which may be of earlier ones."""
     sent = np.arange(start, min(start + _BLOCK, messages.count))
     node, message, time = [messages.source[sent]], [sent], [sent * _BETWEEN]
     for at in range(shape.nodes):
@@ -103,36 +103,25 @@ def _block(
         (mine,) = np.nonzero(nodes == at)
         step[mine] = steps[at] + np.arange(mine.size)
         steps[at] += mine.size
-    return _table(run, messages, nodes, step, times, names, sends)
-
-
-def _table(
-    run: str,
-    messages: _Messages,
-    nodes: npt.NDArray[np.int32],
-    step: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    names: npt.NDArray[np.int64],
-    sends: npt.NDArray[np.bool_],
-) -> pa.Table:
-    rows = nodes.size
-    to = messages.to[names[sends]]
-    offsets = np.zeros(rows + 1, np.int32)
-    offsets[1:][sends] = to.sum(axis=1)
-    np.cumsum(offsets, out=offsets)
-    lists = pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(np.nonzero(to)[1].astype(np.int32)), mask=pa.array(~sends)
-    )
-    nulls = {name: pa.nulls(rows, EVENTS.field(name).type) for name in ("priority", "size", "detail", "transmission")}
     columns = {
-        "run": pa.repeat(run, rows),
+        "run": pa.repeat(run, nodes.size),
         "node": pa.array(nodes),
         "step": pa.array(step),
         "time": pa.array(times),
         "event": pa.DictionaryArray.from_arrays(pa.array(sends.astype(np.int8)), ["deliver", "send"]).cast(pa.string()),
         "source": pa.array(messages.source[names]),
         "seq": pa.array(messages.seq[names]),
-        "destinations": lists,
-        **nulls,
+        "destinations": _lists(messages.to[names[sends]], sends),
     }
-    return pa.Table.from_pydict({name: columns[name] for name in EVENTS.names}, schema=EVENTS)
+    nothing = {name: pa.nulls(nodes.size, EVENTS.field(name).type) for name in EVENTS.names if name not in columns}
+    return pa.Table.from_pydict({name: {**columns, **nothing}[name] for name in EVENTS.names}, schema=EVENTS)
+
+
+def _lists(to: npt.NDArray[np.bool_], sends: npt.NDArray[np.bool_]) -> pa.Array:
+    """The destinations of the rows that are sends, null for the others."""
+    rows = sends.size
+    offsets = np.zeros(rows + 1, np.int32)
+    offsets[1:][sends] = to.sum(axis=1)
+    np.cumsum(offsets, out=offsets)
+    addressees = pa.array(np.nonzero(to)[1].astype(np.int32))
+    return pa.ListArray.from_arrays(pa.array(offsets), addressees, mask=pa.array(~sends))

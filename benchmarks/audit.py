@@ -1,0 +1,169 @@
+"""How fast traces are judged: one long run and many short ones, in this process, on Spark, and by DuckDB beside them.
+
+    python benchmarks/audit.py [--deliveries 10000000] [--runs 500] [--duckdb PYTHON] [--folder DIR]
+
+Traces are made without a simulation (`benchmarks/traces.py`) and kept in DIR, where there is one. Each way runs in a
+process of its own; printed are its wall time, the CPU time and the most memory of it and all its children. DuckDB is
+no dependency: PYTHON names one that has it. It is asked for less: senders' order, completeness and the order of each
+pair of nodes, but not whether there are cycles.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from traces import Shape, write_run
+
+_IN_PROCESS = """
+import sys
+from pathlib import Path
+from ordercast.pipeline.in_process import audit_in_process
+verdict = audit_in_process([Path(sys.argv[1])], None, print)
+assert verdict.holds
+print(f"{verdict.deliveries:,} deliveries")
+"""
+_ON_SPARK = """
+import sys, time
+from pathlib import Path
+from ordercast.pipeline import audit_folders
+from ordercast.pipeline.session import session
+start = time.perf_counter()
+with session("local[2]") as spark:
+    print(f"session up after {time.perf_counter() - start:.1f} s;", end=" ")
+    for word in ("first", "second"):
+        start = time.perf_counter()
+        verdict = audit_folders(spark, [Path(sys.argv[1])], note=print)
+        assert verdict.holds
+        seconds = time.perf_counter() - start
+        print(f"{word} pass {seconds:.1f} s, {verdict.deliveries / seconds / 1e6:.2f} M deliveries/s;", end=" ")
+print()
+"""
+_BY_DUCKDB = """
+import sys
+import duckdb
+db = duckdb.connect()
+db.execute("set threads = 2")
+events = f"read_parquet('{sys.argv[1]}/events/*.parquet')"
+db.execute(f"create view events as select * from {events}")
+order = db.execute('''
+    select count(*) from (
+        select seq < lag(seq) over (partition by run, node, source order by step) as swapped
+        from events where event = 'deliver')
+    where swapped''').fetchone()
+complete = db.execute('''
+    with due as (select run, source, seq, unnest(destinations) as node from events where event = 'send'),
+         given as (select run, source, seq, node, count(*) as times from events where event = 'deliver' group by all)
+    select count(*) from due full join given using (run, source, seq, node)
+    where times is null or times > 1 or due.node is null''').fetchone()
+nodes = db.execute("select max(node) + 1 from events").fetchone()[0]
+pairs = 0
+for one in range(nodes):
+    for other in range(one + 1, nodes):
+        pairs += db.execute(f'''
+            select count(*) from (
+                select b.step < lag(b.step) over (partition by a.run order by a.step) as swapped
+                from events a join events b using (run, source, seq)
+                where a.event = 'deliver' and b.event = 'deliver' and a.node = {one} and b.node = {other})
+            where swapped''').fetchone()[0]
+assert (order, complete, pairs) == ((0,), (0,), 0), (order, complete, pairs)
+print("nothing found")
+"""
+
+
+def main() -> None:
+    """Makes the traces that are not there, and measures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--deliveries", type=int, default=10_000_000)
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--duckdb", default=None)
+    parser.add_argument("--folder", type=Path, default=None)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        long_run = folder / f"long-{asked.deliveries}"
+        if not long_run.exists():
+            write_run(long_run, Shape(asked.deliveries))
+        short_runs = folder / f"short-{asked.runs}"
+        if not short_runs.exists():
+            for number in range(asked.runs):
+                shape = Shape(20_000, protocol=("st", "to")[number % 2], seed=number)
+                write_run(short_runs, shape, run=f"run-{number:05}")
+        print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        for trace in (long_run, short_runs):
+            print(trace.name)
+            measure("in process", [sys.executable, "-c", _IN_PROCESS, str(trace)])
+            measure("on Spark", [sys.executable, "-c", _ON_SPARK, str(trace)])
+            if asked.duckdb is not None:
+                measure("DuckDB", [asked.duckdb, "-c", _BY_DUCKDB, str(trace)])
+
+
+def measure(name: str, command: list[str]) -> None:
+    """Runs a command and prints what it took."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    tree = _Tree(process.pid)
+    said, _ = process.communicate()
+    wall = time.perf_counter() - start
+    tree.end()
+    used = f"{wall:6.1f} s wall  {tree.cpu:6.1f} s CPU  {tree.memory / 2**20:6.0f} MiB"
+    print(f"  {name:<12}{used}   {said.strip() if process.returncode == 0 else 'FAILED'}")
+
+
+class _Tree:
+    """Watches a process and its descendants: CPU that they used, and the most memory that they had at one time."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._over = threading.Event()
+        self._used: dict[int, float] = {}
+        self.memory = 0
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def cpu(self) -> float:
+        return sum(self._used.values())
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.1):
+            memory = 0
+            for pid in _descendants(self._root):
+                try:
+                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                    shares = Path(f"/proc/{pid}/smaps_rollup").read_text()
+                except OSError:  # it has ended
+                    continue
+                self._used[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                # Pages that several processes share count once, in parts: forked workers share most of theirs.
+                memory += sum(int(line.split()[1]) * 1024 for line in shares.splitlines() if line.startswith("Pss:"))
+            self.memory = max(self.memory, memory)
+
+
+def _descendants(root: int) -> list[int]:
+    parents: dict[int, list[int]] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            parents.setdefault(parent, []).append(int(path.name))
+    found, waiting = [], [root]
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += parents.get(pid, [])
+    return found
+
+
+if __name__ == "__main__":
+    main()
