@@ -40,14 +40,14 @@ def test_who_stopped_was_given_a_beginning(ending: str) -> None:
 @pytest.mark.parametrize(
     ("received", "what"),
     [
-        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log before it stopped; those that go on were given E2#1"),
+        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log; others were given E2#1 there"),
         (
             ("p q x a", "p q x", "p q x"),
-            "E1#0 as number 3 of its log before it stopped; those that go on were given nothing",
+            "E1#0 as number 3 of its log; others were given nothing there",
         ),
         (
             ("p x q", "p q x", "p q x"),
-            "E3#0 as number 1 of its log before it stopped; those that go on were given E2#1",
+            "E3#0 as number 1 of its log; others were given E2#1 there",
         ),
     ],
 )
@@ -56,9 +56,22 @@ def test_a_tail_of_its_own_is_wrong_only_where_the_run_is_uniform(received: tupl
     assert not list(delivered_uniformly(logs))
     assert not broken(logs) - {"sender_order_kept"}
     [violation] = delivered_uniformly(replace(logs, uniform=True))
-    assert violation.sentence.startswith(f"E1 was given {what}")
+    assert violation.sentence == f"E1 was given {what}"
     assert violation.nodes == (0,)
     assert "delivered_uniformly" in broken(replace(logs, uniform=True))
+
+
+def test_without_a_majority_nobody_goes_on_and_all_have_beginnings_of_the_longest() -> None:
+    for received, holds in ((("p a", "p", ""), True), (("p a", "p q", ""), False), (("p a", "", "q"), False)):
+        figure = Figure(SENT, received)
+        figure.add(0, "crash")
+        figure.add(1, "crash")
+        found = list(delivered_uniformly(replace(figure.logs(), uniform=True)))
+        assert (not found) is holds
+    figure = Figure(SENT, ["p a", "p", ""])
+    figure.add(1, "view", to=(1, 2))
+    figure.add(1, "view", to=(1,))
+    assert list(delivered_uniformly(replace(figure.logs(), uniform=True))), "E2 is all of the latest view"
 
 
 def test_those_that_go_on_have_one_log_whoever_stopped() -> None:

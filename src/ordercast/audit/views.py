@@ -8,22 +8,37 @@ from dataclasses import replace
 
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
-from ordercast.model.nodes import name_of
+from ordercast.model.nodes import everybody, mask_of, name_of
 
 
 def delivered_uniformly(logs: RunLogs) -> Violations:
-    """A node that stopped was given a beginning of what those that go on were given; asked if the run promises it."""
+    """Asked if the run promises it: a node that stopped was given a beginning of what those that go on were given.
+
+    Nobody goes on without a majority of the latest view: then all logs are beginnings of the longest.
+    """
     if not logs.uniform:
         return
-    common = _common_log(logs)
-    for node in sorted(logs.stopped):
+    blocked = not _is_majority(logs)
+    common = max(logs.delivered, key=len) if blocked else _common_log(logs)
+    for node in range(logs.nodes) if blocked else sorted(logs.stopped):
         log = logs.delivered[node]
         place = _departs_at(log, common)
         if place < len(log):
-            told = f"those that go on were given {message_name(common[place])} there" if place < len(common) else ""
-            sentence = f"{name_of(node)} was given {message_name(log[place])} as number {place} of its log before it "
-            sentence += f"stopped; {told or 'those that go on were given nothing there'}"
+            there = (
+                f"were given {message_name(common[place])} there" if place < len(common) else "were given nothing there"
+            )
+            sentence = (
+                f"{name_of(node)} was given {message_name(log[place])} as number {place} of its log; others {there}"
+            )
             yield Violation(delivered_uniformly.__name__, sentence, (log[place],), (node,), (place,))
+
+
+def _is_majority(logs: RunLogs) -> bool:
+    """Whether those that go on are most of the latest view's members."""
+    latest = max(logs.views, key=len, default=())
+    members = latest[-1][1] if latest else everybody(logs.nodes)
+    going_on = members & ~mask_of(logs.stopped)
+    return 2 * going_on.bit_count() > members.bit_count()
 
 
 def without_tails(logs: RunLogs) -> RunLogs:
