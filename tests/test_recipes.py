@@ -1,0 +1,65 @@
+"""The recipes for traces of other systems: their sample files are converted and judged."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RECIPES = ROOT / "examples/recipes"
+DOCUMENT = (ROOT / "docs/recipes.md").read_text()
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=RECIPES, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def judged(tmp_path: Path, script: str, *logs: str, options: str = "") -> subprocess.CompletedProcess[str]:
+    converted = run([sys.executable, script, str(tmp_path / "trace"), *logs])
+    assert converted.returncode == 0, converted.stderr
+    return run([sys.executable, "-m", "ordercast.cli", "audit", str(tmp_path / "trace"), *shlex.split(options)])
+
+
+KAFKA = ("kafka/billing.log", "kafka/shipping.log")
+NATS = ("nats/ledger.log=>", "nats/europe.log=orders.eu.>")
+
+
+@pytest.mark.parametrize(("script", "logs"), [("kafka_trace.py", KAFKA), ("nats_trace.py", NATS)])
+def test_good_logs_hold(tmp_path: Path, script: str, logs: tuple[str, ...]) -> None:
+    done = judged(tmp_path, script, *logs)
+    assert done.returncode == 0, done.stdout
+    assert "violated" not in done.stdout
+
+
+def test_kafka_keeps_the_order_of_a_partition_and_no_other(tmp_path: Path) -> None:
+    done = judged(tmp_path, "kafka_trace.py", *KAFKA, options="--service st")
+    assert done.returncode == 1
+    assert re.search(r"E3 was given E1#0 before E2#0, E4 the other way round", done.stdout)
+
+
+def test_a_rebalance_hands_a_record_out_again(tmp_path: Path) -> None:
+    done = judged(tmp_path, "kafka_trace.py", "kafka/billing.log", "kafka/shipping-after-rebalance.log")
+    assert done.returncode == 1
+    assert "E4 was given E1#2 twice" in done.stdout
+
+
+def test_a_redelivery_is_found(tmp_path: Path) -> None:
+    done = judged(tmp_path, "nats_trace.py", "nats/ledger.log=>", "nats/europe-redelivered.log=orders.eu.>")
+    assert done.returncode == 1
+    assert "E3 was given E1#4 twice, as numbers 2 and 3 of its log" in done.stdout
+
+
+def test_what_a_consumer_was_not_handed_is_found(tmp_path: Path) -> None:
+    lines = (RECIPES / "nats/europe.log").read_text().splitlines()
+    (tmp_path / "short.log").write_text("\n".join(lines[:1] + lines[2:]))
+    done = judged(tmp_path, "nats_trace.py", "nats/ledger.log=>", f"{tmp_path}/short.log=orders.eu.>")
+    assert done.returncode == 1
+    assert "E3 lacks E1#3, sent to {E2,E3}" in done.stdout
+
+
+def test_the_document_names_what_is_there() -> None:
+    for name in re.findall(r"examples/recipes/[\w./-]+\w", DOCUMENT):
+        assert (ROOT / name).exists(), name
