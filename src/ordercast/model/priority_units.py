@@ -7,7 +7,7 @@ given anew when the group goes back. What a unit says stands in its heading.
 
 import msgspec
 
-from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Packet, Unit
+from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Unit
 
 
 class Heading(msgspec.Struct, frozen=True, gc=False):
@@ -153,8 +153,3 @@ Vector = EpochVector | CarryingVector
 def vector_of(unit: Vector) -> EpochVector:
     """The vector, carrying or not."""
     return unit.vector if isinstance(unit, CarryingVector) else unit
-
-
-def packet_of(unit: Sequenced | Vector) -> Packet | None:
-    """The packet that a unit carries, if it carries one."""
-    return unit.packet if isinstance(unit, DataUnit) else None

@@ -24,7 +24,7 @@ Departures from the paper:
     sequence, so what has waited longest is a beginning of it.
 """
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 from ordercast.model.config import GroupConfig
@@ -79,10 +79,9 @@ class Prito(To):
             if place < self.acknowledged_count:
                 self.overtaken.remove(place)
                 self._deliver(packet, out)
-        self.by_priority = [
+        self.by_priority = [  # what is sorted is a heap
             entry for number, entry in enumerate(waiting) if number >= end or entry[1] >= self.acknowledged_count
         ]
-        heapify(self.by_priority)
 
     def _accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
         if type(unit) is RunMarker:
