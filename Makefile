@@ -12,13 +12,12 @@ help: ## print what can be made
 
 install: .venv/installed ## set up .venv with pinned versions and the ordercast command
 
-demo: install ## five nodes lose one unit in ten: the run, its audit, and a picture of a small one
+demo: install ## every protocol under loss on an embedded Spark: sweep, audit, figures of the papers, one page
 	@rm -rf demo && mkdir demo
-	$(BIN)/ordercast simulate spo --nodes 5 --messages 200 --spread 0.5 --loss 0.1 --seed 7 --out demo/trace
-	$(BIN)/ordercast audit demo/trace
-	$(BIN)/ordercast simulate spo --nodes 3 --messages 2 --pattern talker --gap 100us \
-		--fault "miss node=E3 source=E1 nth=1" --draw --svg demo/run.svg
-	@echo "The picture of the last run is demo/run.svg"
+	$(BIN)/ordercast sweep examples/demo.toml --out demo/trace
+	$(BIN)/ordercast evaluate --quick --out demo/evaluation
+	$(BIN)/ordercast audit demo/trace --json demo/verdict.json
+	$(BIN)/ordercast report demo/evaluation --verdict demo/verdict.json
 
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy
