@@ -1,0 +1,43 @@
+"""What the units of TO and PriTO take on the network, and what they are called in traces."""
+
+from ordercast.model.priority_units import vector_of
+from ordercast.model.units import Unit
+from tests.protocols.to.driver import E1, E2, Peer
+
+VECTOR = 4 * 3  # a number for each of three nodes
+FIXED, BITS = 16, 1  # and a bit for each of them
+
+
+def test_sizes_are_those_of_their_fields() -> None:
+    peer = Peer(E2)
+    heading = FIXED + 3 * 4 + VECTOR + BITS  # epoch, seq, delivered
+    data = peer.sends("abc")
+    assert [unit.size() for unit in (peer.ready(), peer.standing(E1))] == [heading, heading]
+    assert peer.marker(7).size() == heading + 4
+    assert data.size() == heading + 2 * 4 + 2 + 3, "its number and priority, a length, three bytes"
+    vector = FIXED + 4 + VECTOR + BITS
+    assert peer.vector(0, 0, 0).size() == vector
+    assert peer.carries(data, 0, 0, 0).size() == vector + 3 * 4 + 2 + 3
+
+
+def test_every_unit_has_its_sender_and_a_word() -> None:
+    peer = Peer(E2)
+    data = peer.sends("x")
+    words: dict[str, list[Unit]] = {
+        "data": [data, peer.carries(data, 0, 0, 0)],
+        "status": [peer.ready(), peer.standing()],
+        "poll": [peer.standing(E1)],
+        "marker": [peer.marker(0)],
+        "reset": [peer.vector(0, 0, 0)],
+        "done": [peer.vector(0, 0, 0, installed=True)],
+    }
+    for word, units in words.items():
+        assert {unit.word() for unit in units} == {word}
+        assert {unit.source for unit in units} == {E2}
+        assert {unit.asks_for() for unit in units} == {None}
+
+
+def test_a_vector_is_one_whether_it_carries_or_not() -> None:
+    peer = Peer(E2)
+    plain, carrying = peer.vector(1, 2, 3), peer.carries(peer.sends("x"), 1, 2, 3)
+    assert vector_of(plain) == vector_of(carrying) == plain
