@@ -7,11 +7,11 @@ the page, so that it is light or dark with it.
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -23,12 +23,8 @@ from ordercast.evaluation.results import Axis, Point, Result, Role, Series
 INK, FAINT, PAPER = "#1b1f24", "#d8dce1", "#fefefe"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#997700", "#56606b")
 _MARKS = ("o", "s", "^", "D", "v", "P")
-_LINES = {
-    Role.CORRECTED: "-",
-    Role.PRINTED: (0, (4, 2.5)),
-    Role.BOUND: (0, (1, 1.5)),
-    Role.PUBLISHED: "",
-}
+_LINES: Mapping[Role, Any] = {Role.CORRECTED: "-", Role.PRINTED: (0, (4, 2.5)), Role.BOUND: (0, (1, 1.5))}
+_SECOND_LINE = (0, (6, 1.5, 1, 1.5))  # another formula for the same series
 _SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp, and read aloud
     "svg.hashsalt": "ordercast",
@@ -56,36 +52,62 @@ def draw(result: Result) -> Figure:
     with mpl.rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         axes = figure.add_axes(_PLACE)
-        looks = {
-            series.name: (COLOURS[place % len(COLOURS)], _MARKS[place % len(_MARKS)])
-            for place, series in enumerate(result.measured())
-        }
         _scale(axes, result)
         ends = []
-        for series in result.series:
-            colour, mark = looks.get(series.name) or looks.get(series.of) or (INK, "o")
-            last = _draw_series(axes, series, colour, mark)
+        for series, look in _looks(result):
+            last = _draw_series(axes, series, look)
             if last is not None:
-                ends.append((last, series, colour, mark))
+                ends.append((last, series, look))
         _describe(axes, result)
         _name_at_ends(axes, ends)
     return figure
 
 
-def _draw_series(axes: Axes, series: Series, colour: str, mark: str) -> tuple[float, float] | None:
+class Look(NamedTuple):
+    """How a series is drawn."""
+
+    colour: str
+    mark: str
+    line: Any
+
+
+def _looks(result: Result) -> list[tuple[Series, Look]]:
+    """Measured series differ by colour and mark; what is said about one has its colour, and a line of its own kind."""
+    own = {
+        series.name: (COLOURS[place % len(COLOURS)], _MARKS[place % len(_MARKS)])
+        for place, series in enumerate(result.measured())
+    }
+    found, seen = [], set()
+    for series in result.series:
+        colour, mark = own.get(series.name) or own.get(series.of) or (INK, "o")
+        kind = (series.of, series.role)
+        line = _SECOND_LINE if series.of and kind in seen else _LINES.get(series.role, "")
+        seen.add(kind)
+        found.append((series, Look(colour, mark, line)))
+    return found
+
+
+def _draw_series(axes: Axes, series: Series, look: Look) -> tuple[float, float] | None:
     points = [point for point in series.points if point.y is not None]
     if not points:
         return None
     xs, ys = [point.x for point in points], [point.y or 0.0 for point in points]
     if series.role is Role.MEASURED:
         axes.errorbar(
-            xs, ys, yerr=_errors(points), fmt=mark, color=colour, markersize=5, capsize=2.5, linewidth=1.1, zorder=4
+            xs,
+            ys,
+            yerr=_errors(points),
+            fmt=look.mark,
+            color=look.colour,
+            markersize=5,
+            capsize=2.5,
+            linewidth=1.1,
+            zorder=4,
         )
     elif series.role is Role.PUBLISHED:
-        axes.plot(xs, ys, "o", color=colour, markersize=9, markerfacecolor="none", markeredgewidth=1.1, zorder=3)
+        axes.plot(xs, ys, "o", color=look.colour, markersize=9, markerfacecolor="none", markeredgewidth=1.1, zorder=3)
     else:
-        own = colour if series.of else INK
-        axes.plot(xs, ys, linestyle=_LINES[series.role], color=own, linewidth=1.3, marker="", alpha=0.9, zorder=2)
+        axes.plot(xs, ys, linestyle=look.line, color=look.colour, linewidth=1.3, alpha=0.9, zorder=2)
     return max(zip(xs, ys, strict=True))
 
 
@@ -124,21 +146,22 @@ def _named(axis: Axis) -> str:
     return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
 
 
-def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, str, str]]) -> None:
+def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, Look]]) -> None:
     """Each series is named beside its right end, with its mark, moved up or down so that no two names meet."""
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # what is beside the axes must not move them
     to_axes = axes.transData + axes.transAxes.inverted()
     ordered = sorted(ends, key=lambda end: float(to_axes.transform(end[0])[1]))
-    names = [wrap(series.label, _NAME_WIDTH) for _, series, _, _ in ordered]
+    names = [wrap(series.label, _NAME_WIDTH) for _, series, _ in ordered]
     heights = [len(lines) * _LINE + 0.25 * _LINE for lines in names]
     places = spread_out([float(to_axes.transform(end[0])[1]) for end in ordered], heights)
-    for (_, series, colour, mark), lines, up in zip(ordered, names, places, strict=True):
-        _sample(axes, series, colour, mark, up)
+    for (_, series, look), lines, up in zip(ordered, names, places, strict=True):
+        _sample(axes, series, look, up)
         axes.text(
             1.105,
             up,
             "\n".join(lines),
             transform=axes.transAxes,
-            color=colour,
+            color=look.colour,
             fontsize=_NAME_SIZE,
             va="center",
             linespacing=1.15,
@@ -146,15 +169,15 @@ def _name_at_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float], Series, 
         )
 
 
-def _sample(axes: Axes, series: Series, colour: str, mark: str, up: float) -> None:
+def _sample(axes: Axes, series: Series, look: Look, up: float) -> None:
     """What the series looks like, beside its name."""
-    look: Any = {"transform": axes.transAxes, "clip_on": False, "color": colour}
+    there: Any = {"transform": axes.transAxes, "clip_on": False, "color": look.colour}
     if series.role is Role.MEASURED:
-        axes.plot([1.06], [up], mark, markersize=5, **look)
+        axes.plot([1.06], [up], look.mark, markersize=5, **there)
     elif series.role is Role.PUBLISHED:
-        axes.plot([1.06], [up], "o", markersize=8, markerfacecolor="none", markeredgewidth=1.1, **look)
+        axes.plot([1.06], [up], "o", markersize=8, markerfacecolor="none", markeredgewidth=1.1, **there)
     else:
-        axes.plot([1.03, 1.09], [up, up], linestyle=_LINES[series.role], linewidth=1.3, **look)
+        axes.plot([1.03, 1.09], [up, up], linestyle=look.line, linewidth=1.3, **there)
 
 
 def spread_out(
