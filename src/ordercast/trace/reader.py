@@ -256,4 +256,5 @@ def _blaming(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise TraceError(f"cannot read {path}: {error}; it is damaged or no Parquet file") from error
+        reason = " ".join(str(error).split())  # some take several lines
+        raise TraceError(f"cannot read {path}: {reason}; it is damaged or no Parquet file") from error

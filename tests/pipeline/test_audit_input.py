@@ -1,0 +1,137 @@
+"""What is no trace is refused with one sentence that names the file or the value, in this process and on Spark."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.audit.judge import audit
+from ordercast.model.errors import TraceError
+from ordercast.model.services import Service
+from ordercast.pipeline import long_runs
+from ordercast.pipeline.auditing import audit_folders
+from ordercast.pipeline.in_process import audit_in_process
+from tests.pipeline.random_runs import RandomRun, random_run
+from tests.pipeline.traces import write
+
+EVENTS = "events/part-0.parquet"
+
+
+def some_run() -> RandomRun:
+    chance = Random("input")
+    while True:
+        run = random_run(chance, Service.SELECTIVE_TOTAL, levels=True, messages=60)
+        if len(run.rows()) > 300:
+            return run
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def truncate(folder: Path) -> None:
+    path = folder / EVENTS
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def scratch(folder: Path) -> None:
+    """Damages the pages and leaves the footer whole."""
+    path = folder / EVENTS
+    content = bytearray(path.read_bytes())
+    for at in range(100, len(content) // 2):
+        content[at] ^= 0xA5
+    path.write_bytes(content)
+
+
+def foreign(folder: Path) -> None:
+    pq.write_table(pa.table({"city": ["Kyoto"]}), folder / "events/other.parquet")
+
+
+def lacking(folder: Path) -> None:
+    rewrite(folder / EVENTS, lambda table: table.drop_columns(["step"]))
+
+
+def mistyped(folder: Path) -> None:
+    rewrite(folder / EVENTS, lambda table: table.set_column(2, "step", table.column("step").cast(pa.float64())))
+
+
+def empty(folder: Path) -> None:
+    (folder / EVENTS).unlink()
+
+
+def without_events(folder: Path) -> None:
+    rewrite(folder / EVENTS, lambda table: table.slice(0, 0))
+
+
+def without_row(folder: Path) -> None:
+    rewrite(folder / "runs/part-0.parquet", lambda table: table.slice(0, 0))
+
+
+def twice(folder: Path) -> None:
+    (folder / "events/copy.parquet").write_bytes((folder / EVENTS).read_bytes())
+
+
+def two_of_one_name(folder: Path) -> None:
+    change = lambda table: table.set_column(2, "nodes", pa.array([9], pa.int32()))  # noqa: E731
+    (folder / "runs/copy.parquet").write_bytes((folder / "runs/part-0.parquet").read_bytes())
+    rewrite(folder / "runs/copy.parquet", change)
+
+
+def null_step(folder: Path) -> None:
+    change = lambda table: table.set_column(2, "step", pa.array([None] * table.num_rows, pa.int64()))  # noqa: E731
+    rewrite(folder / EVENTS, change)
+
+
+BAD: list[tuple[Callable[[Path], None], str]] = [
+    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or no Parquet file"),
+    (scratch, r"events/part-0.parquet"),
+    (foreign, r"events/other.parquet has no column '\w+' and so is no part of a trace; remove it"),
+    (lacking, r"events/part-0.parquet has no column 'step'"),
+    (mistyped, r"events/part-0.parquet: column 'step' is of type double; a trace has int64 there"),
+    (empty, r"holds no whole trace: .*events has no .parquet file"),
+    (without_events, r"run r was recorded without its events"),
+    (without_row, r"there are events of run r but no row in runs/"),
+    (twice, r"two events of E1 have the step \d+; each node is recorded once, so give no two folders"),
+    (two_of_one_name, r"run r is recorded with nodes \d and with \d; judge folders of different groups one by one"),
+    (null_step, r"events/part-0.parquet: column 'step' must not be empty, but \d+ rows are"),
+]
+
+
+def refusal(judge: Callable[[list[Path]], object], folder: Path) -> str:
+    with pytest.raises(TraceError) as refused:
+        judge([folder])
+    sentence = str(refused.value)
+    assert "\n" not in sentence.strip()
+    return sentence
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), BAD, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], None], sentence: str) -> None:
+    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
+    spoil(folder)
+    assert re.search(sentence, refusal(lambda folders: audit_in_process(folders, None, pytest.fail), folder))
+    assert re.search(sentence, refusal(audit, folder))
+
+
+@pytest.mark.parametrize("in_boxes", [False, True])
+def test_damage_that_only_a_worker_meets_is_told_as_well(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_boxes: bool
+) -> None:
+    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
+    scratch(folder)
+    monkeypatch.setattr("ordercast.pipeline.auditing.LONG", 0 if in_boxes else long_runs.LONG)
+    assert "events/part-0.parquet" in refusal(lambda folders: audit_folders(spark, folders), folder)
+
+
+def test_deliveries_without_sends_are_no_bad_input_but_a_violation(tmp_path: Path) -> None:
+    run = some_run()
+    run.logs = [[what for what in log if what[1] == "deliver"] for log in run.logs]
+    folder = write(tmp_path, {"r": run})
+    verdict = audit_in_process([folder], None, pytest.fail)
+    assert not verdict.findings["complete"].holds
+    assert "which nobody sent" in verdict.findings["complete"].witnesses[0].violation.sentence
