@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from traces import Shape, write_run
@@ -28,7 +29,8 @@ assert verdict.holds
 print(f"{verdict.deliveries:,} deliveries")
 """
 _ON_SPARK = """
-import sys, time
+import os, sys, time
+from audit import cpu_of
 from pathlib import Path
 from ordercast.pipeline import audit_folders
 from ordercast.pipeline.session import session
@@ -36,39 +38,42 @@ start = time.perf_counter()
 with session("local[2]") as spark:
     print(f"session up after {time.perf_counter() - start:.1f} s;", end=" ")
     for word in ("first", "second"):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), sum(cpu_of(os.getpid()).values())
         verdict = audit_folders(spark, [Path(sys.argv[1])], note=print)
         assert verdict.holds
         seconds = time.perf_counter() - start
-        print(f"{word} pass {seconds:.1f} s, {verdict.deliveries / seconds / 1e6:.2f} M deliveries/s;", end=" ")
+        used = sum(cpu_of(os.getpid()).values()) - used
+        speed = f"{verdict.deliveries / seconds / 1e6:.2f} M deliveries/s"
+        print(f"{word} pass {seconds:.1f} s, {used:.1f} s CPU, {speed};", end=" ")
 print()
 """
 _BY_DUCKDB = """
 import sys
 import duckdb
 db = duckdb.connect()
-db.execute("set threads = 2")
+db.execute("set threads = 2; set enable_progress_bar = false")
 events = f"read_parquet('{sys.argv[1]}/events/*.parquet')"
-db.execute(f"create view events as select * from {events}")
+db.execute(f"create table given as select run, node, step, source, seq from {events} where event = 'deliver'")
+db.execute(f"create table sent as select run, source, seq, destinations from {events} where event = 'send'")
 order = db.execute('''
     select count(*) from (
         select seq < lag(seq) over (partition by run, node, source order by step) as swapped
-        from events where event = 'deliver')
+        from given)
     where swapped''').fetchone()
 complete = db.execute('''
-    with due as (select run, source, seq, unnest(destinations) as node from events where event = 'send'),
-         given as (select run, source, seq, node, count(*) as times from events where event = 'deliver' group by all)
-    select count(*) from due full join given using (run, source, seq, node)
-    where times is null or times > 1 or due.node is null''').fetchone()
-nodes = db.execute("select max(node) + 1 from events").fetchone()[0]
+    with due as (select run, source, seq, unnest(destinations) as node, 1 as asked from sent),
+         counted as (select run, source, seq, node, count(*) as times from given group by all)
+    select count(*) from due full join counted using (run, source, seq, node)
+    where times is null or times > 1 or asked is null''').fetchone()
+nodes = db.execute("select max(node) + 1 from given").fetchone()[0]
 pairs = 0
 for one in range(nodes):
     for other in range(one + 1, nodes):
         pairs += db.execute(f'''
             select count(*) from (
                 select b.step < lag(b.step) over (partition by a.run order by a.step) as swapped
-                from events a join events b using (run, source, seq)
-                where a.event = 'deliver' and b.event = 'deliver' and a.node = {one} and b.node = {other})
+                from given a join given b using (run, source, seq)
+                where a.node = {one} and b.node = {other})
             where swapped''').fetchone()[0]
 assert (order, complete, pairs) == ((0,), (0,), 0), (order, complete, pairs)
 print("nothing found")
@@ -105,7 +110,8 @@ def main() -> None:
 def measure(name: str, command: list[str]) -> None:
     """Runs a command and prints what it took."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    here = {"PYTHONPATH": str(Path(__file__).parent)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **here})  # noqa: S603
     tree = _Tree(process.pid)
     said, _ = process.communicate()
     wall = time.perf_counter() - start
@@ -135,17 +141,26 @@ class _Tree:
 
     def _watch(self) -> None:
         while not self._over.wait(0.1):
-            memory = 0
-            for pid in _descendants(self._root):
-                try:
-                    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                    shares = Path(f"/proc/{pid}/smaps_rollup").read_text()
-                except OSError:  # it has ended
-                    continue
-                self._used[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-                # Pages that several processes share count once, in parts: forked workers share most of theirs.
-                memory += sum(int(line.split()[1]) * 1024 for line in shares.splitlines() if line.startswith("Pss:"))
-            self.memory = max(self.memory, memory)
+            self._used |= cpu_of(self._root)
+            self.memory = max(self.memory, sum(_memory_of(pid) for pid in _descendants(self._root)))
+
+
+def cpu_of(root: int) -> dict[int, float]:
+    """The seconds of CPU that a process and its descendants, as far as they live, have used; by process."""
+    used: dict[int, float] = {}
+    for pid in _descendants(root):
+        with suppress(OSError):  # it has ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
+
+
+def _memory_of(pid: int) -> int:
+    """Pages that several processes share count in parts: forked workers share most of theirs."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return 0
 
 
 def _descendants(root: int) -> list[int]:
