@@ -11,12 +11,6 @@ from tests.cli.conftest import ordercast
 __all__ = ["ordercast", "spark"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     with session("local[2]") as opened:

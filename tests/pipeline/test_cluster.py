@@ -17,7 +17,7 @@ from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import Cluster, connect_server, ordercast, outcome, standalone_cluster, wait_for
 from tests.pipeline.test_worker import swept
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("clusters")]
+pytestmark = pytest.mark.cluster
 
 GRID = 'protocol = ["spo", "st"]\nnodes = [3, 6]\nmessages = {messages}\nloss = [0.0, 0.1]\nseeds = 4\n'
 SMALL, LONG = 20, 600
