@@ -56,6 +56,12 @@ def test_a_cluster_writes_the_same_bytes(cluster: Cluster, tmp_path: Path) -> No
     said = require_done(ordercast("sweep", grid, "--out", tmp_path / "out", "--master", cluster.master))
     assert said.startswith("32 runs: 32 complete")
     assert trace_in(tmp_path / "out") == reference
+    verdicts = [tmp_path / "there.json", tmp_path / "here.json"]
+    require_done(ordercast("audit", tmp_path / "out", "--master", cluster.master, "--json", verdicts[0]))
+    require_done(ordercast("audit", tmp_path / "out", "--no-spark", "--json", verdicts[1]))
+    there, here = (json.loads(path.read_text()) for path in verdicts)
+    assert there == here
+    assert there["runs"] == 32
 
 
 def test_connect_writes_the_same_bytes(tmp_path: Path) -> None:
