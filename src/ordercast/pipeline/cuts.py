@@ -52,10 +52,12 @@ def cuts(survey: Survey, wanted: int, read: Read, *, closed: bool) -> list[Numbe
     for number in range(1, wanted):
         group = number * groups // wanted
         seen = survey.last_delivered[:group].max(axis=(0, 1), initial=np.iinfo(np.int64).min)
-        cut: Numbers | None = np.where(seen == np.iinfo(np.int64).min, seen, seen + 1)
-        if closed and cut is not None:
-            cut = _closed(survey, cut, read)
-        if cut is not None and np.all(cut >= below) and np.any(cut > below):
+        cut = np.where(seen == np.iinfo(np.int64).min, seen, seen + 1)
+        if closed:
+            # Far from any closed one it stays open: one message that strays must not make half the run one box.
+            found_closed = _closed(survey, cut, read)
+            cut = cut if found_closed is None else found_closed
+        if np.all(cut >= below) and np.any(cut > below):
             found.append(cut)
             below = cut
     return [*found, everything]

@@ -93,7 +93,7 @@ def _judged_in_boxes(docket: Docket, service: Service, each: Each, note: Note) -
         raise _WholeError("the group was given up")
     long_run = _LongRun.surveyed(docket, service, each)
     boxes = _Boxes(long_run, cuts(long_run.survey, long_run.wanted, long_run.read, closed=no_cycle in promises))
-    while (overlap := boxes.judge()) is not None:
+    while (overlap := boxes.judge()) is not None and boxes.all_acquitted():
         if not boxes.merge(overlap):
             found = long_run.look([boxes.interval(overlap[0]), boxes.interval(overlap[-1])])
             if not any(one.violations for one in found):
@@ -242,8 +242,11 @@ class _Boxes:
             self.judged[judged.number] = judged
         if no_cycle not in PROMISES[self.run.service]:
             return None
-        by_node = [_by_node(self.run.nodes, judged) for judged in self.judged]
-        return _first_overlap(by_node)
+        return self._order_overlap()
+
+    def all_acquitted(self) -> bool:
+        """Whether no box breaks anything by itself. Else there is no need to know more of what they are together."""
+        return all(judged is not None and judged.acquitted for judged in self.judged)
 
     def merge(self, overlap: range) -> bool:
         """Makes one box of some; False if it would be too large."""
@@ -270,10 +273,14 @@ class _Boxes:
             for box, judged in enumerate(self.judged)
             if judged is None or not judged.acquitted or (self.run.levels and not judged.all_accepted)
         ]
-        rising = ["delivered"] if sender_order_kept in PROMISES[self.run.service] else []
-        rising += ["accepted"] if self.run.levels else []
-        for what in rising:
-            overlap = _first_overlap(self._tables(what))
+        overlaps = []
+        if no_cycle in PROMISES[self.run.service]:
+            overlaps.append(self._order_overlap())
+        if sender_order_kept in PROMISES[self.run.service]:
+            overlaps.append(_first_overlap(self._tables("delivered")))
+        if self.run.levels:
+            overlaps.append(_first_overlap(self._tables("accepted")))
+        for overlap in overlaps:
             if overlap is not None:
                 both = {overlap[0], overlap[-1]}
                 for group in [group for group in found if both & set(group)]:  # nothing is to be counted twice
@@ -281,6 +288,9 @@ class _Boxes:
                     found.remove(group)
                 found.insert(0, sorted(both))
         return found
+
+    def _order_overlap(self) -> range | None:
+        return _first_overlap([_by_node(self.run.nodes, judged) for judged in self.judged])
 
     def _tables(self, what: str) -> list[tuple[Numbers, Numbers] | None]:
         """By box: between which steps something happened; None if a box could not be read."""
