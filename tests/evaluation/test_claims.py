@@ -35,6 +35,15 @@ def test_what_has_the_reference_in_its_interval_agrees() -> None:
     assert claim(narrow).agrees is False
 
 
+def test_an_interval_as_wide_as_what_it_is_about_says_nothing() -> None:
+    claim = follows("m", "said", within=0.05)
+    vague = claim({"m": measured("m", {1: 98.5}, half=111), "said": said({1: 0.06})})
+    assert vague.agrees is None
+    assert "too few runs to compare with the formula" in vague.sentence
+    near = claim({"m": measured("m", {1: 1.02}, half=2), "said": said({1: 1})})
+    assert near.agrees is True, "what is near agrees, however it was measured"
+
+
 def test_much_more_is_told_in_times_and_on_which_side() -> None:
     claim = follows("m", "said", within=0.1)
     found = claim({"m": measured("m", {1: 12.0, 2: 40.0}), "said": said({1: 1, 2: 2})})

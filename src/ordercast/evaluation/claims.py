@@ -32,6 +32,8 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
         told = f"{_signed(worst)} at {where:g} at most"
         if inside == len(pairs):
             told = f"inside the interval everywhere, {told}"
+        if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
+            return Finding(None, f"{_start(measured.label)}: too few runs to compare with {said.label} ({told}).")
         if agrees:
             return _found(f"{_start(measured.label)}: agrees with {said.label} ({told}).")
         told = _span([found for found, _ in apart])
@@ -120,6 +122,12 @@ def _apart(point: Point, value: float) -> float:
 def _is_inside(point: Point, value: float) -> bool:
     found = point.estimate
     return found is not None and found.low < found.high and found.low <= value <= found.high
+
+
+def _is_vague(point: Point) -> bool:
+    """Whether the interval is as wide as what it is about: then everything agrees with it."""
+    found = point.estimate
+    return found is not None and point.y is not None and found.high - point.y >= abs(point.y)
 
 
 def _missing(measured: Series, said: Series) -> Finding:
