@@ -47,6 +47,9 @@ def test_from_runs_to_the_page(ordercast: Command, tmp_path: Path) -> None:
     assert summary.command == f"ordercast evaluate --quick --only {FAST} --out {out}"
     assert list(summary.experiments) == [experiment.name for experiment in experiments(Size.QUICK)]
 
+    assert ordercast("evaluate --quick --only sequencer-figure6 --out", out).status == 0
+    assert len(load(out / "evaluation.json", Evaluation).command.splitlines()) == 2
+
     made = ordercast("report", out)
     assert made.status == 0
     assert str(out / "report.html") in made.out

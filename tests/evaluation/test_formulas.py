@@ -94,3 +94,10 @@ def test_the_header_of_three_vectors_is_the_one_that_units_have() -> None:
 
 def test_the_bound_of_prito() -> None:
     assert formulas.waiting_bound(1600, 100, 100) == 2400
+
+
+def test_recovery_by_the_printed_rules_is_the_printed_formula_where_everything_is_for_everybody() -> None:
+    received = formulas.received_by_all(0.001, 10, 10)
+    printed = formulas.recovery_ratio(received, 0.001, 10, 10, 100, all_places=False)
+    assert formulas.recovery_ratio_of_printed_rules(received, 10, 10, 100) == pytest.approx(printed, rel=0.001)
+    assert formulas.recovery_ratio_of_printed_rules(0.5, 2, 4, 1) == 0.125  # 1 − F^L, R_G/L and d/n are 1/2 each

@@ -35,8 +35,9 @@ def evaluate_command(
 
     size = Size.QUICK if quick else Size.FULL
     names, chosen = _choose(size, only)
-    _require_same_size(out, size.value)
-    evaluation = Evaluation(shlex.join(["ordercast", *sys.argv[1:]]), size.value, _versions(), names, _today())
+    before = _commands_before(out, size.value)
+    command = "\n".join([*(before if only else ()), shlex.join(["ordercast", *sys.argv[1:]])])
+    evaluation = Evaluation(command, size.value, _versions(), names, _today())
     store(out, "evaluation.json", evaluation)
     console = Console()
     failed = 0
@@ -66,14 +67,16 @@ def _choose(size: Any, only: list[str] | None) -> tuple[tuple[str, ...], "list[E
     return names, [experiment for experiment in every if not only or experiment.name in only]
 
 
-def _require_same_size(out: Path, size: str) -> None:
-    """A page must not show few seeds as if they were many."""
+def _commands_before(out: Path, size: str) -> tuple[str, ...]:
+    """What was run into a folder already; a page must not show few seeds as if they were many."""
     from ordercast.evaluation.results import SUMMARY, Evaluation, load  # noqa: PLC0415
 
-    if (out / SUMMARY).exists():
-        found = load(out / SUMMARY, Evaluation).size
-        if found != size:
-            raise ConfigError(f"{out} holds {found} results, and these would be {size} ones; choose another place")
+    if not (out / SUMMARY).exists():
+        return ()
+    found = load(out / SUMMARY, Evaluation)
+    if found.size != size:
+        raise ConfigError(f"{out} holds {found.size} results, and these would be {size} ones; choose another place")
+    return tuple(found.command.splitlines())
 
 
 def _print(result: "Result", console: Console) -> int:

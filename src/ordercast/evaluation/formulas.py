@@ -80,6 +80,11 @@ def recovery_ratio(received: float, f: float, d: float, n: int, messages: int, *
     return single / n / messages + several * go_back_ratio(received, messages)
 
 
+def recovery_ratio_of_printed_rules(received: float, d: float, n: int, messages: int) -> float:
+    """C / D of the printed rules: no loss stays single, as what shows it is thrown away too; d/n are for a node."""
+    return (1 - received**messages) * go_back_ratio(received, messages) * d / n
+
+
 # --- PriTO: "Run Synchronization in the Priority-Based Broadcast Protocol" ---
 
 

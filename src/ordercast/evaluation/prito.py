@@ -95,7 +95,9 @@ def waiting(size: Size) -> Experiment:
                 "bound",
                 otherwise="Without run synchronisation a packet waits until the urgent ones pause.",
             ),
-            needs_less("with_most", "without_most", what="longest wait"),
+            needs_less(
+                "with_most", "without_most", what="wait", otherwise="Urgent packets are not held back either way."
+            ),
         ),
         setting=_SETTING + f"{messages} messages by each node.",
     )

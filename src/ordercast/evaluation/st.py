@@ -54,6 +54,7 @@ def _expected(f: float, spread: float) -> dict[str, float]:
         "selective_others": formulas.selective_ratio(others),
         "back_printed": formulas.go_back_ratio(printed, MESSAGES),
         "back_right": formulas.go_back_ratio(right, MESSAGES),
+        "recovery_rules": formulas.recovery_ratio_of_printed_rules(right, d, NODES, MESSAGES),
         "recovery_printed": formulas.recovery_ratio(printed, f, d, NODES, MESSAGES, all_places=False),
         "recovery_n": formulas.recovery_ratio(right, f, d, NODES, MESSAGES, all_places=False),
         "recovery_right": formulas.recovery_ratio(right, f, d, NODES, MESSAGES, all_places=True),
@@ -95,13 +96,17 @@ def figure_8(size: Size) -> Experiment:
             line("back_05_right", "R_G/L with exponent n", "back_right", 0.5, "back_05"),
             line("back_05_printed", "R_G/L as printed", "back_printed", 0.5, "back_05"),
             line("selective_1_right", "R_S/L", "selective_right", 1.0, "selective_1"),
+            line("selective_1_others", "R_S/L, exponent n − 1", "selective_others", 1.0, "selective_1"),
             line("selective_05_right", "R_S/L with exponent n", "selective_right", 0.5, "selective_05"),
+            line("selective_05_others", "R_S/L, exponent n − 1", "selective_others", 0.5, "selective_05"),
             line("selective_05_printed", "R_S/L as printed", "selective_printed", 0.5, "selective_05"),
         ),
         claims=(
             follows("selective_05", "selective_05_printed", within=0.15, otherwise=_EXPONENT),
-            follows("selective_05", "selective_05_right", within=0.15),
-            follows("selective_1", "selective_1_right", within=0.15),
+            follows("selective_05", "selective_05_right", within=0.1, otherwise=_ECHO),
+            follows("selective_05", "selective_05_others", within=0.1),
+            follows("selective_1", "selective_1_right", within=0.1, otherwise=_ECHO),
+            follows("selective_1", "selective_1_others", within=0.1),
             follows("back_05", "back_05_printed", within=0.15, otherwise=_EXPONENT),
             follows("back_05", "back_05_right", within=0.15),
             follows("back_1", "back_1_right", within=0.15),
@@ -111,6 +116,7 @@ def figure_8(size: Size) -> Experiment:
     )
 
 
+_ECHO = "A source that loses only its own echo takes it from its sending log: nothing is sent again."
 _EXPONENT = "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination with chance d/n, so the exponent is n. "
 
 
@@ -149,12 +155,7 @@ def figure_9(size: Size) -> Experiment:
         ),
         claims=(
             follows("selective", "selective_printed", within=0.15, otherwise=_EXPONENT),
-            follows(
-                "selective",
-                "selective_right",
-                within=0.1,
-                otherwise="A source that loses only its own echo takes it from its sending log: nothing is sent again.",
-            ),
+            follows("selective", "selective_right", within=0.1, otherwise=_ECHO),
             follows("selective", "selective_others", within=0.1),
             follows("back", "back_printed", within=0.15, otherwise=_EXPONENT),
             follows("back", "back_right", within=0.15),
@@ -198,15 +199,19 @@ def figure_10(size: Size) -> Experiment:
         references=(
             line("one_printed", "C/D as printed, d/n = 1", "recovery_printed", 1.0, "paper_1"),
             line("one_right", "C/D corrected, d/n = 1", "recovery_right", 1.0, "paper_1"),
+            line("one_rules", "what the rules do, d/n = 1", "recovery_rules", 1.0, "paper_1"),
             line("half_printed", "C/D as printed, d/n = 0.5", "recovery_printed", 0.5, "paper_05"),
             line("half_right", "C/D corrected, d/n = 0.5", "recovery_right", 0.5, "paper_05"),
+            line("half_rules", "what the rules do, d/n = 0.5", "recovery_rules", 0.5, "paper_05"),
             limit,
         ),
         claims=(
             follows("paper_1", "one_printed", within=0.25, otherwise=_SINGLE),
             follows("paper_1", "one_right", within=0.25, otherwise=_SORTING),
+            follows("paper_1", "one_rules", within=0.25),
             follows("paper_05", "half_printed", within=0.25, otherwise=_EXPONENT + _SINGLE),
             follows("paper_05", "half_right", within=0.25, otherwise=_SORTING),
+            follows("paper_05", "half_rules", within=0.25),
             stays_below("paper_05", "said"),
             stays_below("paper_1", "said", otherwise="The paper's sentence is about true for d/n = 0.5."),
             needs_less("sound_1", "paper_1", what="processing"),
@@ -219,4 +224,7 @@ def figure_10(size: Size) -> Experiment:
 
 
 _SINGLE = "Printed F_0, the chance of a single loss, lacks the n·L places where it may be. "
-_SORTING = "The formula charges every node with all messages from the first loss on, whether they are for it or not. "
+_SORTING = (
+    "As printed, what shows a gap is thrown away too, so that a loss never stays single; and a node sorts only what is "
+    "for it: (1 − F^L)·R_G/L·d/n."
+)
