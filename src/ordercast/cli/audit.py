@@ -2,6 +2,8 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from signal import SIGINT, signal
+from threading import Event
 from typing import Annotated
 
 import msgspec
@@ -68,14 +70,19 @@ def _follow(
     """Follows a trace until it ends, somebody interrupts, or something is broken: whether that is so."""
     with pipeline_extra():
         from ordercast.pipeline import following  # noqa: PLC0415
+    stop = Event()
     with opened(master) as session:
+        # Not an exception: one in the midst of a call to Spark would leave nobody able to stop it.
+        before = signal(SIGINT, lambda *_: stop.set())
         try:
-            found = following.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle)
-        except KeyboardInterrupt:
-            _note(
-                "stopped; nothing is broken so far. What is lacking is judged when the trace is whole: ordercast audit"
+            found = following.follow(
+                session, folder, service, checkpoint=checkpoint, until_idle=until_idle, told_to_stop=stop
             )
-            return False
+        finally:
+            signal(SIGINT, before)
+    if stop.is_set() and not found:
+        _note("stopped; nothing is broken so far. What is lacking is judged when the trace is whole: ordercast audit")
+        raise typer.Exit(0)
     for witness in found[:_SHOWN]:
         typer.echo(f"{witness.violation.breaks}, run {witness.run}: {witness.violation.sentence}")
     return bool(found)

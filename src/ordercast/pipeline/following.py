@@ -7,8 +7,9 @@ outcome is there, and judged on the state before it if not: so a restart neither
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pyarrow as pa
@@ -122,11 +123,11 @@ def follow(
     *,
     checkpoint: Path | None = None,
     until_idle: float | None = None,
-    each_second: Callable[[Follower], None] | None = None,
+    told_to_stop: Event | None = None,
 ) -> list[Witness]:
-    """Judges a growing trace until something is broken, or nothing new has come for `until_idle` seconds.
+    """Judges a growing trace until something is broken, it is told to stop, or nothing came for `until_idle` seconds.
 
-    Returns what is broken. Raises `TraceError` for files that are no part of a trace, and passes interrupts on.
+    Returns what is broken. Raises `TraceError` for files that are no part of a trace.
     """
     if is_connect(spark):
         raise ConfigError("a trace is followed by a Spark in this process or a cluster's, not through Spark Connect")
@@ -142,14 +143,13 @@ def follow(
         .trigger(processingTime=f"{_EVERY} seconds")
         .start()
     )
+    stop = told_to_stop or Event()
     # A batch that is under way when we stop fails, and is handed out again the next time: nothing to tell anybody.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
-        while not follower.state.witnesses and follower.error is None:
-            if query.awaitTermination(_EVERY):
-                break
-            if each_second is not None:
-                each_second(follower)
+        while not follower.state.witnesses and follower.error is None and not stop.wait(_EVERY):
+            if not query.isActive:
+                query.awaitTermination()  # raises what ended it
             if query.status["isDataAvailable"] or query.lastProgress is None:
                 follower.busy = time.monotonic()
             if until_idle is not None and time.monotonic() - follower.busy > until_idle:
