@@ -181,7 +181,7 @@ def figure_10(size: Size) -> Experiment:
         return reference(name, label, role, {f: _expected(f, spread)[key] for f in fs}, of=of)
 
     limit = reference(
-        "said", "below 20 % for f < 0.001", Role.PUBLISHED, {f: 0.2 for f in fs if f <= 0.001}, of="paper_05"
+        "said", "the 20 % of the text (f < 0.001)", Role.PUBLISHED, {f: 0.2 for f in fs if f <= 0.001}, of="paper_05"
     )
     return Experiment(
         name="st-figure10",
