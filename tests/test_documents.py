@@ -45,16 +45,33 @@ def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
 
 def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
     found = commands(README)
-    assert [arguments[0] for arguments in found] == ["simulate", "audit", "simulate"]
-    for arguments in found:
+    assert [arguments[0] for arguments in found[:3]] == ["simulate", "audit", "simulate"]
+    for arguments in found[:3]:
         done = run(arguments, tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout
         assert not done.stderr
 
 
+def test_the_demo_is_what_the_readme_says_it_is() -> None:
+    recipe = re.findall(r"^\t\$\(BIN\)/ordercast (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert sorted(line.split()[0] for line in recipe) == sorted(arguments[0] for arguments in commands(README)[3:])
+    assert {line.split()[0]: line.split()[1] for line in recipe}["sweep"] == commands(README)[3][1]
+
+
+@pytest.mark.soak
+def test_the_commands_on_spark_run_one_after_the_other(tmp_path: Path) -> None:
+    """They take minutes; `make demo` runs them too."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for arguments in commands(README)[3:]:
+        done = run(arguments, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr
+    assert (tmp_path / "evaluation/report.html").stat().st_size > 100_000
+
+
 def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
-    *_, of_readme = commands(README)
+    _, _, of_readme, *_ = commands(README)
     of_st = next(line for line in commands((ROOT / "docs/protocols/st.md").read_text()) if "--svg" in line)
     drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
     assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == {*drawn, "starvation.svg"}
