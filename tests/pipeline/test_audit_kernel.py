@@ -14,7 +14,7 @@ from ordercast.pipeline.judging import acquitted, judge_batches
 from tests.audit.figures import columns
 from tests.pipeline.random_runs import PRIORITISED, RandomRun, batch_of, break_somehow, random_run
 
-RUNS = 700
+RUNS = 450
 """Of each service, good and broken ones together."""
 UNIFORM = '{"group": {"rules": "sound", "sequencer": {"resilience": 1}}}'
 

@@ -42,13 +42,17 @@ def has_no_ending(run: RandomRun) -> bool:
 def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> None:
     chance = Random(f"boxes {service.value}")
     found: Counter[str] = Counter()
-    for number in range(70):
+    for number in range(80):
         run = random_run(chance, service, messages=60)
-        for _ in range(chance.choice([0, 0, 1, 2])):
+        for _ in range(chance.choice([0, 1, 2, 3])):
             break_somehow(chance, run)
         expected = by_reference(run)
         if expected is None or not run.rows():
             continue
+        if not has_no_ending(run):
+            found["stopped"] += 1
+            if found["stopped"] > 5:  # these are judged whole, which a few will show
+                continue
         notes: list[str] = []
         folder = write(tmp_path / str(number), {"r": run}, rows_in_a_group=chance.choice([10, 30, 70]))
         verdict = judged(folder, notes)
@@ -56,6 +60,7 @@ def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> Non
             assert notes
             found["whole"] += has_no_ending(run)
             continue
+        assert has_no_ending(run)
         found["good" if expected.holds else "bad"] += 1
         assert verdict.holds == expected.holds, (number, notes, expected.as_document())
         assert verdict.deliveries == expected.deliveries
@@ -64,10 +69,12 @@ def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> Non
         for name, finding in verdict.findings.items():
             assert finding.violations <= expected.findings[name].violations, name
         if not notes:
-            assert verdict.findings["complete"] == expected.findings["complete"]
-    assert found["good"] >= 20
-    assert found["bad"] >= 6
-    assert found["whole"] <= 20, "of runs in which nobody stops"
+            here_found, there = verdict.findings["complete"], expected.findings["complete"]
+            assert here_found.violations == there.violations
+            assert set(here_found.witnesses) == set(there.witnesses)  # box by box, so in another order
+    assert found["good"] >= 10
+    assert found["bad"] >= 4
+    assert found["whole"] <= 26, "of runs in which nobody stops"
 
 
 @pytest.mark.usefixtures("small_boxes")

@@ -1,0 +1,72 @@
+"""`ordercast audit` by each of its means: the same verdict, and sentences for what does not go together."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.cli import audit as command
+from ordercast.pipeline import session
+from tests.cli.conftest import Command
+from tests.pipeline.traces import random_runs, write
+
+
+@pytest.fixture
+def open_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one session of the tests instead of one more."""
+
+    @contextmanager
+    def lend(_: str | None) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(session, "session", lend)
+
+
+@pytest.mark.usefixtures("open_session")
+def test_all_means_end_in_the_same_document(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "trace", random_runs("means", 40), runs_in_a_file=9)
+    documents: list[Any] = []
+    for sizes, option in (((10**9, 10**9), ""), ((0, 10**9), ""), ((0, 0), ""), ((10**9, 10**9), "--spark")):
+        monkeypatch.setattr(command, "_BY_KERNEL", sizes[0])
+        monkeypatch.setattr(command, "_BY_SPARK", sizes[1])
+        done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
+        assert done.status == 1
+        assert ("are judged on Spark; --no-spark" in done.err) == (sizes == (0, 0))
+        documents.append(json.loads((tmp_path / "verdict.json").read_text()))
+    assert documents[0]["runs"] == 40
+    assert documents[1:] == documents[:1] * 3
+
+
+@pytest.mark.usefixtures("open_session")
+def test_following_ends_with_an_audit_of_the_whole(ordercast: Command, tmp_path: Path) -> None:
+    runs = random_runs("followed", 30)
+    one = next(name for name, run in runs.items() if run.service.value == "to")
+    for log in runs[one].logs:  # what is lacking is found at the end only
+        deliveries = [place for place, what in enumerate(log) if what[1] == "deliver"]
+        del log[deliveries[-1]]
+    folder = write(tmp_path, {one: runs[one]})
+    done = ordercast("audit --follow --until-idle 2", folder)
+    assert done.status == 1
+    assert "lacks" in done.out
+    assert (folder / "_audit").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--until-idle 3", "--until-idle and --checkpoint are for --follow"),
+        ("--follow --no-spark", "--follow takes one folder, and needs Spark"),
+        ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds"),
+        ("--master local --no-spark", "--master says where Spark is, --no-spark that there is to be none"),
+    ],
+)
+def test_options_that_do_not_go_together(ordercast: Command, tmp_path: Path, options: str, sentence: str) -> None:
+    done = ordercast(f"audit {options}", tmp_path)
+    assert done.status == 2
+    assert done.sentence == sentence
