@@ -263,7 +263,7 @@ def test_names_keep_their_distance_and_stay_near() -> None:
     [
         (0, "0"),
         (0.00125, "0.00125"),
-        (0.0000123, "0.000012"),
+        (0.0000123, "0.0000123"),
         (1.3249, "1.32"),
         (84.36, "84.4"),
         (1521, "1,521"),
@@ -272,3 +272,15 @@ def test_names_keep_their_distance_and_stay_near() -> None:
 )
 def test_numbers_as_people_write_them(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_an_interval_takes_two_digits_and_rounding_is_none(tmp_path: Path) -> None:
+    points = (
+        Point(1, 12.345, estimate(12.345, 1.2345), runs=5),
+        Point(2, 250.0, estimate(250.0, 123.4), runs=5),
+        Point(3, 7.93, estimate(7.93, 1e-12), runs=5),
+        Point(4, 0.004, Estimate(0.004, 0.003, 0.006, 900, Method.WILSON), runs=5),
+    )
+    page = build(folder_with(tmp_path, result(series=(Series("m", "m", Role.MEASURED, points),)))).read_text()
+    for wanted in ("12.3 ± 1.2<", "250 ± 120<", "<td>7.93</td>", "0.004 (0.003 to 0.006)"):
+        assert wanted in page, wanted

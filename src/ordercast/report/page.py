@@ -13,6 +13,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.report.plots import inline_svg, save
 
 PAGE = "report.html"
+_NOTHING = 1e-6  # of a value: an interval this narrow is rounding
 PLOTS = "plots"
 _PROTOCOLS = {
     "spo": "SPO: any subset, each sender's order",
@@ -114,22 +115,24 @@ def _cell(point: Point | None) -> str:
         return ""
     if point.y is None:
         return "not measured"
-    if point.estimate is None or point.estimate.low == point.estimate.high:
+    if point.estimate is None:
         return number(point.y)
     down, up = point.y - point.estimate.low, point.estimate.high - point.y
+    if up + down <= _NOTHING * abs(point.y):
+        return number(point.y)
     if abs(up - down) <= 0.02 * (up + down):
-        return f"{number(point.y)} ± {number((up + down) / 2)}"
+        return f"{number(point.y)} ± {number((up + down) / 2, digits=2)}"
     return f"{number(point.y)} ({number(point.estimate.low)} to {number(point.estimate.high)})"
 
 
-def number(value: float) -> str:
-    """Three digits that count, as people write them."""
+def number(value: float, digits: int = 3) -> str:
+    """So many digits that count, as people write them."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
-    text = f"{value:.3g}"
-    return f"{value:.6f}".rstrip("0") if "e" in text else text
+    text = f"{value:.{digits}g}"
+    return f"{value:.7f}".rstrip("0").rstrip(".") if "e-" in text else f"{value:.0f}" if "e" in text else text
 
 
 def _troubles(result: Result) -> list[str]:
