@@ -282,5 +282,5 @@ def test_an_interval_takes_two_digits_and_rounding_is_none(tmp_path: Path) -> No
         Point(4, 0.004, Estimate(0.004, 0.003, 0.006, 900, Method.WILSON), runs=5),
     )
     page = build(folder_with(tmp_path, result(series=(Series("m", "m", Role.MEASURED, points),)))).read_text()
-    for wanted in ("12.3 ± 1.2<", "250 ± 120<", "<td>7.93</td>", "0.004 (0.003 to 0.006)"):
+    for wanted in ("12.3 ± 1.2<", "250 ± 123<", "<td>7.93</td>", "0.004 (0.003 to 0.006)"):
         assert wanted in page, wanted
