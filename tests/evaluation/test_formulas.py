@@ -31,7 +31,7 @@ def test_what_is_sent_again_after_a_loss_tends_to_table_1_when_much_is_on_the_wa
 
 def test_the_time_to_preacknowledgment() -> None:
     assert formulas.preacknowledgment_time_printed(10, 60) == 40
-    assert formulas.preacknowledgment_time(10, 60, 1) == 40  # one destination: the printed form is right
+    assert formulas.preacknowledgment_time(10, 60, 1) == 40  # one destination: the printed form
     assert formulas.preacknowledgment_time(10, 60, 2) == 50
     assert formulas.preacknowledgment_time(10, 60, 5) == 60
     assert formulas.preacknowledgment_time_poisson(10, 60, 1) == 70

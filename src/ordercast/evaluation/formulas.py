@@ -24,7 +24,7 @@ def resent_after_loss(n: int, m: int, round_trip: float, d: float) -> dict[str, 
 
 
 def preacknowledgment_time_printed(r: float, d: float) -> float:
-    """From acceptance to pre-acknowledgment: r + d/2, which is right for one destination only."""
+    """From acceptance to pre-acknowledgment: r + d/2, as if one destination had to be heard."""
     return r + d / 2
 
 
