@@ -59,6 +59,10 @@ def test_a_tail_of_its_own_is_wrong_only_where_the_run_is_uniform(received: tupl
     assert violation.sentence == f"E1 was given {what}"
     assert violation.nodes == (0,)
     assert "delivered_uniformly" in broken(replace(logs, uniform=True))
+    for uniform in (False, True):
+        verdict = Verdict()
+        judge(replace(logs, uniform=uniform), Service.SEQUENCED, verdict)
+        assert ("delivered_uniformly" in verdict.findings) is uniform, "asked of those only that promise it"
 
 
 def test_without_a_majority_nobody_goes_on_and_all_have_beginnings_of_the_longest() -> None:

@@ -79,3 +79,11 @@ def test_the_page_on_the_published_protocol_shows_what_is_printed(ordercast: Com
     printed = ordercast(line).out
     for words in shown.splitlines():
         assert words in printed
+
+
+def test_a_group_that_went_on_without_a_node_says_so(ordercast: Command) -> None:
+    """The last messages of that node may be lost: not every message was delivered everywhere."""
+    done = ordercast("simulate sequencer --nodes 4 --messages 40 --fault 'crash node=E1 at=2ms' --record none")
+    assert done.status == 0
+    assert "they went on without E1" in done.out
+    assert "every message" not in done.out

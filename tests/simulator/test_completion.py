@@ -1,6 +1,10 @@
 """What complete means when nodes crash, are shut out, or give the group up."""
 
+from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
+from ordercast.model.faults import Crash
+from ordercast.model.runs import RunConfig, Workload
 from ordercast.model.units import Packet
+from ordercast.simulator import simulate
 from ordercast.simulator.completion import Completion
 
 
@@ -49,3 +53,19 @@ def test_what_was_never_sent_is_missing_unless_its_sender_is_gone() -> None:
     assert not completion.is_complete()
     completion.left(0)
     assert completion.is_complete()
+
+
+def test_a_run_with_a_heartbeat_ends_complete_and_not_stalled() -> None:
+    """Timers go on for ever then; that nothing moves any more is because all is done."""
+    group = GroupConfig(nodes=3, sequencer=SequencerConfig(heartbeat=5 * MILLISECOND))
+    config = RunConfig(protocol="sequencer", group=group, workload=Workload(messages=5), patience=100 * MILLISECOND)
+    result = simulate(config)
+    assert (result.complete, result.stalled) == (True, False)
+
+
+def test_a_result_names_those_that_the_others_went_on_without() -> None:
+    faults = (Crash(node=0, at=2 * MILLISECOND),)
+    config = RunConfig(protocol="sequencer", group=GroupConfig(nodes=4), workload=Workload(messages=40), faults=faults)
+    result = simulate(config.suited())
+    assert (result.complete, result.left) == (True, (0,))
+    assert simulate(RunConfig(protocol="sequencer", group=GroupConfig(nodes=2))).left == ()

@@ -164,5 +164,5 @@ def test_the_nodes_that_send_can_be_named(stage: Stage) -> None:
 
 
 def test_a_named_sender_must_be_in_the_group() -> None:
-    with pytest.raises(ConfigError, match="the workload names node 3, but the group's nodes are 0 to 2"):
+    with pytest.raises(ConfigError, match="the workload names E4, but the group's nodes are E1 to E3"):
         RunConfig(protocol="spo", group=GroupConfig(nodes=3), workload=Workload(senders=(3,)))

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
-from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
+from ordercast.audit.services import ORDERS, TRUTHS, Property, promised
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
 from ordercast.model.config import Rules
@@ -120,7 +120,7 @@ def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     verdict.deliveries += sum(len(log) for log in logs.delivered)
     levels_recorded = logs.has_levels()
     has_tails = service is Service.SEQUENCED and not logs.uniform
-    for promise in PROMISES[service]:
+    for promise in promised(service, uniform=logs.uniform):
         if promise in TRUTHS and not levels_recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:

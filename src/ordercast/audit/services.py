@@ -48,3 +48,8 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
 
 ORDERS: tuple[Property, ...] = (same_order, no_cycle)
 """Held against what is left without the tails of nodes that stopped, where a service has views and is not uniform."""
+
+
+def promised(service: Service, *, uniform: bool) -> tuple[Property, ...]:
+    """What a run of a service promises; uniform delivery only if the run says so."""
+    return tuple(promise for promise in PROMISES[service] if uniform or promise is not delivered_uniformly)

@@ -29,6 +29,7 @@ def as_json(result: RunResult) -> str:
         "complete": result.complete,
         "stalled": result.stalled,
         "aborted": result.aborted,
+        "left": [name_of(node) for node in result.left],
         "virtual_time": result.virtual_time,
         "counters": dict(result.counters.columns()),
         "latency": latency,
@@ -127,7 +128,7 @@ def _headline(result: RunResult) -> Text:
     config = result.config
     what = f"{config.protocol} ({config.group.rules.value} rules), {config.group.nodes} nodes, seed {config.seed}: "
     if result.complete:
-        verdict = Text("every message acknowledged everywhere", style="bold green")
+        verdict = Text(_success(result), style="bold green")
     else:
         why = (
             "a node gave up"
@@ -138,6 +139,15 @@ def _headline(result: RunResult) -> Text:
         )
         verdict = Text(f"incomplete, {why}", style="bold red")
     return Text(what) + verdict + Text(f" after {_time(result.virtual_time)}")
+
+
+def _success(result: RunResult) -> str:
+    """What a complete run came to: where a group goes on without a node, that one's last messages may be lost."""
+    if result.left:
+        gone = ", ".join(name_of(node) for node in result.left)
+        return f"all that the others sent was delivered to all of them; they went on without {gone}"
+    reached = "delivered" if result.config.protocol == Service.SEQUENCED.value else "acknowledged"
+    return f"every message {reached} everywhere"
 
 
 def _per(count: int, base: int) -> str:

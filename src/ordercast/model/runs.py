@@ -8,6 +8,7 @@ import msgspec
 from ordercast.model.config import MICROSECOND, SECOND, ConfigValue, GroupConfig, Timing, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, nodes_named
+from ordercast.model.nodes import name_of
 from ordercast.model.units import LENGTH_SIZE, header_size
 
 
@@ -155,12 +156,12 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
             for node in nodes_named(fault):
                 require(
                     0 <= node < self.group.nodes,
-                    f"a fault names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
+                    f"a fault names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
                 )
         for node in self.workload.senders:
             require(
                 0 <= node < self.group.nodes,
-                f"the workload names node {node}, but the group's nodes are 0 to {self.group.nodes - 1}",
+                f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
             )
         require(self.patience > 0, "patience must be positive")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, is_uniform, judge_run, service_of
 from ordercast.audit.logs import COLUMNS, KINDS
-from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.services import TRUTHS, Property, promised
 from ordercast.model.services import Service
 from ordercast.pipeline.columns import RunColumns, StrangeError, columns_of
 from ordercast.pipeline.kernel import acquits
@@ -28,7 +28,7 @@ def judge_batches(row: RunRow, batches: Sequence[pa.RecordBatch], service: Servi
         pass
     else:
         if acquitted(row, run, asked):
-            _add_good(run, asked, verdict)
+            _add_good(run, promised(asked, uniform=is_uniform(row)), verdict)
             return verdict
     judge_run(row, map(as_lists, batches), asked, verdict)
     return verdict
@@ -53,11 +53,11 @@ def _as_recorded(row: RunRow, run: RunColumns) -> RunColumns:
     return run
 
 
-def _add_good(run: RunColumns, service: Service, verdict: Verdict) -> None:
+def _add_good(run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
     """What the reference would add of a run in which everything holds."""
     verdict.runs += 1
     verdict.deliveries += int(run.happened[EventKind.DELIVER].node.size)
-    for promise in PROMISES[service]:
+    for promise in promises:
         if promise in TRUTHS and not run.levels_recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness, is_uniform
 from ordercast.audit.order import no_cycle, sender_order_kept
 from ordercast.audit.priorities import same_runs
-from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.services import PROMISES, TRUTHS, promised
 from ordercast.model.services import Service
 from ordercast.pipeline.boxes import (
     LEAST,
@@ -183,7 +183,7 @@ class _LongRun:
     def verdict(self, looked: Sequence[Sequence[Found]]) -> Verdict:
         """What was found, in the form of the reference."""
         verdict = Verdict(runs=1, deliveries=self.deliveries)
-        for promise in PROMISES[self.service]:
+        for promise in promised(self.service, uniform=is_uniform(self.row)):
             if promise in TRUTHS and not self.levels:
                 verdict.not_recorded[promise.__name__] += 1
                 continue

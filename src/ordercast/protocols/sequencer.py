@@ -20,7 +20,9 @@ Departures from the paper:
  8. Views: when a node is silent, the others agree to go on without it (S8); every unit names its sender's view.
 """
 
-from ordercast.model.machine import Discard, Input, Output, Receive, Submit, TimerFired
+from typing import TypeGuard
+
+from ordercast.model.machine import Abort, Discard, Input, Output, Receive, Submit, TimerFired
 from ordercast.model.sequencer_units import (
     Accept,
     Broadcast,
@@ -66,6 +68,13 @@ class Sequencer(SequencerViews):
                 if self.resilience and self.commit_below > self.announced_commit:
                     self._publish(out)
                 self._watch(out)
+        return self._until_the_end(out)
+
+    def _until_the_end(self, out: list[Output]) -> list[Output]:
+        """Nothing follows when the group has been given up, whatever a rule does that was under way."""
+        if self.closed:
+            ends = [place for place, output in enumerate(out, start=1) if type(output) is Abort]
+            return out[: ends[0]] if ends else out
         return out
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
@@ -142,10 +151,16 @@ class Sequencer(SequencerViews):
                 self._take_view(unit.value, out)
             else:
                 out.append(Discard(unit, "old"))
-        elif type(unit) is Offer and unit.direct and not self.is_sequencer and self.promised is None:
+        elif self._may_be_numbered_yet(unit):
             self._keep_unordered(unit, out)
         else:
             self._hear_other(unit, view, out)
+
+    def _may_be_numbered_yet(self, unit: Unit) -> TypeGuard[Offer]:
+        """Whether it is data, broadcast by its sender in another view, that a sequencer may still number."""
+        if type(unit) is not Offer or not unit.direct or self.is_sequencer or self.promised is not None:
+            return False
+        return bool(self.members >> unit.source & 1)
 
     def _fire(self, name: str, out: list[Output]) -> None:
         if name == "need":

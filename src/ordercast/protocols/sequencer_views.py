@@ -150,7 +150,7 @@ class SequencerViews(SequencerSending):
         reports = self.reports.values()
         accepted = [(report.accepted, report.source) for report in reports if report.accepted is not None]
         if accepted:
-            (_, value), self.holder = max(accepted, key=lambda found: found[0][0])
+            (_, value), self.holder = max(accepted, key=lambda found: (found[0][0], -found[1]))
         else:
             longest = max(reports, key=lambda report: (report.received_below, -report.source))
             remain, old = mask_of(self.reports), self.sequencer

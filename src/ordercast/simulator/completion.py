@@ -40,6 +40,10 @@ class Completion:
         """A node gave the group up; with views the others may go on without it."""
         self._aborted |= 1 << node
 
+    def gone(self) -> tuple[int, ...]:
+        """The nodes that left."""
+        return members(self._gone)
+
     def any_aborted(self) -> bool:
         """Whether a node gave the group up."""
         return self._aborted != 0

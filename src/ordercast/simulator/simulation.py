@@ -127,7 +127,7 @@ class Simulation:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
                 if time - max(self._ledger.last_progress, self._disturbed_until(time)) > self.config.patience:
-                    stalled = True
+                    stalled = not self._is_at_rest()  # a heartbeat goes on when all is done
                     break
                 self._fire(time, node, what)
         if self._recorder is not None:
@@ -338,6 +338,11 @@ class Simulation:
         if isinstance(unit, DataUnit) and unit.packet.destinations >> node & 1:
             self.counters.lost_data += 1
 
+    def _is_at_rest(self) -> bool:
+        """Whether all is done, and nobody waits for anything."""
+        waits = (machine.waits_for() for node, machine in enumerate(self.machines) if not self._crashed[node])
+        return self._completion.is_complete() and not any(waits)
+
     def _result(self, *, stalled: bool) -> RunResult:
         nodes = range(self.config.group.nodes)
         return RunResult(
@@ -347,5 +352,6 @@ class Simulation:
             complete=self._completion.is_complete(),
             stalled=stalled,
             aborted=self._completion.any_aborted(),
+            left=self._completion.gone(),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
         )

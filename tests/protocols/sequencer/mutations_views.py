@@ -93,8 +93,13 @@ VIEWS = changes_in(
     ("what was accepted is passed over (S8)", "        if accepted:\n", "        if False:\n"),
     (
         "the earliest that was accepted",
-        "max(accepted, key=lambda found: found[0][0])",
-        "min(accepted, key=lambda found: found[0][0])",
+        "max(accepted, key=lambda found: (found[0][0], -found[1]))",
+        "min(accepted, key=lambda found: (found[0][0], -found[1]))",
+    ),
+    (
+        "whom to fetch from depends on who answered first",
+        "key=lambda found: (found[0][0], -found[1]))",
+        "key=lambda found: found[0][0])",
     ),
     (
         "the shortest log (S8)",
@@ -298,8 +303,14 @@ DISPATCH = changes_in(
     ),
     (
         "data of an old view are thrown away",
-        "elif type(unit) is Offer and unit.direct and not self.is_sequencer and self.promised is None:",
+        "elif self._may_be_numbered_yet(unit):",
         "elif False:",
+    ),
+    ("data of those shut out are kept", "return bool(self.members >> unit.source & 1)", "return True"),
+    (
+        "the group is given up, and goes on",
+        "            return out[: ends[0]] if ends else out\n",
+        "            return out\n",
     ),
     ("older views are installed", "            if view > self.view:\n", "            if view >= 0:\n"),
     ("the need timer does nothing", '        if name == "need":\n', '        if name == "never":\n'),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.machine import Drained, Input, Receive, Submit, TimerFired
+from ordercast.model.machine import Abort, Drained, Input, Receive, Submit, TimerFired
 from ordercast.model.sequencer_units import (
     Accept,
     Broadcast,
@@ -117,6 +117,45 @@ def test_a_snapshot_holds_everything() -> None:
         twin.restore(node.machine.snapshot())
         assert vars(twin) == vars(node.machine)
         assert twin.snapshot() == node.machine.snapshot()
+
+
+def test_equal_snapshots_choose_alike_in_whatever_order_reports_came() -> None:
+    """Several may have accepted the same view: whom to fetch it from must not depend on who answered first."""
+    value = NextView(1, 0b11111, E2, 3, "E1 did not answer")
+    asked = []
+    for first, second in ((4, 2), (2, 4)):
+        node = Node(E2, 5)
+        node.submits("x")
+        while node.machine.promised is None:
+            node.fires("view" if "view" in node.running else "need")
+        ballot = node.machine.promised
+        for source in (first, second):
+            node.hears(Flushed(0, source, ballot, 3, ((1, 0), value)))
+        node.hears(Flushed(0, 0, ballot, 0, None))
+        out = node.hears(Flushed(0, 3, ballot, 0, None))
+        asked.append([send.to for send in out.sends if isinstance(send.unit, Fetch)])
+    assert asked == [[2], [2]]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        Synchronise(0, E1, 1, 2, 9, 9, 0b111),  # says that all have what I lack
+        Broadcast(packet(E3, 5, "x"), 0, E1, 0, 7, 7),  # out of its sender's order
+    ],
+)
+def test_nothing_follows_when_the_group_is_given_up(unit: Unit) -> None:
+    out = Node(E2).hears(unit)
+    assert [type(output) for output in out].count(Abort) == 1
+    assert type(out[-1]) is Abort
+
+
+def test_data_of_a_node_that_was_shut_out_are_not_kept_but_answered() -> None:
+    node = Node(E2)
+    node.hears(Flush(0, E1, (1, E1), 0), Install(1, E1, NextView(1, 0b011, E1, 0, "E3 did not answer")))
+    out = node.hears(Offer(packet(E3, 0, "late"), 0, 0, direct=True))
+    assert node.machine.log_sizes().held == 0
+    assert [type(unit) for unit in out.to(E3)] == [Install]
 
 
 def test_a_fresh_machine_waits_for_nothing() -> None:
