@@ -336,3 +336,11 @@ def test_a_bar_is_shown_where_somebody_looks(ordercast: Command, monkeypatch: py
 def test_standard_output_is_not_painted_when_nobody_looks(ordercast: Command) -> None:
     for line in (SMALL, f"{SMALL} --draw", CRASHED):
         assert "\x1b" not in ordercast(line).out
+
+
+@pytest.mark.parametrize("line", [SMALL, f"{SMALL} --draw"])
+def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
+    """`ordercast simulate … | head -1` under `pipefail`: 1 would mean that something was not acknowledged."""
+    command = f"{shlex.quote(sys.executable)} -m ordercast.cli {line} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    assert (done.returncode, done.stderr) == (141, "")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.audit.judge import Verdict, audit
+from ordercast.cli.printing import Printer
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
@@ -60,7 +61,7 @@ def audit_command(
             json.write_bytes(msgspec.json.encode(verdict.as_document()))
         except OSError as error:
             raise TraceError(f"cannot write the verdict {json}: {error}; choose another place") from error
-    print_verdict(verdict, Console())
+    print_verdict(verdict, Printer())
     raise typer.Exit(0 if verdict.holds else 1)
 
 

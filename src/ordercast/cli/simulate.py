@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
+from ordercast.cli.printing import Printer
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import draw_svg, draw_text, paint
 from ordercast.model import values
@@ -179,7 +180,7 @@ def simulate_command(
 
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
-    console = Console()
+    console = Printer()
     rows: list[EventRow] | None = [] if draw or svg else None
     with _progress(config) as progress:
         result = simulate(config, out, rows=rows, progress=progress)

@@ -1,0 +1,19 @@
+"""Standard output for people."""
+
+import os
+import sys
+from typing import NoReturn
+
+from rich.console import Console
+
+_BROKEN_PIPE = 141  # as a shell counts a program that wrote to a reader that had gone
+
+
+class Printer(Console):
+    """A console whose reader may leave early, as `head` does: that says nothing about the outcome."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Ends with a status that no verdict has; what is still in buffers goes nowhere."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(_BROKEN_PIPE)
