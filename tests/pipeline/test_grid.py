@@ -167,6 +167,7 @@ REFUSED = [
     ('protocol = "spo"\nseed = []', "g.toml, key seed: an empty list leaves no run"),
     ("nodes = 3", "g.toml: no protocol is named; write protocol = one of: "),
     ('protocol = "xyz"', "g.toml, key protocol: there is no protocol 'xyz'; there are: "),
+    ('seeds = 2\nmessages = 5\n[[grid]]\nprotocol = "xyz"', "block 1, key protocol: there is no protocol 'xyz'"),
     ('protocol = "st"\nchannel = "many"', "g.toml, key channel: st needs the channel 'one'"),
     ('[[grid]]\nprotocol = "spo"\n[[grid]]\nprotocol = "po"\nrules = "paper"', "g.toml, block 2, key rules: po has no"),
     ('window = 0\n[[grid]]\nprotocol = "spo"', "g.toml, block 1, key window: the window must be at least 1"),

@@ -229,7 +229,7 @@ def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:
 def _blamed(chosen: Mapping[str, Any], sentence: str, given: Alternatives) -> str:
     """The one key that is wrong by itself, or the combination that is."""
     base = {path: chosen[path] for path in (_PROTOCOL,) if path in chosen}
-    for path in chosen:
+    for path in sorted(chosen, key=lambda path: path != _PROTOCOL):  # a wrong one is wrong with any other key
         try:
             _run({**base, path: chosen[path]})
         except ConfigError as error:
