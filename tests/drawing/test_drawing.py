@@ -144,7 +144,7 @@ def test_svg_marks_stand_in_their_lane_in_the_order_of_the_levels() -> None:
     assert [tip(mark).partition(": ")[2] for mark in marks] == [
         "accepted: 2.0",
         "pre-acknowledged: 2.0",
-        "acknowledged and delivered: 2.0",
+        "delivered: 2.0",
     ]
     assert {float(disc.get("cy", 0)) for disc in discs} == {layout.lane(2)}
     assert all(float(one.get("cx", 0)) < float(two.get("cx", 0)) for one, two in pairwise(discs))
