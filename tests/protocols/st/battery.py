@@ -13,10 +13,16 @@ from ordercast.protocols.st import St
 from tests.explorer.explore import explore
 from tests.explorer.st import selective_total
 from tests.explorer.walk import wander
-from tests.protocols.st import test_st_machine, test_st_rules_epochs, test_st_rules_normal, test_st_rules_recovery
+from tests.protocols.st import (
+    test_st_machine,
+    test_st_rules_epochs,
+    test_st_rules_help,
+    test_st_rules_normal,
+    test_st_rules_recovery,
+)
 from tests.protocols.st.driver import played_by
 
-RULES = (test_st_rules_normal, test_st_rules_recovery, test_st_rules_epochs, test_st_machine)
+RULES = (test_st_rules_normal, test_st_rules_recovery, test_st_rules_help, test_st_rules_epochs, test_st_machine)
 _TOO_LONG = {"test_no_well_formed_unit_brings_it_down"}
 
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import Recovery, Timing
 from ordercast.model.machine import CancelTimer, Level, Reached
 from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Ready, Unit
-from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
+from tests.protocols.st.driver import E1, E2, E3, Group, Node, Peer
 
 ALL = (E1, E2, E3)
 
@@ -185,131 +184,6 @@ def test_what_was_held_behind_a_gap_is_accepted_when_it_is_done() -> None:
     e1.hears(h)
     e1.hears(e2.reply(), e3.reply(sent=[g, h]))
     assert e1.hears(g).accepted == ["g", "h"]
-
-
-# --- help ---
-
-
-def helper(**config: Any) -> tuple[Node, Peer, Peer, Data, Data]:
-    """E1 has stopped, with two packets under way that nobody has."""
-    e1, e2, e3 = Node(E1, **config), Peer(E2), Peer(E3)
-    a, b = e1.submits("a", E2, E3).of(Data)[0], e1.submits("b", E3).of(Data)[0]
-    e1.hears(e2.reply())
-    return e1, e2, e3, a, b
-
-
-def test_nothing_is_sent_again_but_what_is_asked_for() -> None:
-    e1, e2, e3, a, _ = helper()
-    assert e1.hears(e3.reply()).copies == []
-    assert e1.hears(e2.need(e2.sends("x", E3), has=0b111, done=0b001)).units == []
-    out = e1.hears(e3.need(a, has=0b111, done=0b001))
-    assert out.copies == ["a"]
-    assert len(out.units) == 1
-
-
-def test_a_copy_is_the_same_packet_with_a_fresh_status() -> None:
-    e1, _, e3, a, _ = helper()
-    copy = e1.hears(e3.need(a, has=1)).of(Data)[0]
-    assert (copy.packet, copy.status.epoch) == (a.packet, 0)
-    assert copy.status.stamp > a.status.stamp
-
-
-def test_each_thing_is_said_once_between_two_reset_timers() -> None:
-    e1, e2, e3, a, b = helper()
-    first, second = e3.need(a), e2.need(a, b)
-    e1.fires("reset")
-    assert [type(unit).__name__ for unit in e1.hears(first).units] == ["ResetReply", "Data"]
-    assert [type(unit).__name__ for unit in e1.hears(second).units] == ["Data"]
-    assert e1.hears(first, second).units == []
-    e1.fires("reset")
-    assert Outputs([*e1.hears(second), *e1.hears(first)]).copies == ["a", "b"]
-
-
-def test_a_reply_that_was_just_sent_is_not_repeated() -> None:
-    e1, _, e3, *_ = helper()
-    assert e1.hears(e3.need()).of(ResetReply) == []
-    e1.fires("reset")
-    assert len(e1.hears(e3.need(), e3.need()).of(ResetReply)) == 1
-    e1.fires("reset")
-    assert e1.hears(e3.need(has=0b001)).of(ResetReply) == []
-
-
-def test_that_it_is_done_is_repeated_to_who_does_not_know() -> None:
-    e1, e2, e3 = stopped()
-    assert e1.hears(e3.reply(), e2.need(has=0b111)).of(ResetDone) == [ResetDone(E1, 0)]
-    e1.fires("reset")
-    assert e1.hears(e2.need(has=0b111, done=0b001)).units == []
-    assert e1.hears(e2.need(has=0b111), e3.need(has=0b111)).of(ResetDone) == [ResetDone(E1, 0)]
-
-
-def test_who_is_not_done_does_not_say_so() -> None:
-    e1, e2, _ = stopped()
-    e1.fires("reset")
-    assert e1.hears(e2.need(has=0b001)).units == []
-
-
-def test_a_reset_timer_says_what_is_lacking_and_becomes_rarer() -> None:
-    e1, _, _ = stopped(timing=Timing(reset=1000))
-    waits = []
-    for patience in (1, 2, 4, 4, 4, 4):
-        waits.append(e1.running["reset"] // 1000)
-        assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0, patience)]
-    # The reply of E2 came after the first timer was set: that moved something.
-    assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4, 4), strict=True)), waits
-
-
-def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
-    """All have answered at once, and overrun it: they would again, at once or after equal times."""
-    delays = set()
-    for me in range(5):
-        node, peer = Node(me, nodes=6, timing=Timing(reset=1000)), Peer(5, nodes=6)
-        node.hears(peer.reply())
-        node.fires("reset")
-        assert node.hears(peer.need(patience=2)).units == []
-        delays.add(node.running["help"])
-        node.hears(peer.need(patience=2))
-        helped = node.fires("help")
-        assert [unit.source for unit in helped.of(ResetReply)] == [me]
-        assert node.machine.unhelped == {}
-    assert len(delays) == 5
-    assert all(0 <= delay < 1000 for delay in delays)
-
-
-def test_a_need_starts_the_timer_anew() -> None:
-    """Otherwise it could fire before the answer can have come, and everything would be sent twice."""
-    e1, e2, e3 = Node(E1, timing=Timing(reset=1000)), Peer(E2), Peer(E3)
-    g = e3.sends("g", E1)
-    e1.hears(e2.reply())
-    out = e1.hears(e3.reply(sent=[g]))
-    assert out.of(ResetNeed) == [ResetNeed(E1, 0, 0b111, ((E3, 0),), 0)]
-    assert out.timers == ["reset"]
-
-
-def test_go_back_n_keeps_what_all_have_and_throws_away_what_nobody_heard() -> None:
-    """In order of source and number `own` would come first, and everything would be thrown away with it, for ever."""
-    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
-    b = e3.sends("b", E1, E2, E3)
-    e1.submits("own", E2)
-    e1.hears(b, e2.reply(b), e3.reply(b, sent=[b]))
-    assert (e1.machine.order, e1.machine.removed) == ([(E3, 0)], {(E1, 0)})
-    out = e1.hears(e2.done(), e3.done())
-    assert out.copies == ["own"]
-
-
-def test_a_reply_that_is_heard_again_moves_nothing() -> None:
-    e1, e2, _ = stopped(timing=Timing(reset=1000))
-    e1.fires("reset")
-    for least in (1, 2, 4):
-        assert least <= e1.running["reset"] // 1000 < 2 * least
-        e1.hears(e2.reply())
-        e1.fires("reset")
-
-
-def test_what_came_while_it_had_stopped_takes_a_place() -> None:
-    e1, _, e3 = stopped()
-    free = e1.machine._free()
-    e1.hears(e3.sends("late", E1))
-    assert e1.machine._free() == free - 1
 
 
 # --- done ---

@@ -15,10 +15,23 @@ from tests.explorer.explore import explore
 from tests.explorer.priorities import priority_total, total
 from tests.explorer.walk import wander
 from tests.protocols.prito import test_prito_rules
-from tests.protocols.to import test_to_machine, test_to_rules_back, test_to_rules_normal
+from tests.protocols.to import (
+    test_to_machine,
+    test_to_rules_back,
+    test_to_rules_carried,
+    test_to_rules_normal,
+    test_to_rules_speaking,
+)
 from tests.protocols.to.driver import Machines, played_by
 
-RULES = (test_to_rules_normal, test_to_rules_back, test_prito_rules, test_to_machine)
+RULES = (
+    test_to_rules_normal,
+    test_to_rules_speaking,
+    test_to_rules_back,
+    test_to_rules_carried,
+    test_prito_rules,
+    test_to_machine,
+)
 _TOO_LONG = {"test_no_well_formed_unit_brings_it_down"}
 
 
