@@ -32,6 +32,7 @@ from ordercast.pipeline.columns import (
     StrangeError,
     columns_of,
     kinds_of,
+    numbers,
 )
 from ordercast.pipeline.kernel import acquits
 from ordercast.trace.reader import Part, event_file
@@ -172,9 +173,7 @@ def _surveyed(nodes: int, number: int, file: GroupsOfFile) -> Surveyed:
 
 def values(column: pa.Array) -> Numbers:
     """A column as an array, with -1 for null."""
-    if column.null_count:
-        column = column.fill_null(-1)
-    return column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    return numbers(column, -1)
 
 
 # --- judging a box ---

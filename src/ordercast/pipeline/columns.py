@@ -152,24 +152,22 @@ class _Part:
         destinations = pc.list_flatten(lists)
         if lists.null_count or destinations.null_count:
             raise StrangeError
-        node = _numbers(batch.column(NODE))
+        node = numbers(batch.column(NODE))
         if node.size and not (node.min() >= 0 and node.max() < MOST_NODES):
             raise StrangeError
-        source, seq = _numbers(batch.column(SOURCE), _NULL), _numbers(batch.column(SEQ), _NULL)
+        source, seq = numbers(batch.column(SOURCE), _NULL), numbers(batch.column(SEQ), _NULL)
         if source.size and min(source.min(), seq.min()) == _NULL:
             raise StrangeError
         return cls(
             kind=kind,
             node=node.astype(np.int16),
-            step=_numbers(batch.column(STEP)),
-            time=_numbers(batch.column(TIME)) if TIME in batch.schema.names else np.zeros_like(seq),
+            step=numbers(batch.column(STEP)),
+            time=numbers(batch.column(TIME)) if TIME in batch.schema.names else np.zeros_like(seq),
             source=source,
             seq=seq,
-            priority=_numbers(sends.column(PRIORITY), 0)
-            if PRIORITY in of_sends
-            else np.zeros(sends.num_rows, np.int64),
-            addressees=_numbers(pc.list_value_length(lists)),
-            destinations=_numbers(destinations),
+            priority=numbers(sends.column(PRIORITY), 0) if PRIORITY in of_sends else np.zeros(sends.num_rows, np.int64),
+            addressees=numbers(pc.list_value_length(lists)),
+            destinations=numbers(destinations),
             endings=tuple(endings),
         )
 
@@ -192,10 +190,11 @@ def kinds_of(events: pa.Array) -> npt.NDArray[np.int8]:
     codes = np.array([CODES.get(word, OTHER) for word in events.dictionary.to_pylist()], np.int8)
     if not codes.size:
         return np.empty(0, np.int8)
-    return codes[_numbers(events.indices)]
+    return codes[numbers(events.indices)]
 
 
-def _numbers(column: pa.Array, instead_of_null: int | None = None) -> Numbers:
+def numbers(column: pa.Array, instead_of_null: int | None = None) -> Numbers:
+    """A column as an array; nulls are strange, unless it is said what stands for them."""
     if column.null_count:
         if instead_of_null is None:
             raise StrangeError
