@@ -18,9 +18,11 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
+    # Time is only measured here, never asked for.
+    "explorer": ({"model", "protocols"}, {"stdlib"}),
     # The only room with Spark. What it measures and judges is made elsewhere.
     "pipeline": (
-        {"model", "trace", "protocols", "audit", "simulator"},
+        {"model", "trace", "protocols", "audit", "simulator", "explorer"},
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
     # Experiments as data, formulas and statistics; how runs are measured is handed in.
@@ -28,7 +30,18 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # From stored results alone.
     "report": ({"model", "evaluation"}, {"stdlib", "jinja2", "matplotlib"}),
     "cli": (
-        {"model", "trace", "protocols", "audit", "drawing", "simulator", "pipeline", "evaluation", "report"},
+        {
+            "model",
+            "trace",
+            "protocols",
+            "audit",
+            "drawing",
+            "simulator",
+            "explorer",
+            "pipeline",
+            "evaluation",
+            "report",
+        },
         {"stdlib", "msgspec", "rich", "typer"},
     ),
 }

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import explore
+from ordercast.explorer.scenario import Promise, Scenario
+from ordercast.explorer.spo_scenarios import spo, spo_as_printed
+from ordercast.explorer.verdict import Violation
+from ordercast.explorer.walk import wander
 from ordercast.model.config import HearsayRule, PaperRules
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.protocols import MachineClass
 from tests.explorer import broken
-from tests.explorer.explore import explore
-from tests.explorer.scenario import Promise, Scenario
-from tests.explorer.spo import spo, spo_as_printed
-from tests.explorer.verdict import Violation
-from tests.explorer.walk import wander
 
 NO_HEARSAY = PaperRules(condition_2=HearsayRule.NONE)
 

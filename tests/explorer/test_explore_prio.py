@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.explorer.explore import explore
-from tests.explorer.priorities import priority_total
-from tests.explorer.walk import wander
+from ordercast.explorer.explore import explore
+from ordercast.explorer.priorities_scenarios import priority_total
+from ordercast.explorer.walk import wander
 from tests.protocols.prio.watching import WatchesItsFreedom
 
 CASES = [

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import explore
+from ordercast.explorer.priorities_scenarios import priority_total
+from ordercast.explorer.walk import wander
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
-from tests.explorer.explore import explore
-from tests.explorer.priorities import priority_total
-from tests.explorer.walk import wander
 from tests.protocols.prito import test_prito_rules
 from tests.protocols.to.battery import walk
 from tests.protocols.to.driver import Machines, played_by

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import explore
+from ordercast.explorer.sequencer_scenarios import broadcasts
+from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
-from tests.explorer.explore import explore
-from tests.explorer.sequencer import broadcasts
-from tests.explorer.walk import wander
 from tests.protocols.sequencer.mutations_views import MUTATIONS
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.scenario import Scenario
+from ordercast.explorer.st_scenarios import GO_BACK, selective_total
+from ordercast.explorer.walk import wander
 from ordercast.model.config import Recovery
-from tests.explorer.explore import Report, explore
-from tests.explorer.scenario import Scenario
-from tests.explorer.st import GO_BACK, selective_total
-from tests.explorer.walk import wander
 
 
 def go_back(*lines: str, **how: Any) -> Scenario:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import explore
+from ordercast.explorer.priorities_scenarios import total
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
-from tests.explorer.explore import explore
-from tests.explorer.priorities import total
 from tests.protocols.to.battery import walk
 from tests.protocols.to.driver import Machines
 

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.explorer.verdict import Violation
+from ordercast.explorer.walk import wander
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols import MachineClass
 from tests.explorer import toys
-from tests.explorer.explore import Report, explore
-from tests.explorer.scenario import Promise, Scenario, scripts
-from tests.explorer.verdict import Violation
-from tests.explorer.walk import wander
 
 ONCE_IN_ORDER = Promise(ladder=False)
 ONE_ORDER = Promise(ladder=False, one_order=True)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ordercast.explorer.explore import Search, explore
+from ordercast.explorer.scenario import Scenario
+from ordercast.explorer.spo_scenarios import spo, spo_as_printed
+from ordercast.explorer.st_scenarios import selective_total
+from ordercast.explorer.world import World
 from ordercast.model.machine import Machine, Output
 from ordercast.model.runs import Channel
 from tests.explorer import broken
-from tests.explorer.explore import Search, explore
-from tests.explorer.scenario import Scenario
-from tests.explorer.spo import spo, spo_as_printed
-from tests.explorer.st import selective_total
-from tests.explorer.world import World
 
 MANY_LINES = ("a{2,3} b{2} c{1,2} d{2,3}", "e{1,3} f{3}", "g{1,2,3} h{3}")
 DISTURBED: dict[str, Any] = {"losses": 8, "duplicates": 4, "firings": 40}

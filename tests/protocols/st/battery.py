@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.explore import explore
+from ordercast.explorer.st_scenarios import selective_total
+from ordercast.explorer.walk import wander
 from ordercast.protocols.st import St
-from tests.explorer.explore import explore
-from tests.explorer.st import selective_total
-from tests.explorer.walk import wander
 from tests.protocols.st import (
     test_st_machine,
     test_st_rules_epochs,

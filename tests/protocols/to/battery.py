@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.explorer.explore import explore
-from tests.explorer.priorities import priority_total, total
-from tests.explorer.walk import wander
+from ordercast.explorer.explore import explore
+from ordercast.explorer.priorities_scenarios import priority_total, total
+from ordercast.explorer.walk import wander
 from tests.protocols.prito import test_prito_rules
 from tests.protocols.to import (
     test_to_machine,

@@ -12,10 +12,10 @@ from array import array
 from collections import deque
 from dataclasses import dataclass
 
-from tests.explorer.completion import Completion
-from tests.explorer.scenario import Scenario
-from tests.explorer.verdict import Violation, ends_badly, shortened
-from tests.explorer.world import State, World
+from ordercast.explorer.completion import Completion
+from ordercast.explorer.scenario import Scenario
+from ordercast.explorer.verdict import Violation, ends_badly, shortened
+from ordercast.explorer.world import State, World
 
 _SAMPLE = 61  # of what is not searched to its end, one state in so many is continued
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig, SequencerConfig
 from ordercast.model.runs import Channel
 from ordercast.protocols import MachineClass
 from ordercast.protocols.sequencer import Sequencer
-from tests.explorer.scenario import Promise, Scenario, scripts
 
 OPTIONS = {"history", "resilience", "direct_from", "suspect_after"}
 GROUP = {"window", "polls_to_abort", "first_seq"}

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.model.config import GroupConfig, PriorityConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody
@@ -10,7 +11,6 @@ from ordercast.model.runs import Channel
 from ordercast.protocols import MachineClass
 from ordercast.protocols.prito import Prito
 from ordercast.protocols.to import To
-from tests.explorer.scenario import Promise, Scenario
 
 TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by"))
 PRIORITY_TOTAL = Promise(one_order=True, sender_order=False, never_less=("accepted_packets", "delivered_by"))

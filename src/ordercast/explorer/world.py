@@ -8,12 +8,12 @@ from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+from ordercast.explorer.channel import EMPTY, Links, Queues
+from ordercast.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
+from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import Input, Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import Channel
-from tests.explorer.channel import EMPTY, Links, Queues
-from tests.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
-from tests.explorer.scenario import Scenario
 
 State = tuple[int, ...]
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig
 from ordercast.model.runs import Channel
 from ordercast.protocols import MachineClass
 from ordercast.protocols.st import St
-from tests.explorer.scenario import Promise, Scenario, scripts
 
 PROMISE = Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen"))
 GO_BACK = Promise(one_order=True, never_less=("stamps", "epoch_seen"))

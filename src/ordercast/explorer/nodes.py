@@ -7,6 +7,8 @@ restored from its snapshot, and everything that can be judged at one node alone 
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ordercast.explorer.channel import Links
+from ordercast.explorer.scenario import Item, Scenario
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -28,8 +30,6 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, Unit
-from tests.explorer.channel import Links
-from tests.explorer.scenario import Item, Scenario
 
 SUBMIT, DRAINED = 2, 3
 """Inputs as numbers; a receipt is four times its unit, a timer four times its name and one."""

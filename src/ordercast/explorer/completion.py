@@ -1,4 +1,4 @@
-"""Liveness: from here on nothing is lost, and everything that can happen does. Is all well in the end?
+"""Liveness: from here on nothing is lost, and everything that can happen does; whether all is well in the end.
 
 A continuation submits and delivers everything, then fires every active timer in turn, and so on in rounds until
 nothing is under way and no timer is set. There are two of them, since a group may be live in one only by luck: all
@@ -9,11 +9,11 @@ before the next one fires.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ordercast.explorer.nodes import NodeState, Wrong
+from ordercast.explorer.scenario import Item
+from ordercast.explorer.world import State, World, fire_step
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
-from tests.explorer.nodes import NodeState, Wrong
-from tests.explorer.scenario import Item
-from tests.explorer.world import State, World, fire_step
 
 _MANNERS = ("all timers at once", "one timer after the other")
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.explorer.completion import Completion
-from tests.explorer.wording import schedule_in_words
-from tests.explorer.world import State, World
+from ordercast.explorer.completion import Completion
+from ordercast.explorer.wording import schedule_in_words
+from ordercast.explorer.world import State, World
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from ordercast.explorer.world import Kind, World, decode
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.units import Data, Ready, Unit
-from tests.explorer.world import Kind, World, decode
 
 
 def unit_in_words(unit: Unit) -> str:

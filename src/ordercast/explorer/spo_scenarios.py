@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig, PaperRules, Rules
 from ordercast.model.machine import Level
 from ordercast.protocols import MachineClass
 from ordercast.protocols.spo import Spo
 from ordercast.protocols.spo_paper import SpoPaper
-from tests.explorer.scenario import Promise, Scenario, scripts
 
 PROMISE = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
 GROUP = {"window", "quota", "hearsay", "first_seq"}

@@ -2,10 +2,10 @@
 
 from random import Random
 
-from tests.explorer.completion import Completion
-from tests.explorer.scenario import Scenario
-from tests.explorer.verdict import Violation, ends_badly, shortened
-from tests.explorer.world import World
+from ordercast.explorer.completion import Completion
+from ordercast.explorer.scenario import Scenario
+from ordercast.explorer.verdict import Violation, ends_badly, shortened
+from ordercast.explorer.world import World
 
 _LIKELY = (1, 4, 1, 1, 1, 1, 1, 1)  # by kind of step: half of what happens, or so, is receipt
 
