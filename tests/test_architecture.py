@@ -19,7 +19,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
     # Time is only measured here, never asked for.
-    "explorer": ({"model", "protocols"}, {"stdlib"}),
+    "explorer": ({"model", "protocols", "trace"}, {"stdlib", "msgspec"}),
     # The only room with Spark. What it measures and judges is made elsewhere.
     "pipeline": (
         {"model", "trace", "protocols", "audit", "simulator", "explorer"},

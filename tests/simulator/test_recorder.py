@@ -8,9 +8,10 @@ import pytest
 
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.simulator import recorder, simulate
-from ordercast.simulator.recorder import Recorder
+from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Simulation
+from ordercast.trace import recorder
+from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import EventKind, EventRow
 from tests.simulator.rows import Message, Row, by_node, make_config, of, run
 

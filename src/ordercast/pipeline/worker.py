@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.simulator.recorder import Sink
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.trace.chunk_writer import ChunkWriter
 from ordercast.trace.files import cannot_write, runs_table
+from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, RUNS, SEED
 
 PLACE = "place"

@@ -6,7 +6,7 @@ from ordercast.model.machine import Deliver, Discard, Level, Reached, Resumed, S
 from ordercast.model.units import DataUnit, Packet
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters, Durations
-from ordercast.simulator.recorder import Recorder
+from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import EventKind
 
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED

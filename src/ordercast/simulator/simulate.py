@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
-from ordercast.simulator.recorder import Sink
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
+from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import COUNTERS, EventRow
 from ordercast.trace.writer import TraceWriter
 

@@ -38,10 +38,10 @@ from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.entries import DRAINED, Arrival, Departure, Entry, Looped, Lost, timer
 from ordercast.simulator.ledger import Ledger
-from ordercast.simulator.recorder import Recorder, Sink
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
 from ordercast.simulator.workloads import submissions, to_send
+from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
 
 Progress = Callable[[int, int], None]

@@ -1,4 +1,4 @@
-"""Traces: their one schema, their writer and their reader. Nothing here interprets what an event means.
+"""Traces: their one schema, how events become rows, their writer and their reader. Nothing here judges a run.
 
 The only room that knows Parquet.
 """
