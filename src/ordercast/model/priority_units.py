@@ -10,7 +10,7 @@ import msgspec
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Unit
 
 
-class Heading(msgspec.Struct, frozen=True, gc=False):
+class Heading(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What every unit says that is sent while nothing is missing."""
 
     source: int
@@ -31,7 +31,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False):
         return FIXED_SIZE + NUMBER_SIZE * (3 + len(self.expects)) + (len(self.expects) + 7) // 8
 
 
-class OrderedData(DataUnit, frozen=True, gc=False):
+class OrderedData(DataUnit, frozen=True, gc=False, tag=20):
     """DT: data, in sequence."""
 
     heading: Heading
@@ -46,7 +46,7 @@ class OrderedData(DataUnit, frozen=True, gc=False):
         return self.heading.size() + 2 * NUMBER_SIZE + self.packet.body_size()
 
 
-class OrderedReady(Unit, frozen=True, gc=False):
+class OrderedReady(Unit, frozen=True, gc=False, tag=21):
     """RR: no data, but a place in the sequence: what it acknowledges counts at that place for everybody."""
 
     heading: Heading
@@ -65,7 +65,7 @@ class OrderedReady(Unit, frozen=True, gc=False):
         return "status"
 
 
-class RunMarker(Unit, frozen=True, gc=False):
+class RunMarker(Unit, frozen=True, gc=False, tag=22):
     """RUNSYNC: ends a priority run, at its place in the sequence and for everybody."""
 
     heading: Heading
@@ -86,7 +86,7 @@ class RunMarker(Unit, frozen=True, gc=False):
         return "marker"
 
 
-class Standing(Unit, frozen=True, gc=False):
+class Standing(Unit, frozen=True, gc=False, tag=23):
     """What a node has accepted, outside the sequence: it takes no number, and nobody goes back because it is lost."""
 
     heading: Heading
@@ -105,7 +105,7 @@ class Standing(Unit, frozen=True, gc=False):
         return "poll" if self.heading.wants else "status"
 
 
-class EpochVector(Unit, frozen=True, gc=False):
+class EpochVector(Unit, frozen=True, gc=False, tag=24):
     """RST: what a node expected when it stopped; it never changes. Whoever hears it stops too."""
 
     source: int
@@ -127,7 +127,7 @@ class EpochVector(Unit, frozen=True, gc=False):
         return "done" if self.installed else "reset"
 
 
-class CarryingVector(DataUnit, frozen=True, gc=False):
+class CarryingVector(DataUnit, frozen=True, gc=False, tag=25):
     """RST with the sender's first packet that some may lack: who has the vectors of all then has that packet too."""
 
     vector: EpochVector

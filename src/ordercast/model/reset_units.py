@@ -4,7 +4,7 @@ from ordercast.model.nodes import name_of
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
 
 
-class ResetReply(Unit, frozen=True, gc=False):
+class ResetReply(Unit, frozen=True, gc=False, tag=10):
     """RST_PAK: what a node holds of an epoch at the moment at which it stopped; it never changes.
 
     It does the work of RST too: whoever hears it stops.
@@ -33,7 +33,7 @@ class ResetReply(Unit, frozen=True, gc=False):
         return "reply"
 
 
-class ResetNeed(Unit, frozen=True, gc=False):
+class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     """What a node that has stopped still waits for."""
 
     source: int
@@ -60,7 +60,7 @@ class ResetNeed(Unit, frozen=True, gc=False):
         return ", ".join(f"{name_of(source)} {seq}" for source, seq in self.missing) or None
 
 
-class ResetDone(Unit, frozen=True, gc=False):
+class ResetDone(Unit, frozen=True, gc=False, tag=12):
     """RST_ACK: a node lacks nothing of an epoch any more."""
 
     source: int
@@ -75,7 +75,7 @@ class ResetDone(Unit, frozen=True, gc=False):
         return "done"
 
 
-class Reset(Unit, frozen=True, gc=False):
+class Reset(Unit, frozen=True, gc=False, tag=13):
     """RST as printed: I have lost something. Only the `paper` rules send it, and the two that follow."""
 
     source: int
@@ -91,7 +91,7 @@ class Reset(Unit, frozen=True, gc=False):
         return "reset"
 
 
-class ResetAgreement(Unit, frozen=True, gc=False):
+class ResetAgreement(Unit, frozen=True, gc=False, tag=14):
     """RST_PAK as printed: from these numbers on, the order in my log may have to change."""
 
     source: int
@@ -107,7 +107,7 @@ class ResetAgreement(Unit, frozen=True, gc=False):
         return "reply"
 
 
-class ResetOrder(Unit, frozen=True, gc=False):
+class ResetOrder(Unit, frozen=True, gc=False, tag=15):
     """RST_ACK as printed: what all nodes must have found alike, and what I lack and have sent."""
 
     source: int

@@ -20,7 +20,7 @@ _BALLOT_SIZE = 2 * NUMBER_SIZE
 _RANGE_SIZE = 2 * NUMBER_SIZE
 
 
-class Offer(DataUnit, frozen=True, gc=False):
+class Offer(DataUnit, frozen=True, gc=False, tag=40):
     """DATA: a packet for the sequencer to number. A large one goes to everybody, and then only its number does."""
 
     view: int
@@ -39,7 +39,7 @@ class Offer(DataUnit, frozen=True, gc=False):
         return _PACKET_SIZE + 2 * NUMBER_SIZE + self.packet.body_size()
 
 
-class Broadcast(DataUnit, frozen=True, gc=False):
+class Broadcast(DataUnit, frozen=True, gc=False, tag=41):
     """BROADCAST: a packet with its number."""
 
     view: int
@@ -57,7 +57,7 @@ class Broadcast(DataUnit, frozen=True, gc=False):
         return _PACKET_SIZE + 5 * NUMBER_SIZE + self.packet.body_size()
 
 
-class Order(Unit, frozen=True, gc=False):
+class Order(Unit, frozen=True, gc=False, tag=42):
     """The numbers of packets that their senders broadcast themselves (the BB method's accept)."""
 
     view: int
@@ -77,7 +77,7 @@ class Order(Unit, frozen=True, gc=False):
         return "order"
 
 
-class Have(Unit, frozen=True, gc=False):
+class Have(Unit, frozen=True, gc=False, tag=43):
     """What a node has, told to the sequencer: the dummy message; with `missing` the request for more (RETRANS)."""
 
     view: int
@@ -101,7 +101,7 @@ class Have(Unit, frozen=True, gc=False):
         return "+".join(str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in self.missing) or None
 
 
-class Bulletin(Unit, frozen=True, gc=False):
+class Bulletin(Unit, frozen=True, gc=False, tag=44):
     """How things stand, told by the sequencer: STATUS; and COMMIT, when that is the news."""
 
     view: int
@@ -121,7 +121,7 @@ class Bulletin(Unit, frozen=True, gc=False):
         return "poll" if self.wants else "status"
 
 
-class Synchronise(Unit, frozen=True, gc=False):
+class Synchronise(Unit, frozen=True, gc=False, tag=45):
     """PHASE1 and PHASE2: the history is full: stop, and say when you have everything; go on, and say so."""
 
     view: int
@@ -144,7 +144,7 @@ class Synchronise(Unit, frozen=True, gc=False):
         return "poll"
 
 
-class Synchronised(Unit, frozen=True, gc=False):
+class Synchronised(Unit, frozen=True, gc=False, tag=46):
     """ACK_COMMIT of the second phase: a node goes on. That of the first is a `Have` of everything."""
 
     view: int
@@ -161,7 +161,7 @@ class Synchronised(Unit, frozen=True, gc=False):
         return "done"
 
 
-class NextView(msgspec.Struct, frozen=True, gc=False):
+class NextView(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What is agreed on when a node fails. It says all that one who joins would have to know, but the ids."""
 
     number: int
@@ -177,7 +177,7 @@ class NextView(msgspec.Struct, frozen=True, gc=False):
         return 4 * NUMBER_SIZE + len(self.why.encode())
 
 
-class Flush(Unit, frozen=True, gc=False):
+class Flush(Unit, frozen=True, gc=False, tag=47):
     """FLUSH: promise me to stop, and say what you have. PROPOSE does the same to those who missed it."""
 
     view: int
@@ -195,7 +195,7 @@ class Flush(Unit, frozen=True, gc=False):
         return "reset"
 
 
-class Flushed(Unit, frozen=True, gc=False):
+class Flushed(Unit, frozen=True, gc=False, tag=48):
     """FLUSH_OK: I have stopped; this is what I have, and what I have accepted for the next view."""
 
     view: int
@@ -214,7 +214,7 @@ class Flushed(Unit, frozen=True, gc=False):
         return "reply"
 
 
-class Refused(Unit, frozen=True, gc=False):
+class Refused(Unit, frozen=True, gc=False, tag=49):
     """FLUSH_NO: I have promised myself to a later ballot."""
 
     view: int
@@ -232,7 +232,7 @@ class Refused(Unit, frozen=True, gc=False):
         return "reply"
 
 
-class Propose(Unit, frozen=True, gc=False):
+class Propose(Unit, frozen=True, gc=False, tag=50):
     """PROPOSE: this is to be the next view."""
 
     view: int
@@ -251,7 +251,7 @@ class Propose(Unit, frozen=True, gc=False):
         return "poll"
 
 
-class Accept(Unit, frozen=True, gc=False):
+class Accept(Unit, frozen=True, gc=False, tag=51):
     """ACCEPT: I hold every broadcast that the proposed view takes over, and accept it."""
 
     view: int
@@ -267,7 +267,7 @@ class Accept(Unit, frozen=True, gc=False):
         return "done"
 
 
-class Install(Unit, frozen=True, gc=False):
+class Install(Unit, frozen=True, gc=False, tag=52):
     """INSTALL: this view is agreed on. Its number is the unit's view."""
 
     view: int
@@ -283,7 +283,7 @@ class Install(Unit, frozen=True, gc=False):
         return "view"
 
 
-class ViewRequest(Unit, frozen=True, gc=False):
+class ViewRequest(Unit, frozen=True, gc=False, tag=53):
     """VIEWREQ: you are of a later view than I; tell me about it."""
 
     view: int
@@ -298,7 +298,7 @@ class ViewRequest(Unit, frozen=True, gc=False):
         return "poll"
 
 
-class Fetch(Unit, frozen=True, gc=False):
+class Fetch(Unit, frozen=True, gc=False, tag=54):
     """FETCH: these broadcasts I lack of what a next view takes over."""
 
     view: int
@@ -321,7 +321,7 @@ class Fetch(Unit, frozen=True, gc=False):
         return f"{ranges} for ballot {self.ballot[0]} of {name_of(self.ballot[1])}"
 
 
-class Supply(DataUnit, frozen=True, gc=False):
+class Supply(DataUnit, frozen=True, gc=False, tag=55):
     """SUPPLY: one of them."""
 
     view: int

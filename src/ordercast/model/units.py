@@ -24,7 +24,7 @@ def header_size(nodes: int) -> int:
     return FIXED_SIZE + NUMBER_SIZE * (2 + 3 * nodes) + (nodes + 7) // 8
 
 
-class Packet(msgspec.Struct, frozen=True, gc=False):
+class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What a source numbered: the part of a data unit that every copy repeats."""
 
     source: int
@@ -49,7 +49,7 @@ class Packet(msgspec.Struct, frozen=True, gc=False):
         return LENGTH_SIZE * len(self.lengths) + len(self.payload)
 
 
-class Status(msgspec.Struct, frozen=True, gc=False):
+class Status(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What a node knew when it transmitted."""
 
     stamp: int
@@ -68,8 +68,8 @@ MessageId = tuple[int, int]
 """A packet by its source and its seq."""
 
 
-class Unit(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """A protocol data unit."""
+class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
+    """A protocol data unit. Its tag is its kind on the wire, where it is an array of the tag and the fields."""
 
     @property
     def source(self) -> int:
@@ -99,7 +99,7 @@ class DataUnit(Unit, frozen=True, gc=False):
         return "data"
 
 
-class Data(DataUnit, frozen=True, gc=False):
+class Data(DataUnit, frozen=True, gc=False, tag=1):
     """DT: a data unit."""
 
     status: Status
@@ -114,7 +114,7 @@ class Data(DataUnit, frozen=True, gc=False):
         return header_size(len(self.packet.seq_to)) + self.packet.body_size()
 
 
-class Ready(Unit, frozen=True, gc=False):
+class Ready(Unit, frozen=True, gc=False, tag=2):
     """RR: receive-ready, a status without data. It consumes no number and is never repeated.
 
     With `missing` it is the request for retransmission (RETRANS), with `wants` a poll.
@@ -150,7 +150,7 @@ class Ready(Unit, frozen=True, gc=False):
         )
 
 
-class RetransmitRequest(Unit, frozen=True, gc=False):
+class RetransmitRequest(Unit, frozen=True, gc=False, tag=3):
     """RETRANS as printed: everything for me, from these numbers on. Only the `paper` rules send it."""
 
     source: int
