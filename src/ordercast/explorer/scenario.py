@@ -9,7 +9,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, Level, Submit
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
-from ordercast.model.units import Packet
+from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import MachineClass
 
 _ITEM = re.compile(r"(\w+)\{(\d+(?:,\d+)*)\}")
@@ -59,6 +59,8 @@ class Scenario:
     promise: Promise
     channel: Channel = Channel.MANY
     losses: int = 0
+    loses: tuple[str, ...] = ()
+    """What alone may be lost: "a", a message; "a at E3", there; "status", a unit without data. Empty is everything."""
     duplicates: int = 0
     firings: int = 0
     """Timers that fire while the search goes on; afterwards, in the fair continuations, they fire without limit."""
@@ -99,11 +101,22 @@ class Scenario:
         asked = (submitted.destinations, submitted.lengths, submitted.payload, submitted.priority)
         return item if carried == asked else None
 
+    def may_lose(self, unit: Unit, node: int) -> bool:
+        """Whether it is among what may be lost on its way to a node."""
+        return not self.loses or bool({word_of(unit), f"{word_of(unit)} at {name_of(node)}"} & set(self.loses))
+
     def echo(self) -> Echo:
         """How the machines hear themselves."""
         made: Any = self.machine(0, self.group)
         echo: Echo = made.echo
         return echo
+
+
+def word_of(unit: Unit) -> str:
+    """What a unit is called: a message by its name, anything else by its kind."""
+    if isinstance(unit, DataUnit):
+        return unit.packet.payload.decode() or "nothing"
+    return "request" if unit.asks_for() else unit.word()
 
 
 @dataclass(frozen=True)

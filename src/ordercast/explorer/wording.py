@@ -1,55 +1,86 @@
-"""Schedules in words that people can follow, and act out."""
+"""Schedules in words that people can follow, act out and write down: one line for each step.
 
-from collections.abc import Iterable
+    E1 sends x{2,3}
+    E2 receives E1#0 x
+    E3 loses E1#0 x
+    E2 timer status fires
+    E2 will receive again later E1#1 copy x
+    E1 crashes
 
-from ordercast.explorer.world import Kind, World, decode
-from ordercast.model.nodes import name_of, names_of
-from ordercast.model.units import Data, Ready, Unit
+E1#0 is the first transmission of E1 in this schedule, and the words behind it say what that is. So a line means the
+same however states, units and timers are numbered inside, and can be read back: a step is whatever possible step has
+these words.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ordercast.explorer.replay import Replay, Transmission
+from ordercast.explorer.scenario import word_of
+from ordercast.explorer.world import Kind, World, decode, fire_step
+from ordercast.model.config import require
+from ordercast.model.nodes import name_of
+
+_SHOWN = 8  # possible steps that are listed beside an impossible one
+_VERBS = {
+    Kind.RECEIVE: "receives",
+    Kind.LOSE: "loses",
+    Kind.TWICE: "will receive twice in a row",
+    Kind.LATER: "will receive again later",
+}
 
 
-def unit_in_words(unit: Unit) -> str:
-    """A unit by its source and number: E1#0 is a packet, E1.r3 the source's third transmission, which has no data."""
-    source = name_of(unit.source)
-    if isinstance(unit, Data):
-        packet = unit.packet
-        return f"{source}#{packet.seq} {packet.payload.decode()}"
-    if not isinstance(unit, Ready):
-        return f"{source}'s {unit}"
-    words = [f"{source}.r{unit.status.stamp}", f"expects {unit.status.expects}"]
-    if unit.status.preacknowledged_below:
-        words.append(f"preacknowledged {unit.status.preacknowledged_below}")
-    if unit.wants:
-        words.append(f"wants {names_of(unit.wants)}")
-    for asked, ranges in unit.missing:
-        words.append(f"misses {ranges} of {name_of(asked)}")
-    return ", ".join(words)
+def transmission_in_words(transmission: Transmission) -> str:
+    """Whose it is and which, and what: a message by its name, anything else by its kind."""
+    copy = "copy " if transmission.again else ""
+    return f"{name_of(transmission.sender)}#{transmission.count} {copy}{word_of(transmission.unit)}"
+
+
+def step_in_words(replay: Replay, step: int) -> str:
+    """What a step is that is possible now."""
+    world = replay.world
+    kind, place, timer = decode(step)
+    if kind in _VERBS:
+        receiver = name_of(world.links.receivers[place - world.first_link])
+        return f"{receiver} {_VERBS[kind]} {transmission_in_words(replay.transmission(step))}"
+    name, here = name_of(place), world.nodes.states[replay.state[place]]
+    if kind is Kind.CRASH:
+        return f"{name} crashes"
+    if kind is Kind.FIRE:
+        return f"{name} timer {world.nodes.timer_names[timer]} fires"
+    if kind is Kind.DRAIN:
+        return f"{name} is drained"
+    mine = [item for item in world.scenario.items if item.source == place]
+    return f"{name} sends {mine[here.submitted]}"
 
 
 def schedule_in_words(world: World, steps: Iterable[int]) -> list[str]:
     """One line for each step from the start on."""
-    state, lines = world.start(), []
+    replay, lines = Replay(world), []
     for step in steps:
-        kind, place, timer = decode(step)
-        if kind is Kind.CRASH:
-            lines.append(f"{name_of(place)} crashes")
-        elif kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
-            name, here = name_of(place), world.nodes.states[state[place]]
-            if kind is Kind.SUBMIT:
-                mine = [item for item in world.scenario.items if item.source == place]
-                lines.append(f"{name} sends {mine[here.submitted]}")
-            elif kind is Kind.FIRE:
-                lines.append(f"{name} timer {world.nodes.timer_names[timer]} fires")
-            else:
-                lines.append(f"{name} is drained")
-        else:
-            receiver = name_of(world.links.receivers[place - world.first_link])
-            unit = unit_in_words(world.nodes.units[world.queues.contents[state[place]][timer]])
-            verb = {
-                Kind.RECEIVE: "receives",
-                Kind.LOSE: "loses",
-                Kind.TWICE: "will receive twice in a row",
-                Kind.LATER: "will receive again later",
-            }[kind]
-            lines.append(f"{receiver} {verb} {unit}")
-        state, _ = world.take(state, step)
+        lines.append(step_in_words(replay, step))
+        replay.take(step)
     return lines
+
+
+def schedule_from_words(world: World, lines: Sequence[str]) -> list[int]:
+    """The steps that these lines are; refused at the first one that cannot happen where it stands."""
+    replay, steps = Replay(world), []
+    for number, line in enumerate(lines, start=1):
+        possible = {step_in_words(replay, step): step for step in _possible(replay)}
+        shown = ", ".join(f"{words!r}" for words in list(possible)[:_SHOWN]) or "nothing any more"
+        more = ", …" if len(possible) > _SHOWN else ""
+        require(line in possible, f"step {number}, {line!r}, cannot happen there; what can: {shown}{more}")
+        steps.append(possible[line])
+        broken = replay.take(possible[line]).problem
+        require(
+            not broken or number == len(lines),
+            f"step {number}, {line!r}, breaks a promise already ({broken}); leave out what follows it",
+        )
+    return steps
+
+
+def _possible(replay: Replay) -> list[int]:
+    """All that may happen, and timers even without leave, as in a continuation."""
+    world, state = replay.world, replay.state
+    timers = [fire_step(node, timer) for node in range(world.size) for timer in world.nodes.timers[state[node]]]
+    return [*world.steps(state), *(step for step in timers if world.may(state, step))]

@@ -95,7 +95,7 @@ class World:
         for link in busy if state[self.losses] or state[self.duplicates] else ():
             if self.links.loses[link - self.first_link]:
                 for place in self.queues.places(state[link]):
-                    if state[self.losses]:
+                    if state[self.losses] and self._may_lose(state[link], link, place):
                         found.append(_LOSE | link << 3 | place << 16)
                     if state[self.duplicates]:
                         found.append(_TWICE | link << 3 | place << 16)
@@ -113,6 +113,12 @@ class World:
         if self.scenario.drained:
             found += [_DRAIN | node << 3 for node in range(self.size)]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _may_lose(self, queue: int, link: int, place: int) -> bool:
+        if not self.scenario.loses:
+            return True
+        unit = self.nodes.units[self.queues.contents[queue][place]]
+        return self.scenario.may_lose(unit, self.links.receivers[link - self.first_link])
 
     def _promptly(self, state: State, steps: list[int]) -> list[int]:
         """Leaves out what a node would do before it has heard itself."""
