@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.explorer.explore import Report, explore
-from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
 from ordercast.model.config import GroupConfig
@@ -197,7 +197,13 @@ def test_a_walk_finds_what_a_search_finds() -> None:
     assert all(wander(a_scenario(toys.Flood, "a{2} b{2}", ""), seed, 20) is None for seed in range(20))
 
 
-@pytest.mark.parametrize("line", ["a", "a{}", "a{1", "a{1,}", "{1}"])
+@pytest.mark.parametrize("line", ["a[]", "a{}", "a{1", "a{1,}", "{1}", "a{1}[2]"])
 def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
     with pytest.raises(ValueError, match="is not written like"):
         scripts(line)
+
+
+def test_a_script_names_destinations_or_everybody_and_perhaps_a_priority() -> None:
+    assert script_in_words(scripts("x{2} y z[3] h[5]{1,2}", "")[0]) == "x{2} y{1,2} z[3]{1,2} h[5]{1,2}"
+    with pytest.raises(ValueError, match="not one of E1 to E2"):
+        scripts("x{3}", "")

@@ -1,31 +1,49 @@
 """What is explored: a group of machines, what their applications send, and how bad the channel may be."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import GroupConfig, require
 from ordercast.model.machine import Echo, Level, Submit
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import MachineClass
 
-_ITEM = re.compile(r"(\w+)\{(\d+(?:,\d+)*)\}")
+_ITEM = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\{(\d+(?:,\d+)*)\})?")
 
 
 def scripts(*lines: str) -> tuple[tuple[Submit, ...], ...]:
-    """By node what it sends, in the papers' notation: "x{2,3} y{1}" is x to E2 and E3, then y to E1."""
-    return tuple(tuple(map(_submission, line.split())) for line in lines)
+    """By node what it sends, in the papers' notation.
+
+    "x{2,3} y{1}" is x to E2 and E3, then y to E1; "z" is z to everybody, and "h[5]" one of priority 5.
+    """
+    return tuple(tuple(_submission(item, len(lines)) for item in line.split()) for line in lines)
 
 
-def _submission(item: str) -> Submit:
+def script_in_words(script: Iterable[Submit]) -> str:
+    """The line that says so."""
+    return " ".join(map(submission_in_words, script))
+
+
+def submission_in_words(submission: Submit) -> str:
+    """One item of a script."""
+    nodes = ",".join(str(node + 1) for node in members(submission.destinations))
+    priority = f"[{submission.priority}]" if submission.priority else ""
+    return f"{submission.payload.decode()}{priority}{{{nodes}}}"
+
+
+def _submission(item: str, nodes: int) -> Submit:
     match = _ITEM.fullmatch(item)
-    if match is None:
-        raise ValueError(f"{item!r} is not written like x{{2,3}}")
-    name, nodes = match.groups()
-    return Submit(mask_of(int(node) - 1 for node in nodes.split(",")), (len(name),), name.encode())
+    require(match, f"{item!r} is not written like x{{2,3}}, like z for everybody, or like h[5] with a priority")
+    assert match is not None
+    name, priority, named = match.groups()
+    to = [int(node) for node in named.split(",")] if named else list(range(1, nodes + 1))
+    require(all(1 <= node <= nodes for node in to), f"{item!r} goes to a node that is not one of E1 to E{nodes}")
+    return Submit(mask_of(node - 1 for node in to), (len(name),), name.encode(), int(priority or 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +154,7 @@ class Item:
         return members(self.submission.destinations)
 
     def __str__(self) -> str:
-        nodes = ",".join(str(node + 1) for node in self.destinations)
-        return f"{self.submission.payload.decode()}{{{nodes}}}"
+        return submission_in_words(self.submission)
 
     def describe(self) -> str:
         """Its source too."""
