@@ -15,8 +15,8 @@ from ordercast.explorer.walk import wander
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
 from tests.protocols.prito import test_prito_rules
-from tests.protocols.to.battery import walk
 from tests.protocols.to.driver import Machines, played_by
+from tests.protocols.to.walks import walk
 
 
 def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
@@ -44,7 +44,7 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 def test_long_schedules_at_random() -> None:
     for seed in range(0, 80, 2):
-        violation = walk(Machines(), seed)
+        violation = walk(seed)
         assert violation is None, f"walk {seed}:\n{violation}"
 
 
@@ -115,6 +115,6 @@ def test_long_schedules_never_drawn_before() -> None:
     until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / 4
     seed = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
     while time.monotonic() < until:
-        violation = walk(Machines(), seed)
+        violation = walk(seed)
         assert violation is None, f"walk {seed}:\n{violation}"
         seed += 1

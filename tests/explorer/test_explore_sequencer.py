@@ -19,7 +19,8 @@ from ordercast.explorer.explore import explore
 from ordercast.explorer.sequencer_scenarios import broadcasts
 from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
-from tests.protocols.sequencer.mutations_views import MUTATIONS
+from tests.mutations.lists import sequencer_members, sequencer_ordering, sequencer_views
+from tests.mutations.mutation import imported
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
 
@@ -95,6 +96,7 @@ def test_long_schedules_at_random() -> None:
 
 # --- what is broken is found ---
 
+MUTATIONS = [*sequencer_members.MUTATIONS, *sequencer_ordering.MUTATIONS, *sequencer_views.MUTATIONS]
 BROKEN = [
     ("what is ahead is stored at once", ("", "a", "b"), {"losses": 1}, "different logs"),
     (
@@ -129,7 +131,8 @@ BROKEN = [
 @pytest.mark.parametrize(("name", "lines", "how", "sentence"), BROKEN, ids=[found[0] for found in BROKEN])
 def test_a_departure_taken_back_is_found(name: str, lines: tuple[str, ...], how: dict[str, Any], sentence: str) -> None:
     [mutation] = [mutation for mutation in MUTATIONS if mutation.name == name]
-    report = explore(broadcasts(*lines, machine=mutation.machine(), **how), most=20_000)
+    machine = imported("protocols.sequencer", mutation).Sequencer
+    report = explore(broadcasts(*lines, machine=machine, **how), most=20_000)
     assert report.violation is not None, str(report)
     assert sentence in report.violation.sentence
 

@@ -15,8 +15,7 @@ from ordercast.explorer.explore import explore
 from ordercast.explorer.priorities_scenarios import total
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
-from tests.protocols.to.battery import walk
-from tests.protocols.to.driver import Machines
+from tests.protocols.to.walks import walk
 
 
 def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
@@ -47,7 +46,7 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 def test_long_schedules_at_random() -> None:
     for seed in range(1, 80, 2):
-        violation = walk(Machines(), seed)
+        violation = walk(seed)
         assert violation is None, f"walk {seed}:\n{violation}"
 
 

@@ -1,9 +1,9 @@
 """Breakages of the rules while nothing is missing, and of the log that they rest on."""
 
-from tests.protocols.to.mutations import changes
+from tests.mutations.mutation import changes
 
 NORMAL = changes(
-    "to_normal",
+    "protocols.to_normal",
     ("goes to anybody", "if event.destinations != self._everybody:", "if False:"),
     ("window one wider", "len(self.sent) < self.allowance", "len(self.sent) <= self.allowance"),
     ("no window", "return len(self.sent) < self.allowance", "return True"),
@@ -118,7 +118,7 @@ NORMAL = changes(
 )
 
 LOG = changes(
-    "to_log",
+    "protocols.to_log",
     ("passed one too early", "if columns[node][source] <= seq:", "if columns[node][source] < seq:"),
     ("passed one too late", "if columns[node][source] <= seq:", "if columns[node][source] <= seq + 1:"),
     ("the last node is not asked", "range(self.holds_back, len(columns))", "range(self.holds_back, len(columns) - 1)"),
@@ -144,3 +144,5 @@ LOG = changes(
         "pass",
     ),
 )
+
+MUTATIONS = [*NORMAL, *LOG]

@@ -1,11 +1,11 @@
 """Breakages of what PriTO adds to TO: priorities, and the ends of runs."""
 
-from tests.protocols.to.mutations import changes
+from tests.mutations.mutation import changes
 
 _FIRST = "while waiting and waiting[0][1] < self.acknowledged_count:"
 
 PRIORITIES = changes(
-    "prito",
+    "protocols.prito",
     ("lower priorities come first", "(-packet.priority,", "(packet.priority,"),
     ("no priorities", "(-packet.priority,", "(0,"),
     (
@@ -36,7 +36,7 @@ PRIORITIES = changes(
 )
 
 RUNS = changes(
-    "prito",
+    "protocols.prito",
     ("markers reach one further", "if place < through], default=0)", "if place <= through], default=0)"),
     ("markers end one before", "enumerate(waiting, start=1) if", "enumerate(waiting) if"),
     ("markers end everything", "end = max([number for", "end = len(waiting) or max([number for"),

@@ -1,9 +1,9 @@
 """Breakages of going back, of timers and patience, and of what a node says it waits for."""
 
-from tests.protocols.to.mutations import changes
+from tests.mutations.mutation import changes
 
 BACK = changes(
-    "to",
+    "protocols.to",
     ("speaks again after giving up", "        if self.aborted:\n            return out\n", ""),
     ("says nothing when drained", "elif self.owes and self.mode is Mode.NORMAL:  # Drained", "elif False:"),
     ("speaks when drained though stopped", "elif self.owes and self.mode is Mode.NORMAL:  # Drained", "elif True:"),
@@ -189,7 +189,7 @@ BACK = changes(
 )
 
 STATE = changes(
-    "to_state",
+    "protocols.to_state",
     ("waits for nothing sent", "or self.sent or", "or"),
     ("waits for nothing heard", "or self.unpreacknowledged or", "or"),
     (
@@ -209,3 +209,5 @@ STATE = changes(
     ("asks nobody for places", "if delivered < count)", "if False)"),
     ("one window is prompt", "max(1, config.window // 2)", "max(1, config.window)"),
 )
+
+MUTATIONS = [*BACK, *STATE]

@@ -1,68 +1,11 @@
-"""Deliberate breakages of ST, one for each rule and each departure from the paper.
+"""Deliberate breakages of ST, one for each rule and each departure from the paper."""
 
-A mutation is a change of source text, compiled into a copy of the modules that the protocol consists of. What does
-not notice it does not test it.
-"""
-
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
-from unittest.mock import patch
-
-from ordercast.protocols.st import St
-
-MODULES = ("timers", "watched_logs", "st_order", "st_state", "st_normal", "st")
-"""What the protocol consists of; each uses only those before it."""
-
-
-class Mutation(NamedTuple):
-    """A breakage: in which module which text, found once, becomes which other text."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-
-    def machine(self) -> type[St]:
-        """The protocol with this breakage, as a copy: the real one is not touched."""
-        text = source_of(self.module)
-        assert text.count(self.old) == 1, f"{self.name}: {self.old!r} is {text.count(self.old)} times in {self.module}"
-        return compiled(self.module, text.replace(self.old, self.new))
-
-
-def source_of(module: str) -> str:
-    """The text of one of the modules."""
-    spec = find_spec(f"ordercast.protocols.{module}")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).read_text()
-
-
-def compiled(changed: str = "", text: str = "") -> type[St]:
-    """The protocol with the text of one of its modules replaced."""
-    copies: dict[str, ModuleType] = {}
-    with patch.dict(sys.modules):
-        for module in MODULES:
-            name = f"ordercast.protocols.{module}"
-            copy = ModuleType(name)
-            source = text if module == changed else source_of(module)
-            exec(compile(source, f"<{module}>", "exec"), copy.__dict__)  # noqa: S102
-            sys.modules[name] = copies[module] = copy
-    machine = copies["st"].St
-    assert isinstance(machine, type)
-    return machine
-
-
-def _in(module: str, *changes: tuple[str, str, str]) -> list[Mutation]:
-    return [Mutation(name, module, old, new) for name, old, new in changes]
-
+from tests.mutations.mutation import changes
 
 _SET = "self._set_timer"
 
-ORDER = _in(
-    "st_order",
+ORDER = changes(
+    "protocols.st_order",
     ("what nobody heard comes anywhere", "            last[at] = False\n", "            pass\n"),
     ("logs do not count", "in pairwise(log):", "in pairwise(log[:0]):"),
     ("numbers do not count", "if packets[at - 1][0] == packets[at][0]:", "if False:"),
@@ -73,8 +16,8 @@ ORDER = _in(
     ("cycles are passed over", " if len(order) == len(packets) else None", ""),
 )
 
-NORMAL = _in(
-    "st_normal",
+NORMAL = changes(
+    "protocols.st_normal",
     ("anything may be submitted", "if not event.destinations or event.destinations & ~self._everybody:", "if False:"),
     ("window one more", "if under_way >= self.config.window:", "if under_way > self.config.window:"),
     ("window without an end", "if under_way >= self.config.window:", "if False:"),
@@ -156,8 +99,8 @@ NORMAL = _in(
     ),
 )
 
-STATE = _in(
-    "st_state",
+STATE = changes(
+    "protocols.st_state",
     (
         "preacknowledged by the destinations",
         "WatchedLogs(2, accepted_below, by_all=self._everybody)",
@@ -186,8 +129,8 @@ STATE = _in(
     ("what came early takes no place", " + len(self.contents) + len(self.future)", " + len(self.contents)"),
 )
 
-RECOVERY = _in(
-    "st",
+RECOVERY = changes(
+    "protocols.st",
     ("goes on after giving up", "        if self.aborted:\n            return out\n", ""),
     ("speaks when drained though stopped", "elif any(self.unsaid) and not self.frozen:", "elif any(self.unsaid):"),
     ("never speaks when drained", "elif any(self.unsaid) and not self.frozen:", "elif False:"),

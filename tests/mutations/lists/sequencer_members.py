@@ -1,9 +1,9 @@
 """Deliberate breakages of what members of the sequencer's broadcast do."""
 
-from tests.protocols.sequencer.mutations import changes_in
+from tests.mutations.mutation import changes
 
-STATE = changes_in(
-    "sequencer_state",
+STATE = changes(
+    "protocols.sequencer_state",
     ("dummy messages are never due", "history * 3 // 4)", "history * 3)"),
     ("everybody says at once what it holds", "followers[: self.resilience]", "followers"),
     ("nobody says at once what it holds", "followers[: self.resilience]", "followers[:0]"),
@@ -28,8 +28,8 @@ STATE = changes_in(
     ("a snapshot forgets what was supplied", '"supplied", "reports")', '"reports")'),
 )
 
-RECEIVING = changes_in(
-    "sequencer_receiving",
+RECEIVING = changes(
+    "protocols.sequencer_receiving",
     (
         "duplicates are stored",
         "if number < self.received_below or number in self.ahead:\n            return False",
@@ -137,8 +137,8 @@ RECEIVING = changes_in(
     ),
 )
 
-SENDING = changes_in(
-    "sequencer_sending",
+SENDING = changes(
+    "protocols.sequencer_sending",
     ("anything may be submitted", "if event.destinations != self._everybody:", "if False:"),
     ("sending while the group synchronises", "if self.received_below <= self.in_sync_until:", "if False:"),
     (
@@ -191,3 +191,5 @@ SENDING = changes_in(
     ("what is held is not said at once", "(wanted or self.says_at_once or", "(wanted or"),
     ("the need timer is never set", "if not self.need_timer and self.in_need():", "if False:"),
 )
+
+MUTATIONS = [*STATE, *RECEIVING, *SENDING]

@@ -1,11 +1,9 @@
 """Deliberate breakages of what the sequencer's broadcast does when a node fails, and of its dispatch."""
 
-from tests.protocols.sequencer.mutations import changes_in
-from tests.protocols.sequencer.mutations_members import RECEIVING, SENDING, STATE
-from tests.protocols.sequencer.mutations_ordering import ORDERING
+from tests.mutations.mutation import changes
 
-VIEWS = changes_in(
-    "sequencer_views",
+VIEWS = changes(
+    "protocols.sequencer_views",
     (
         "a suspicion is begun anew each time",
         "        if nodes & ~self.suspects == 0:\n            return\n",
@@ -264,8 +262,8 @@ VIEWS = changes_in(
     ("whoever is behind is not told", "        out.append(Send(answer, to=unit.source))\n", ""),
 )
 
-DISPATCH = changes_in(
-    "sequencer",
+DISPATCH = changes(
+    "protocols.sequencer",
     (
         "commits wait for the next broadcast",
         "if self.resilience and self.commit_below > self.announced_commit:",
@@ -326,4 +324,4 @@ DISPATCH = changes_in(
     ("silent members are not suspected", "self._suspect(self._status_due(out), out)", "self._status_due(out)"),
 )
 
-MUTATIONS = [*STATE, *RECEIVING, *ORDERING, *SENDING, *VIEWS, *DISPATCH]
+MUTATIONS = [*VIEWS, *DISPATCH]

@@ -1,9 +1,9 @@
 """Deliberate breakages of the sequencer's part."""
 
-from tests.protocols.sequencer.mutations import changes_in
+from tests.mutations.mutation import changes
 
-ORDERING = changes_in(
-    "sequencer_ordering",
+MUTATIONS = changes(
+    "protocols.sequencer_ordering",
     ("only the last id is a duplicate (S4)", "if seq < due or seq in offers:", "if seq == due - 1 or seq in offers:"),
     (
         "the first id is a duplicate (S1)",

@@ -1,0 +1,95 @@
+"""`python -m tests.mutations`: breaks our own code on purpose, and says what noticed it."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tests.mutations.suites import SUITES, Suite
+from tests.mutations.trials import Outcome, Trial, outcomes
+
+
+def main() -> int:
+    """0 if everything was noticed, 1 if something survived, 2 if an argument is wrong."""
+    asked = _arguments()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    suites = [suite for suite in SUITES if not asked.only or suite.name in asked.only]
+    found = list(_watched(suites, asked.seconds, Console(stderr=True)))
+    if asked.json:
+        Path(asked.json).write_text(json.dumps([_as_row(outcome) for outcome in found], indent=1) + "\n")
+    if asked.all:
+        console.print(_table("Every breakage", found))
+    console.print(_summary(found))
+    survivors = [outcome for outcome in found if outcome.noticed is None]
+    if survivors:
+        console.print(_table("Survivors", survivors))
+    return 1 if survivors else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="SUITE", choices=[suite.name for suite in SUITES])
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
+    parser.add_argument("--all", action="store_true", help="print a row for each breakage, not only for survivors")
+    parser.add_argument("--json", metavar="FILE", help="write all rows there")
+    return parser.parse_args()
+
+
+def _watched(suites: Iterable[Suite], seconds: float, console: Console) -> Iterator[Outcome]:
+    until = time.monotonic() + seconds
+    with Progress(console=console, transient=True) as progress:
+        for suite in suites:
+            mutations = suite.mutations()
+            task = progress.add_task(suite.name, total=len(mutations))
+            for outcome in outcomes(_while(until, suite.trials(mutations))):
+                progress.advance(task)
+                yield outcome
+            progress.remove_task(task)
+
+
+def _while(until: float, trials: Iterable[Trial]) -> Iterator[Trial]:
+    return (trial for trial in trials if time.monotonic() < until)
+
+
+def _as_row(outcome: Outcome) -> dict[str, object]:
+    breakage = outcome.trial.breakage
+    noticed = outcome.noticed
+    return {
+        "suite": outcome.trial.suite,
+        "file": f"src/ordercast/{breakage.module.replace('.', '/')}.py",
+        "breakage": breakage.name,
+        "noticed_by": noticed.check if noticed else None,
+        "why": noticed.why if noticed else None,
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _table(title: str, found: Iterable[Outcome]) -> Table:
+    table = Table("suite", "file", "breakage", "noticed by", "s", title=title)
+    for outcome in found:
+        row = _as_row(outcome)
+        table.add_row(*[str(row[name]) for name in ("suite", "file", "breakage", "noticed_by", "seconds")])
+    return table
+
+
+def _summary(found: list[Outcome]) -> Table:
+    table = Table("suite", "file", "breakages", "noticed", "s each", title="Deliberate breakages")
+    keys = dict.fromkeys((outcome.trial.suite, outcome.trial.breakage.module) for outcome in found)
+    for suite, module in keys:
+        here = [it for it in found if (it.trial.suite, it.trial.breakage.module) == (suite, module)]
+        noticed = [it for it in here if it.noticed]
+        mean = sum(it.seconds for it in here) / len(here)
+        table.add_row(suite, f"{module.replace('.', '/')}.py", str(len(here)), str(len(noticed)), f"{mean:.2f}")
+    table.add_section()
+    table.add_row("all", "", str(len(found)), str(sum(it.noticed is not None for it in found)), "")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""The checks that a breakage is held against: the tests of some modules, one by one, the quickest first.
+
+They are called as they are, without a test runner: a breakage is noticed in hundredths of a second, and there are
+thousands. Parameters are filled in, and the two fixtures that tests here use; a test that asks for another is left out.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "mutations", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+class Check(NamedTuple):
+    """A test with its parameters, by name: so it can be found again in modules that were imported anew."""
+
+    module: str
+    test: str
+    values: tuple[int, ...]
+    """By parametrization: which of its cases."""
+
+    def __str__(self) -> str:
+        case = f"[{','.join(map(str, self.values))}]" if self.values else ""
+        return f"{self.module.rpartition('.')[2]}::{self.test}{case}"
+
+    def run(self) -> None:
+        """Calls it; raises whatever it raises."""
+        test = getattr(import_module(self.module), self.test)
+        arguments: dict[str, Any] = {}
+        for mark, value in zip(_parametrizations(test), self.values, strict=True):
+            names, cases = _names(mark), list(mark.args[1])
+            case = getattr(cases[value], "values", cases[value] if len(names) > 1 else (cases[value],))
+            arguments |= dict(zip(names, case, strict=True))
+        with ExitStack() as stack:
+            for name in set(inspect.signature(test).parameters) & _FIXTURES.keys():
+                arguments[name] = stack.enter_context(_FIXTURES[name]())
+            test(**arguments)
+
+
+class Failed(NamedTuple):
+    """What noticed a breakage."""
+
+    check: str
+    why: str
+
+
+def checks_of(modules: Iterable[str], without: Iterable[str] = ()) -> Iterator[Check]:
+    """All tests of some modules with all their cases; some are left out by name."""
+    for module in modules:
+        for name, test in vars(import_module(module)).items():
+            if name.startswith("test_") and callable(test) and name not in without and _can_be_called(test):
+                lengths = [range(len(list(mark.args[1]))) for mark in _parametrizations(test)]
+                yield from (Check(module, name, values) for values in product(*lengths))
+
+
+def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
+    """How long each check takes on the code as it is, the quickest first; one that fails is an error."""
+    settings.load_profile("mutations")
+    found = []
+    for check in checks:
+        began = time.perf_counter()
+        check.run()
+        found.append((time.perf_counter() - began, check))
+    return sorted(found)
+
+
+def first_failure(checks: Iterable[Check]) -> Failed | None:
+    """The first check that does not pass."""
+    settings.load_profile("mutations")
+    for check in checks:
+        try:
+            check.run()
+        except (Exception, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
+            return Failed(str(check), f"{type(error).__name__}: {error}".splitlines()[0][:100])
+    return None
+
+
+class _TemporaryPath(TemporaryDirectory[str]):
+    def __enter__(self) -> Any:
+        return Path(super().__enter__())
+
+
+_FIXTURES: dict[str, Callable[[], Any]] = {
+    "tmp_path": _TemporaryPath,
+    "monkeypatch": pytest.MonkeyPatch.context,
+}
+
+
+def _parametrizations(test: Any) -> list[pytest.Mark]:
+    return [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+
+
+def _names(mark: pytest.Mark) -> list[str]:
+    names = mark.args[0]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def _can_be_called(test: Any) -> bool:
+    marks = {mark.name for mark in getattr(test, "pytestmark", ())}
+    given = {name for mark in _parametrizations(test) for name in _names(mark)}
+    asked = set() if hasattr(test, "hypothesis") else set(inspect.signature(test).parameters)
+    return not marks & {"soak", "cluster", "skip"} and asked <= given | _FIXTURES.keys()

@@ -1,0 +1,1 @@
+"""Which breakages there are: one module for each part, its `MUTATIONS`."""

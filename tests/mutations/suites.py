@@ -1,0 +1,129 @@
+"""Which breakages are held against which tests."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import NamedTuple
+
+from tests.mutations.battery import Check, checks_of, timed
+from tests.mutations.mutation import Breakage, Mutation
+from tests.mutations.trials import Trial
+
+_PATIENCE = 8
+"""How many times longer than it should a battery may take, until a breakage is known to have no end."""
+
+
+class Battery:
+    """The tests of some modules: made once, and then held against many breakages."""
+
+    def __init__(self, modules: Sequence[str], without: Sequence[str] = ()) -> None:
+        self._modules, self._without = modules, without
+
+    @cached_property
+    def timed(self) -> list[tuple[float, Check]]:
+        """The checks and how long each takes on the code as it is, where all of them must pass."""
+        return timed(checks_of([f"tests.{module}" for module in self._modules], self._without))
+
+    @property
+    def checks(self) -> list[Check]:
+        """The quickest first."""
+        return [check for _, check in self.timed]
+
+    @property
+    def seconds(self) -> float:
+        """How long all of them may take."""
+        return 5 + _PATIENCE * sum(seconds for seconds, _ in self.timed)
+
+
+class Suite(NamedTuple):
+    """A part of the code, its breakages, and the battery that must notice them."""
+
+    name: str
+    lists: Sequence[str]
+    """Modules of `tests.mutations.lists`."""
+    code: Sequence[str]
+    """Modules of `ordercast` that it covers: these are broken systematically too."""
+    battery: Battery
+
+    def mutations(self) -> list[Mutation]:
+        """All of its lists."""
+        return [
+            mutation for name in self.lists for mutation in import_module(f"tests.mutations.lists.{name}").MUTATIONS
+        ]
+
+    def trials(self, breakages: Sequence[Breakage]) -> Iterator[Trial]:
+        """Each held against the battery."""
+        return (Trial(self.name, breakage, self.battery.checks, self.battery.seconds) for breakage in breakages)
+
+
+class InRuns(Suite):
+    """Only those breakages of which whole runs must notice something."""
+
+    def mutations(self) -> list[Mutation]:
+        """Those that are said to be noticed."""
+        return [mutation for mutation in super().mutations() if mutation.in_runs]
+
+
+def _protocols(*names: str) -> list[str]:
+    return [f"protocols.{name}" for name in names]
+
+
+def _tests(folder: str, *names: str) -> list[str]:
+    return [f"protocols.{folder}.test_{name}" for name in names]
+
+
+_SPO = ["gaps", "timers", "watched_logs", "sending_log", "spo_state", "spo"]
+_TO = Battery(
+    [
+        *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
+        *_tests("prito", "prito_rules"),
+        *_tests("to", "to_searched"),
+    ]
+)
+
+SUITES = (
+    Suite(
+        "spo",
+        ["spo_hearing", "spo_speaking"],
+        _protocols(*_SPO),
+        Battery(
+            [
+                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("receiving", "merge", "sending", "repair")),
+                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("debt", "poll", "machine")),
+                "protocols.test_watched_logs",
+                "protocols.test_sending_log",
+                "protocols.test_gaps",
+                "protocols.test_timers",
+            ]
+        ),
+    ),
+    InRuns("spo in runs", ["spo_hearing", "spo_speaking"], [], Battery(_tests("spo", "spo_runs"))),
+    Suite("po", ["po"], _protocols("po"), Battery(_tests("po", "po_rules", "po_explored"))),
+    Suite(
+        "st",
+        ["st"],
+        _protocols("st_order", "st_state", "st_normal", "st"),
+        Battery(
+            [
+                *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
+                *_tests("st", "st_hearsay", "st_machine", "st_order", "st_searched"),
+            ]
+        ),
+    ),
+    Suite("to", ["to_normal", "to_back"], _protocols("to_log", "to_state", "to_normal", "to"), _TO),
+    Suite("prito", ["prito"], _protocols("prito"), _TO),
+    Suite(
+        "sequencer",
+        ["sequencer_members", "sequencer_ordering", "sequencer_views"],
+        _protocols(
+            *("sequencer_state", "sequencer_receiving", "sequencer_ordering"),
+            *("sequencer_sending", "sequencer_views", "sequencer"),
+        ),
+        Battery(
+            [
+                *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
+                *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
+            ]
+        ),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Trials of breakages, each in a process of its own, as many at once as there are cores."""
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutations.battery import Check, Failed, first_failure
+from tests.mutations.mutation import Breakage, broken
+
+_MEMORY = 6 << 30  # of addresses: who asks for more has lost its bounds
+_FORK = get_context("fork")
+
+
+class Trial(NamedTuple):
+    """A breakage, and the checks that it is held against."""
+
+    suite: str
+    breakage: Breakage
+    checks: Sequence[Check]
+    seconds: float
+    """How long they may take."""
+
+
+class Outcome(NamedTuple):
+    """What came of it."""
+
+    trial: Trial
+    noticed: Failed | None
+    seconds: float
+
+
+def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
+    """Each trial's outcome, as they come; what is not asked for any more is not begun."""
+    at_once = at_once or os.cpu_count() or 1
+    running: dict[Connection, _Running] = {}
+    waiting = iter(trials)
+    try:
+        while True:
+            while len(running) < at_once and (trial := next(waiting, None)) is not None:
+                trial.breakage.text()  # a text that is not found is our mistake, and nothing that was noticed
+                here, there = _FORK.Pipe(duplex=False)
+                process = _FORK.Process(target=_try, args=(trial, there))
+                process.start()
+                there.close()
+                running[here] = _Running(trial, process, time.monotonic())
+            if not running:
+                return
+            for here in [*wait(list(running), timeout=0.5), *[pipe for pipe, it in running.items() if it.is_late()]]:
+                assert isinstance(here, Connection)
+                if here in running:
+                    yield running.pop(here).ended(here)
+    finally:
+        for it in running.values():
+            it.process.kill()
+
+
+class _Running(NamedTuple):
+    trial: Trial
+    process: BaseProcess
+    began: float
+
+    def is_late(self) -> bool:
+        return time.monotonic() - self.began > self.trial.seconds
+
+    def ended(self, pipe: Connection) -> Outcome:
+        """Its last word; a process that has none came to no end, or broke."""
+        if pipe.poll():
+            try:
+                noticed = pipe.recv()
+            except EOFError:
+                noticed = Failed("the process", "it broke")
+        else:
+            noticed = Failed("the clock", f"no end after {self.trial.seconds:.0f} s")
+        self.process.kill()
+        self.process.join()
+        pipe.close()
+        return Outcome(self.trial, noticed, time.monotonic() - self.began)
+
+
+def _try(trial: Trial, pipe: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    try:
+        with broken(trial.breakage):
+            pipe.send(first_failure(trial.checks))
+    except (Exception, SystemExit) as error:  # it does not even load
+        pipe.send(Failed("the import", repr(error)[:100]))
+    os._exit(0)

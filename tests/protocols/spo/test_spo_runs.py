@@ -1,0 +1,16 @@
+"""SPO in small runs: what every breakage that breaks a promise is held against."""
+
+import msgspec
+import pytest
+
+from ordercast.model.config import SECOND
+from tests.simulator.swarm import draw_config, failures, run_and_judge
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_a_small_run(number: int) -> None:
+    """One in three is larger, so that windows close and quotas fill."""
+    config = draw_config(number, most_nodes=4 if number % 2 else 6, receipts=80 if number % 3 else 300)
+    result, verdict = run_and_judge(msgspec.structs.replace(config, patience=3 * SECOND))
+    assert failures(result, verdict) == []
+    assert not result.stalled
