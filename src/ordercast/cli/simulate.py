@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 
+from ordercast.cli.pictures import show_picture
 from ordercast.cli.printing import Printer
 from ordercast.cli.summary import as_json, print_summary
-from ordercast.drawing import draw_svg, draw_text, paint
 from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.errors import ConfigError
@@ -185,22 +185,12 @@ def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: P
     with _progress(config) as progress:
         result = simulate(config, out, rows=rows, progress=progress)
     if rows is not None:
-        _draw(rows, config.group.nodes, console if draw else None, svg)
+        show_picture(rows, config.group.nodes, console if draw else None, svg)
     if json:
         typer.echo(as_json(result))
     else:
         print_summary(result, console, out)
     raise typer.Exit(0 if result.complete else 1)
-
-
-def _draw(rows: list[EventRow], nodes: int, console: Console | None, svg: Path | None) -> None:
-    if svg is not None:
-        try:
-            svg.write_text(draw_svg(rows, nodes), encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"cannot write the picture {svg}: {error}; choose another place") from error
-    if console is not None:
-        console.print(paint(draw_text(rows, nodes, width=max(console.width, 80))), soft_wrap=True)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ A timer that fires and changes nothing is not shown.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
@@ -34,6 +34,9 @@ Row: TypeAlias = tuple[
 
 Message: TypeAlias = tuple[int, int]
 """Source and number of a message."""
+
+Names: TypeAlias = Mapping[Message, str]
+"""What messages are called that have names."""
 
 
 class Event(NamedTuple):
@@ -79,11 +82,12 @@ class Flight:
     note: str
     """Of data sent at this very instant: to whom; of a request: what it asks for."""
     arrivals: tuple[Arrival, ...]
+    names: Names = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
         """What it is called on its arrows: its messages, what it asks for, or its kind."""
-        return " ".join(spans(self.messages)) or self.note or self.kind
+        return " ".join(spans(self.messages, self.names)) or self.note or self.kind
 
     @property
     def label(self) -> str:
@@ -98,10 +102,11 @@ class Mark:
     event: str
     messages: tuple[Message, ...]
     note: str
+    names: Names = field(default_factory=dict, compare=False)
 
     def lines(self) -> tuple[str, ...]:
         """The words beside it, line by line."""
-        names = spans(self.messages)
+        names = spans(self.messages, self.names)
         if self.event == "send":
             return (" ".join(names) + self.note,)
         return (*names, self.note) if self.note else tuple(names)
@@ -136,6 +141,19 @@ class Scene:
     """Ascending by time, then node."""
     flight_time: int
     """How long a unit usually takes: the natural measure of time; at least 1."""
+    steps: bool = False
+    """Time counts steps, rather than nanoseconds."""
+    named: bool = False
+    """Messages have names, rather than numbers."""
+
+    @property
+    def unit(self) -> str:
+        """What times are given in."""
+        return "step" if self.steps else "µs"
+
+    def when(self, time: int, digits: int = 1) -> str:
+        """A time in that unit."""
+        return str(time) if self.steps else microseconds(time, digits)
 
     def instants(self) -> list[int]:
         """The times at which anything happened, ascending."""
@@ -182,8 +200,10 @@ _NOTED = frozenset(
 _OF_A_UNIT = frozenset({"transmit", "receive", "hear", "lose"})
 
 
-def spans(messages: Iterable[Message]) -> list[str]:
-    """Names of messages, a row of one source's as one: 1.0–3 is E1's messages 0 to 3."""
+def spans(messages: Iterable[Message], names: Names) -> list[str]:
+    """Names of messages; without them numbers, a row of one source's as one: 1.0–3 is E1's messages 0 to 3."""
+    if names:
+        return [names.get((source, seq), f"{source + 1}.{seq}") for source, seq in sorted(set(messages))]
     stretches: list[list[int]] = []
     for source, seq in sorted(set(messages)):
         if stretches and stretches[-1][0] == source and stretches[-1][2] == seq - 1:
@@ -198,8 +218,9 @@ def microseconds(time: int, digits: int = 1) -> str:
     return f"{time // 1000}.{time % 1000:03}"[: digits - 3 or None]
 
 
-def make_scene(rows: Iterable[Row], nodes: int) -> Scene:
+def make_scene(rows: Iterable[Row], nodes: int, names: Names | None = None, *, steps: bool = False) -> Scene:
     """The scene of these rows; a run too large to be drawn is refused."""
+    names = names or {}
     events = sorted((Event(*row) for row in rows), key=lambda event: (event.time, event.node, event.step))
     _refuse_what_cannot_be_drawn(events, nodes)
     destinations = {
@@ -208,9 +229,10 @@ def make_scene(rows: Iterable[Row], nodes: int) -> Scene:
         if event.event == "send"
         for message in event.messages()
     }
-    flights = _flights(events, destinations, nodes)
-    moments = _moments(events, flights, destinations, nodes)
-    return Scene(nodes, tuple(flights.values()), moments, _usual_flight_time(flights.values(), moments))
+    flights = _flights(events, destinations, nodes, names)
+    moments = _moments(events, flights, destinations, nodes, names)
+    usual = _usual_flight_time(flights.values(), moments)
+    return Scene(nodes, tuple(flights.values()), moments, usual, steps, bool(names))
 
 
 def _usual_flight_time(flights: Iterable[Flight], moments: Sequence[Moment]) -> int:
@@ -234,7 +256,7 @@ def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
 
 
 def _flights(
-    events: Sequence[Event], destinations: dict[Message, tuple[int, ...]], nodes: int
+    events: Sequence[Event], destinations: dict[Message, tuple[int, ...]], nodes: int, names: Names
 ) -> dict[int | None, Flight]:
     """The transmissions by their numbers."""
     rows_of: dict[int, list[Event]] = defaultdict(list)
@@ -257,7 +279,7 @@ def _flights(
             continue  # the recording began while it was under way
         kind = start.detail or "control"
         carried = tuple(sorted({message for row in rows for message in row.messages()}))
-        note = _what_is_asked(requests.get(number, ())) if kind == "request" else ""
+        note = _what_is_asked(requests.get(number, ()), names) if kind == "request" else ""
         if kind == "data" and carried and all(sent_at.get(message) == start.time for message in carried):
             note = _to(start.node, destinations[carried[0]], nodes)
         arrivals = {
@@ -265,13 +287,13 @@ def _flights(
             for row in rows
             if row.event != "transmit"
         }
-        flights[number] = Flight(number, start.node, start.time, kind, carried, note, tuple(arrivals.values()))
+        flights[number] = Flight(number, start.node, start.time, kind, carried, note, tuple(arrivals.values()), names)
     return flights
 
 
-def _what_is_asked(requests: Sequence[Event]) -> str:
+def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
     """The label of a request: the messages that it names, or the words that it came with."""
-    named = spans(message for request in requests for message in request.messages())
+    named = spans((message for request in requests for message in request.messages()), names)
     words = [request.detail for request in requests if request.detail and not request.messages()]
     return " ".join(["asks", *named, *words]) if named or words else "request"
 
@@ -291,6 +313,7 @@ def _moments(
     flights: dict[int | None, Flight],
     destinations: dict[Message, tuple[int, ...]],
     nodes: int,
+    names: Names,
 ) -> tuple[Moment, ...]:
     """What each node did at each instant, like marks joined."""
     doings: dict[tuple[int, int], dict[object, Mark | Flight]] = defaultdict(dict)
@@ -311,11 +334,11 @@ def _moments(
             or (event.event == "receive" and {(*here_and_now, "accept"), (*here_and_now, "discard")} & did)
         )
         if event.event in _MARKS and not repeats:
-            mark = _mark(event, destinations, nodes)
+            mark = replace(_mark(event, destinations, nodes), names=names)
             key = _joinable(here, mark)
             before = here.get(key)
             joined = before.messages if isinstance(before, Mark) else ()
-            here[key] = Mark(mark.event, (*joined, *mark.messages), mark.note)
+            here[key] = replace(mark, messages=(*joined, *mark.messages))
     moments = []
     for time, node in sorted({*doings, *arrivals}):
         done = _without_idle_timers(tuple(doings[time, node].values()))

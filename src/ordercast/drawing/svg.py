@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from ordercast.drawing.layout import LINE, SHIFT, SMALL, Layout, Spot, lay_out, text_width
-from ordercast.drawing.scene import FOREIGN, Arrival, Flight, Mark, Row, Scene, make_scene, microseconds
+from ordercast.drawing.scene import FOREIGN, Arrival, Flight, Mark, Names, Row, Scene, make_scene
 from ordercast.drawing.shapes import STYLE, arrow, cross, departure, echo, group, line, mark, words
 from ordercast.model.nodes import name_of
 
@@ -33,15 +33,19 @@ _MEANINGS = {
 _KINDS = {"data": "data", "copy": "copy (sent again)", "control": "without data", "request": "request"}
 
 
-def draw_svg(rows: Iterable[Row], nodes: int) -> str:
-    """The run as an SVG document."""
-    scene = make_scene(rows, nodes)
+def draw_svg(rows: Iterable[Row], nodes: int, *, names: Names | None = None, steps: bool = False) -> str:
+    """The run as an SVG document.
+
+    `names` are what messages are called; without them they are called by source and number. With `steps` the times of
+    the rows count steps, rather than nanoseconds.
+    """
+    scene = make_scene(rows, nodes, names, steps=steps)
     layout = lay_out(scene)
     foot = layout.lane(nodes - 1) + layout.below + 24
     run = [
         *_ground(scene, layout, foot),
         *_arrows(scene, layout),
-        *(part for spot in layout.spots.values() for part in _marks(spot, layout)),
+        *(part for spot in layout.spots.values() for part in _marks(spot, layout, scene)),
     ]
     width = max(_NAMES + _SIDE + max(end - start for start, end in pairwise(layout.staves)), _NARROWEST)
     staves, bottom = _staves(scene, layout, foot + 26)
@@ -72,7 +76,7 @@ def _staves(scene: Scene, layout: Layout, height: float) -> tuple[list[str], flo
     for start, end in pairwise(layout.staves):
         width = end - start
         parts += [words(name_of(node), _SIDE, y + layout.lane(node) + 5, "name") for node in range(scene.nodes)]
-        parts.append(words("µs", _SIDE, y + height - 8, "time"))
+        parts.append(words(scene.unit, _SIDE, y + height - 8, "time"))
         parts.append(
             f'<svg class="stave" x="{_NAMES}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
             f'viewBox="{start:.1f} 0 {width:.1f} {height:.1f}"><use href="#run"/></svg>'
@@ -100,7 +104,7 @@ def _ground(scene: Scene, layout: Layout, foot: float) -> Iterator[str]:
     crashes = scene.crashes()
     free = 0.0
     for time, x in layout.times.items():
-        label = microseconds(time)
+        label = scene.when(time)
         half = text_width(label, SMALL) / 2
         if x - half >= free and not any(x - half < cut < x + half for cut in layout.staves):
             yield line(x, 0, x, foot + 4, "guide")
@@ -123,7 +127,7 @@ def _arrows(scene: Scene, layout: Layout) -> Iterator[str]:
         for arrival in flight.arrivals:
             end = layout.times[arrival.time], layout.lane(arrival.node)
             lost = " lost" if arrival.lost else ""
-            tip = _tip(flight, arrival)
+            tip = _tip(scene, flight, arrival)
             spot = layout.spots[arrival.time, arrival.node]
             if arrival.node == flight.node:
                 yield group(f"echo{lost}", tip, cross(*end) if arrival.lost else echo(*end, -spot.side))
@@ -136,20 +140,24 @@ def _look(flight: Flight) -> str:
     return flight.kind if flight.kind in _KINDS else "control"
 
 
-def _tip(flight: Flight, arrival: Arrival) -> str:
+def _tip(scene: Scene, flight: Flight, arrival: Arrival) -> str:
     name = flight.label if flight.kind in {"copy", "request"} else flight.name
     end = "arrived" if not arrival.lost else f"lost ({arrival.why})" if arrival.why else "lost"
     return (
         f"{name}, {name_of(flight.node)} to {name_of(arrival.node)}: "
-        f"left {microseconds(flight.time, 3)} µs, {end} {microseconds(arrival.time, 3)} µs"
+        f"left {_at(scene, flight.time)}, {end} {_at(scene, arrival.time)}"
     )
 
 
-def _marks(spot: Spot, layout: Layout) -> Iterator[str]:
+def _at(scene: Scene, time: int) -> str:
+    return f"step {time}" if scene.steps else f"{scene.when(time, 3)} µs"
+
+
+def _marks(spot: Spot, layout: Layout, scene: Scene) -> Iterator[str]:
     """What a node did at a moment, with labels."""
     moment = spot.moment
     x, y = layout.times[moment.time], layout.lane(moment.node)
-    when = f"{name_of(moment.node)}, {microseconds(moment.time, 3)} µs"
+    when = f"{name_of(moment.node)}, {_at(scene, moment.time)}"
     for column in spot.columns:
         at = x + column.offset
         base = y + (20 if spot.side > 0 else -12) + spot.side * LINE * spot.row(column)
@@ -193,8 +201,8 @@ def _legend(scene: Scene, width: float, top: float) -> tuple[list[str], float]:
             x, y = 22.0, y + 24
         parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{words(meaning, room, 4)}</g>')
         x += taken
-    note = (
-        "1.0 is message 0 of E1, 1.0–2 are its messages 0 to 2. Crowded moments are drawn wider; // is a silence cut."
-    )
+    numbers = "" if scene.named else "1.0 is message 0 of E1, 1.0–2 are its messages 0 to 2. "
+    cut = "" if scene.steps else "; // is a silence cut"
+    note = f"{numbers}Crowded moments are drawn wider{cut}."
     parts.append(words(note, _SIDE, y + 26, "quiet"))
     return parts, y + 42

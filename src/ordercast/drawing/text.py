@@ -6,12 +6,13 @@ time. A silence is one dotted line, however long it lasted.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from typing import NamedTuple, TypeAlias
 
 from rich.text import Text
 
-from ordercast.drawing.scene import FATES, FOREIGN, Flight, Mark, Moment, Row, Scene, make_scene, microseconds
+from ordercast.drawing.scene import FATES, FOREIGN, Flight, Mark, Moment, Names, Row, Scene, make_scene
 from ordercast.model.config import require
 from ordercast.model.nodes import name_of
 
@@ -64,11 +65,13 @@ _STROKES = {
 }
 
 
-def draw_text(rows: Iterable[Row], nodes: int, width: int = 100) -> str:
-    """The run as text, no line longer than `width`."""
-    scene = make_scene(rows, nodes)
+def draw_text(
+    rows: Iterable[Row], nodes: int, width: int = 100, *, names: Names | None = None, steps: bool = False
+) -> str:
+    """The run as text, no line longer than `width`; see `draw_svg` for the rest."""
+    scene = make_scene(rows, nodes, names, steps=steps)
     sheet = _Sheet(scene, width)
-    lines = [sheet.names("µs")]
+    lines = [sheet.names(scene.unit)]
     last = None
     for time in scene.instants():
         if last is not None and scene.is_silence(time - last):
@@ -106,10 +109,11 @@ class _Sheet:
 
     def __init__(self, scene: Scene, width: int) -> None:
         self.crashes = scene.crashes()
+        self._when = scene.when
         self.moments: dict[int, list[Moment]] = {}
         for moment in scene.moments:
             self.moments.setdefault(moment.time, []).append(moment)
-        self.margin = max(len(microseconds(time)) for time in (0, *self.moments)) + 3
+        self.margin = max(len(label) for label in (scene.unit, *map(scene.when, (0, *self.moments)))) + 3
         self.cell = min((width - self.margin) // scene.nodes, _WIDEST)
         require(
             self.cell >= _NARROWEST,
@@ -136,7 +140,7 @@ class _Sheet:
                     row = max(row, _lay(lines, self._arrow(moment, flight, lost=arrival.lost)))
             self._write(lines, row, self.lanes[moment.node], _words(moment))
         alive = dict.fromkeys(self._alive(time), "│")
-        return [self._render("" if at else microseconds(time), alive | line) for at, line in enumerate(lines)]
+        return [self._render("" if at else self._when(time), alive | line) for at, line in enumerate(lines)]
 
     def _alive(self, time: int) -> list[int]:
         """The lanes of the nodes that had not stopped before."""
@@ -219,7 +223,7 @@ def _words(moment: Moment) -> list[str]:
             continue
         left = tuple(message for message in doing.messages if doing.event not in FATES or message not in arrived)
         if left or not doing.messages:
-            words.append(f"{_GLYPHS[doing.event][0]} {' '.join(Mark(doing.event, left, doing.note).lines())}".rstrip())
+            words.append(f"{_GLYPHS[doing.event][0]} {' '.join(replace(doing, messages=left).lines())}".rstrip())
     return words
 
 
@@ -238,7 +242,8 @@ def _legend(scene: Scene, width: int) -> list[str]:
         f"{stroke.shaft * 3}{stroke.heads[0]} {stroke.meaning}" for stroke in _STROKES.values() if stroke in strokes
     ]
     glyphs = [f"{glyph} {meaning}" for event, (glyph, meaning) in _GLYPHS.items() if event in seen]
-    notes = wrap("An arrow stands where it arrives. 1.0 is message 0 of E1, 1.0–2 are its messages 0 to 2.", width)
+    numbers = "" if scene.named else " 1.0 is message 0 of E1, 1.0–2 are its messages 0 to 2."
+    notes = wrap(f"An arrow stands where it arrives.{numbers}", width)
     return [*_folded(arrows, width), *_folded(glyphs, width), *notes]
 
 

@@ -14,13 +14,16 @@ these words.
 
 from collections.abc import Iterable, Sequence
 
-from ordercast.explorer.replay import Replay, Transmission
+from ordercast.explorer.replay import Happening, Replay, Transmission
 from ordercast.explorer.scenario import word_of
 from ordercast.explorer.world import Kind, World, decode, fire_step
 from ordercast.model.config import require
-from ordercast.model.nodes import name_of
+from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, View
+from ordercast.model.nodes import name_of, names_of
+from ordercast.model.units import Packet
 
 _SHOWN = 8  # possible steps that are listed beside an impossible one
+_LEVELS = {Level.ACCEPTED: "accepts", Level.PREACKNOWLEDGED: "pre-acknowledges", Level.ACKNOWLEDGED: "acknowledges"}
 _VERBS = {
     Kind.RECEIVE: "receives",
     Kind.LOSE: "loses",
@@ -51,6 +54,41 @@ def step_in_words(replay: Replay, step: int) -> str:
         return f"{name} is drained"
     mine = [item for item in world.scenario.items if item.source == place]
     return f"{name} sends {mine[here.submitted]}"
+
+
+def happening_in_words(world: World, happening: Happening) -> list[str]:
+    """What follows from a step at its node, in the order in which it does."""
+    said = []
+    sent = iter(happening.sent)
+    for output in happening.outputs:
+        match output:
+            case Send():
+                said.append(f"transmits {transmission_in_words(next(sent))}")
+            case Reached(level=level, packet=packet):
+                said.append(f"{_LEVELS[level]} {_name(world, packet)}")
+            case Deliver(packet=packet):
+                said.append(f"delivers {_name(world, packet)}")
+            case Discard(unit=unit, why=why):
+                said.append(f"throws {word_of(unit)} away ({why})")
+            case Stopped(why=why):
+                said.append(f"stops ({why})")
+            case Resumed():
+                said.append("goes on")
+            case View(number=number, members=members):
+                said.append(f"is in view {number} with {names_of(members)}")
+            case Abort(why=why):
+                said.append(f"gives the group up ({why})")
+            case _:
+                pass
+    return said
+
+
+def _name(world: World, packet: Packet) -> str:
+    """What the script calls a packet, whatever it carries now."""
+    item = next(
+        (item for item in world.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None
+    )
+    return item.submission.payload.decode() if item else str(packet)
 
 
 def schedule_in_words(world: World, steps: Iterable[int]) -> list[str]:

@@ -1,0 +1,258 @@
+"""Schedules as files that people read and keep: a scenario, the steps in words, and what they break.
+
+    version = 1
+    kind = "schedule"
+    about = "The loss of the last unit is never noticed."
+    schedule = [
+        "E1 sends a{2}",
+        "E2 loses E1#0 a",
+    ]
+
+    [expected]
+    sentence = "a{2} of E1 is never accepted at E2: …"
+    live = true                    # broken by what follows the schedule, though nothing is lost any more
+
+    [scenario]
+    protocol = "spo"
+    rules = "paper"
+    channel = "many"
+    scripts = ["a{2}", ""]
+    losses = 1
+
+    [group]                        # what differs from the defaults of the group's configuration
+    window = 8
+
+    [promise]                      # what is owed, as far as it differs from `Promise`
+    in_the_end = "accepted"
+
+The steps name nothing that is numbered inside, so a file outlives the program that wrote it; `wording` says how they
+are read. A file that cannot be read is refused with its line and what to do about it.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
+from ordercast.explorer.wording import schedule_from_words
+from ordercast.explorer.world import World
+from ordercast.model.config import ConfigValue, GroupConfig, Rules
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Level
+from ordercast.model.runs import Channel
+from ordercast.protocols import PROTOCOLS, MachineClass, machine_class
+
+VERSION = 1
+KIND = "schedule"
+_NOTHING = "nothing"  # is promised in the end
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleFile:
+    """What such a file says."""
+
+    scenario: Scenario
+    schedule: tuple[str, ...]
+    about: str = ""
+    sentence: str = ""
+    """The promise that is expected to be broken, as the judgement puts it; empty: none is."""
+    live: bool = False
+    """Whether it is broken by what follows the schedule, rather than by its last step."""
+
+
+class _Scenario(ConfigValue, frozen=True, kw_only=True):
+    protocol: str
+    scripts: tuple[str, ...]
+    channel: Channel
+    rules: Rules = Rules.SOUND
+    losses: int = 0
+    loses: tuple[str, ...] = ()
+    duplicates: int = 0
+    firings: int = 0
+    patient: bool = False
+    drained: bool = False
+    crashes: int = 0
+    rounds: int = 40
+
+
+class _Promise(ConfigValue, frozen=True, kw_only=True):
+    sender_order: bool = True
+    one_order: bool = False
+    ladder: bool = True
+    in_the_end: str = "acknowledged"
+    never_less: tuple[str, ...] = ()
+    views: bool = False
+    uniform: bool = False
+
+
+class _Expected(ConfigValue, frozen=True, kw_only=True):
+    sentence: str
+    live: bool = False
+
+
+class _File(ConfigValue, frozen=True, kw_only=True):
+    version: int
+    kind: str
+    schedule: tuple[str, ...]
+    scenario: _Scenario
+    about: str = ""
+    group: dict[str, Any] = msgspec.field(default_factory=dict)
+    promise: _Promise = _Promise()
+    expected: _Expected | None = None
+
+
+# --- reading ---
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The file as it stands; its `kind` says who can make something of it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text in UTF-8: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no TOML: {error}; write it as docs/stories.md shows") from error
+
+
+def read_schedule(path: Path) -> ScheduleFile:
+    """A file of this kind; every step of its schedule is known to be possible."""
+    document = read_document(path)
+    try:
+        return schedule_of(document)
+    except ConfigError as error:
+        line = _line_of(path.read_text(encoding="utf-8"), str(error))
+        raise ConfigError(f"{path}{line}: {error}") from error
+
+
+def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
+    """What a document says."""
+    if document.get("version") != VERSION or document.get("kind") != KIND:
+        raise ConfigError(f'a schedule begins with version = {VERSION} and kind = "{KIND}"; this has others, or none')
+    said = _converted(document, _File)
+    asked = said.scenario
+    settings = {**said.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
+    bounds = {name: getattr(asked, name) for name in _BOUNDS}
+    scenario = Scenario(
+        machine=machine_class(asked.protocol, asked.rules),
+        group=_converted(settings, GroupConfig, "group"),
+        scripts=scripts(*asked.scripts),
+        promise=_promise(said.promise),
+        channel=asked.channel,
+        **bounds,
+    )
+    schedule_from_words(World(scenario), said.schedule)
+    expected = said.expected or _Expected(sentence="")
+    return ScheduleFile(
+        scenario=scenario, schedule=said.schedule, about=said.about, sentence=expected.sentence, live=expected.live
+    )
+
+
+def _promise(said: _Promise) -> Promise:
+    names = {_NOTHING: None, **{level.name.lower(): level for level in Level}}
+    if said.in_the_end not in names:
+        raise ConfigError(f"in_the_end is one of {', '.join(names)}, not {said.in_the_end!r}")
+    values = {name: getattr(said, name) for name in said.__struct_fields__}
+    return Promise(**{**values, "in_the_end": names[said.in_the_end]})
+
+
+def _converted(document: Mapping[str, Any], kind: Any, where: str = "") -> Any:
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        sentence = str(error).replace("`$", f"`{where}").replace("`.", "`")
+        raise ConfigError(f"{sentence}; the keys and their values are in docs/stories.md") from error
+
+
+def _line_of(text: str, sentence: str) -> str:
+    """Where the first line stands that holds something which the sentence quotes."""
+    quoted = [part for quote in "`'" for part in sentence.split(quote)[1::2]]
+    for part in quoted:
+        name = part.rsplit(".", 1)[-1].split("[")[0]
+        for number, line in enumerate(text.splitlines(), start=1):
+            if part in line or (name and line.startswith((f"{name} ", f"{name}="))):
+                return f", line {number}"
+    return ""
+
+
+# --- writing ---
+
+_BOUNDS = tuple(name for name in _Scenario.__struct_fields__ if name not in {"protocol", "scripts", "channel", "rules"})
+
+
+def schedule_text(file: ScheduleFile) -> str:
+    """The file; reading it gives the same back."""
+    asked = file.scenario
+    protocol, rules = _protocol_of(asked.machine)
+    lines = [f"version = {VERSION}", f'kind = "{KIND}"']
+    lines += [f"about = {_value(file.about)}"] if file.about else []
+    lines += ["schedule = [", *(f"    {_value(step)}," for step in file.schedule), "]"]
+    if file.sentence:
+        lines += _table("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
+    words = [script_in_words(script) for script in asked.scripts]
+    named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
+    bounds = {name: getattr(asked, name) for name in _BOUNDS}
+    lines += _table("scenario", named | bounds, _defaults(Scenario, _BOUNDS))
+    group, usual = (msgspec.to_builtins(config) for config in (asked.group, GroupConfig(nodes=asked.group.nodes)))
+    lines += _table("group", dict(_flat(group)), {**dict(_flat(usual)), "rules": rules.value})
+    end = asked.promise.in_the_end
+    promise = {field.name: getattr(asked.promise, field.name) for field in fields(Promise)}
+    promise["in_the_end"] = _NOTHING if end is None else end.name.lower()
+    usual_end = {"in_the_end": _Promise().in_the_end}
+    lines += _table("promise", promise, {**_defaults(Promise, promise), **usual_end})
+    return "\n".join(lines) + "\n"
+
+
+def write_schedule(path: Path, file: ScheduleFile) -> None:
+    """Writes it there."""
+    try:
+        path.write_text(schedule_text(file), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write the schedule {path}: {error}; choose another place") from error
+
+
+def _protocol_of(machine: MachineClass) -> tuple[str, Rules]:
+    for protocol, by_rules in PROTOCOLS.items():
+        for rules, kind in by_rules.items():
+            if kind is machine:
+                return protocol, rules
+    raise ConfigError(f"{machine} is none of the protocols, and a file names its machine by protocol and rules")
+
+
+def _defaults(kind: type[Scenario] | type[Promise], names: Any) -> dict[str, Any]:
+    return {field.name: field.default for field in fields(kind) if field.name in set(names)}
+
+
+def _table(name: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
+    """A table of what is not as usual; no table if everything is."""
+    said = [
+        f"{key} = {_value(value)}"
+        for key, value in values.items()
+        if key not in usual or _plain(usual[key]) != _plain(value)
+    ]
+    return ["", f"[{name}]", *said] if said else []
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """With dotted keys instead of tables within tables."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield before + key, value
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
+
+
+def _value(value: Any) -> str:
+    """As TOML writes it; its strings, numbers, truths and lists are those of JSON."""
+    return json.dumps(_plain(value), ensure_ascii=False)
