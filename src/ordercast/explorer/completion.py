@@ -41,16 +41,14 @@ class Completion:
         """Rounds of the longest continuation."""
 
     def bad_end(self, state: State) -> BadEnd | None:
-        """How the group ends from here, if it does not end well."""
-        if self._world.scenario.promise.in_the_end is None:
-            return None
+        """How the group ends from here, if it does not end well, or what it breaks on its way there."""
         for apart, manner in enumerate(_MANNERS):
             self._steps = []
             try:
                 problem = self._complete(self._settle(state), apart)
             except Wrong as wrong:
                 return BadEnd(str(wrong), tuple(self._steps), live=False)
-            if problem:
+            if problem and self._world.scenario.promise.in_the_end is not None:
                 return BadEnd(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
 
