@@ -36,6 +36,7 @@ bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/sequencer.py
 	@$(BIN)/python benchmarks/pipeline.py
 	@$(BIN)/python benchmarks/audit.py
+	@$(BIN)/python benchmarks/wire.py
 
 soak: install ## thousands of random runs, SOAK_SECONDS long; and Spark clusters, killed in mid-job
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s

@@ -15,14 +15,18 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "trace": ({"model"}, {"stdlib", "pyarrow"}),
     # By allow-list: a clock, a socket, chance or a log would be found here, whatever it is called.
     "protocols": ({"model"}, {"collections", "enum", "functools", "heapq", "itertools", "operator", "typing"}),
+    # Bytes and values. `cryptography` only behind a key: see the test below.
+    "wire": ({"model"}, {"stdlib", "msgspec", "cryptography"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
     # Time is only measured here, never asked for.
     "explorer": ({"model", "protocols", "trace"}, {"stdlib", "msgspec"}),
+    # Random runs: drawn, judged, made small.
+    "swarm": ({"model", "protocols", "trace", "audit", "simulator"}, {"stdlib", "msgspec"}),
     # The only room with Spark. What it measures and judges is made elsewhere.
     "pipeline": (
-        {"model", "trace", "protocols", "audit", "simulator", "explorer"},
+        {"model", "trace", "protocols", "audit", "simulator", "explorer", "swarm"},
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
     # Experiments as data, formulas and statistics; how runs are measured is handed in.
@@ -38,6 +42,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "drawing",
             "simulator",
             "explorer",
+            "swarm",
             "pipeline",
             "evaluation",
             "report",
@@ -102,6 +107,18 @@ def test_no_clock_or_chance_in_the_simulator_but_its_own() -> None:
         if path.name != "chance.py":
             assert "Random(" not in path.read_text(), f"{path.name}: chance comes from `chance.stream`"
         assert not imports_of(path) & forbidden
+
+
+def test_no_clock_socket_or_chance_on_the_wire_but_in_new_keys() -> None:
+    for path in (PACKAGE / "wire").glob("*.py"):
+        forbidden = {"time", "datetime", "random", "uuid", "socket", "threading", "asyncio"}
+        allowed = {"keys.py": {"os", "secrets"}}.get(path.name, set())
+        assert not imports_of(path) & ((forbidden | {"os", "secrets"}) - allowed), path.name
+
+
+def test_only_the_module_that_seals_asks_for_the_package_that_does() -> None:
+    users = {path.name for path in MODULES if any(name.startswith("cryptography") for name in imports_of(path))}
+    assert users == {"sealed.py"}
 
 
 def test_the_project_speaks_only_of_itself() -> None:

@@ -1,0 +1,117 @@
+"""A datagram: 24 bytes of header, then a body of records, each behind its length. All numbers are big-endian.
+
+Whoever can reach our port can send any bytes, so what reads them returns a `Rejection` and raises nothing. Flags are
+plain integers: `enum.Flag` would cost more than the rest of the header.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from struct import Struct
+
+import msgspec
+
+MAGIC = 0xC5
+VERSION = 1
+
+SEALED = 1
+"""Flag: the body is sealed. Set and taken off by whoever seals and opens; nobody else sees it."""
+OPENING = 2
+"""Flag: the tag is the sender's incarnation. Without it, it is the session."""
+TO_CHANNEL = 4
+"""Flag: a relay is to pass it on."""
+FROM_CHANNEL = 8
+"""Flag: a relay passed it on."""
+_KNOWN_FLAGS = SEALED | OPENING | TO_CHANNEL | FROM_CHANNEL
+
+RELAY = 0xFFFF
+"""The sender that is no member but a relay."""
+UNKNOWN = 0xFFFE
+"""The sender that does not know its place in the list of members yet."""
+
+HEADER = Struct(">BBBBHHQQ")
+"""Magic, version, flags, key id, sender, spare, tag, counter."""
+LARGEST = 65_507
+"""The bytes of the largest datagram that UDP over IPv4 carries."""
+_LENGTH = Struct(">H")
+LENGTH_SIZE = _LENGTH.size
+"""The bytes that each record costs besides its own."""
+
+
+class Rejection(StrEnum):
+    """Why a datagram is dropped."""
+
+    FOREIGN = "foreign"
+    """It does not begin with our magic byte."""
+    TRUNCATED = "truncated"
+    """It ends before its fixed parts do."""
+    VERSION = "version"
+    """Its version, or a flag or the spare field in it, is one that we do not know."""
+    UNSEALED = "unsealed"
+    """Our group seals, and it is not sealed."""
+    SEALED = "sealed"
+    """Our group does not seal, and it is sealed."""
+    KEY = "key"
+    """It names a key that we do not have."""
+    GROUP = "group"
+    """It is not sealed and is of another group."""
+    REPLAYED = "replayed"
+    """Its counter came already, or is too far behind the latest to know."""
+    FORGED = "forged"
+    """It was not sealed with our key and for our group, or was changed on its way."""
+    MALFORMED = "malformed"
+    """Its body does not end where a record ends, or has an empty one."""
+
+
+class Datagram(msgspec.Struct, frozen=True, gc=False):
+    """What a datagram says, once it is opened."""
+
+    flags: int
+    sender: int
+    tag: int
+    counter: int
+    body: bytes
+
+
+def write_header(flags: int, key_id: int, sender: int, tag: int, counter: int) -> bytes:
+    """The 24 bytes in front of a body."""
+    return HEADER.pack(MAGIC, VERSION, flags, key_id, sender, 0, tag, counter)
+
+
+def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> tuple[int, int, int, int, int] | Rejection:
+    """Flags, key id, sender, tag and counter of a datagram of this mode (`SEALED`, or 0) and at least this size."""
+    if not datagram or datagram[0] != MAGIC:
+        return Rejection.FOREIGN
+    if len(datagram) < HEADER.size:
+        return Rejection.TRUNCATED
+    _, version, flags, key_id, sender, spare, tag, counter = HEADER.unpack_from(datagram)
+    if version != VERSION or spare or flags & ~_KNOWN_FLAGS:
+        return Rejection.VERSION
+    if flags & SEALED != mode:
+        return Rejection.UNSEALED if mode else Rejection.SEALED
+    if len(datagram) < smallest:
+        return Rejection.TRUNCATED
+    return flags, key_id, sender, tag, counter
+
+
+def join(records: Iterable[bytes]) -> bytes:
+    """A body of these records, of which none is empty."""
+    pieces = []
+    for record in records:
+        assert record, "a record has at least one byte"
+        pieces.append(_LENGTH.pack(len(record)))
+        pieces.append(record)
+    return b"".join(pieces)
+
+
+def split(body: bytes) -> list[bytes] | Rejection:
+    """The records of a body; of an empty one, none."""
+    records = []
+    at, end = 0, len(body)
+    while at + LENGTH_SIZE <= end:
+        (length,) = _LENGTH.unpack_from(body, at)
+        if not length:
+            return Rejection.MALFORMED
+        start = at + LENGTH_SIZE
+        at = start + length
+        records.append(body[start:at])
+    return records if at == end else Rejection.MALFORMED

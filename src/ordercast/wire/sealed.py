@@ -1,0 +1,85 @@
+"""Sealed datagrams: AES-256-GCM, with a key of its own for each sender and each tag.
+
+The header travels in the clear and is sealed along with the body. The nonce is the counter: it must never repeat under
+one key, which is why the tag, a random number of a process's life or of a session, takes part in the key, and why
+`seal` refuses a counter that does not rise. The group's name takes part too: two groups may share a key file.
+"""
+
+from typing import ClassVar
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from ordercast.model.errors import LocalProtocolError
+from ordercast.wire.datagram import HEADER, SEALED, VERSION, Datagram, Rejection, read_header, write_header
+from ordercast.wire.keys import KEY_SIZE, GroupKeys
+from ordercast.wire.recent import Recent
+from ordercast.wire.replay import Window
+
+_TAG_SIZE = 16
+_NONCE_SIZE = 12
+
+
+class Sealed:
+    """Datagrams that only those with a group key can read and write."""
+
+    overhead: ClassVar[int] = HEADER.size + _TAG_SIZE
+
+    def __init__(self, group: str, keys: GroupKeys) -> None:
+        self._group = group.encode()
+        self._keys = keys
+        self._ciphers: Recent[tuple[int, int, int], AESGCM] = Recent()  # by key id, tag, sender
+        self._windows: Recent[tuple[int, int], Window] = Recent()  # by tag, sender
+        self._sealed_below: Recent[tuple[int, int], int] = Recent()  # by tag, sender
+
+    def rotate(self, keys: GroupKeys) -> None:
+        """From now on seals with the first of these and opens with any of them. Counters go on."""
+        self._keys = keys
+        self._ciphers.clear()
+
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+        """The datagram."""
+        if counter < (self._sealed_below.recall((tag, sender)) or 0):
+            raise LocalProtocolError(f"counter {counter} of sender {sender} is not new: it would give the key away")
+        self._sealed_below.keep((tag, sender), counter + 1)
+        key_id = self._keys.current
+        cipher = self._ciphers.recall((key_id, tag, sender))
+        if cipher is None:
+            cipher = self._cipher(self._keys.secrets[key_id], tag, sender)
+            self._ciphers.keep((key_id, tag, sender), cipher)
+        header = write_header(flags | SEALED, key_id, sender, tag, counter)
+        return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
+
+    def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
+        """What the datagram says, or why it is dropped. Only what proved to be real leaves a trace in memory."""
+        header = read_header(datagram, SEALED, self.overhead)
+        if isinstance(header, Rejection):
+            return header
+        flags, key_id, sender, tag, counter = header
+        secret = self._keys.secrets.get(key_id)
+        if secret is None:
+            return Rejection.KEY
+        window = self._windows.recall((tag, sender))
+        if window is not None and not window.is_new(counter):
+            return Rejection.REPLAYED
+        known = self._ciphers.recall((key_id, tag, sender))
+        cipher = known or self._cipher(secret, tag, sender)
+        try:
+            nonce = counter.to_bytes(_NONCE_SIZE, "big")
+            body = cipher.decrypt(nonce, datagram[HEADER.size :], datagram[: HEADER.size])
+        except InvalidTag:
+            return Rejection.FORGED
+        if known is None:
+            self._ciphers.keep((key_id, tag, sender), cipher)
+        if window is None:
+            window = Window()
+            self._windows.keep((tag, sender), window)
+        window.take(counter)
+        return Datagram(flags & ~SEALED, sender, tag, counter, body)
+
+    def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:
+        """The key of what this sender sends with this tag, in this group."""
+        info = b"ordercast %d" % VERSION + sender.to_bytes(2, "big") + self._group
+        return AESGCM(HKDF(SHA256(), KEY_SIZE, tag.to_bytes(8, "big"), info).derive(secret))

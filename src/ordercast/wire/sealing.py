@@ -1,0 +1,77 @@
+"""How datagrams leave and enter: plain on a network that is trusted, sealed everywhere else.
+
+A group is one or the other; what is of the other kind is dropped. The package that seals is asked for only when there
+is a key, so that a group on one machine runs without it.
+"""
+
+from hashlib import sha256
+from typing import ClassVar, Protocol
+
+from ordercast.model.errors import ConfigError
+from ordercast.wire.datagram import HEADER, Datagram, Rejection, read_header, write_header
+from ordercast.wire.keys import GroupKeys
+from ordercast.wire.recent import Recent
+from ordercast.wire.replay import Window
+
+_DIGEST_SIZE = 8
+
+
+class Seal(Protocol):
+    """The one way from bodies to datagrams and back."""
+
+    overhead: ClassVar[int]
+    """How many bytes a datagram is longer than its body."""
+
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+        """The datagram. A counter rises from one call to the next with the same sender and tag."""
+        ...
+
+    def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
+        """What the datagram says, each at most once; or why it is dropped."""
+        ...
+
+
+def seal_for(group: str, keys: GroupKeys | None) -> Seal:
+    """Seals if there are keys, and is plain if there are none."""
+    if keys is None:
+        return Plain(group)
+    try:
+        from ordercast.wire.sealed import Sealed  # noqa: PLC0415  only who has a key needs the package
+    except ImportError as error:
+        raise ConfigError(
+            "a group with a key needs the package cryptography; get it with: pip install 'ordercast[live]'"
+        ) from error
+    return Sealed(group, keys)
+
+
+class Plain:
+    """Datagrams that anybody can read and write. Eight bytes tell groups apart that were given the same address."""
+
+    overhead: ClassVar[int] = HEADER.size + _DIGEST_SIZE
+
+    def __init__(self, group: str) -> None:
+        self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
+        self._windows: Recent[tuple[int, int], Window] = Recent()
+
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+        """The datagram."""
+        return b"".join((write_header(flags, 0, sender, tag, counter), self._digest, body))
+
+    def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
+        """What the datagram says, or why it is dropped."""
+        header = read_header(datagram, 0, self.overhead)
+        if isinstance(header, Rejection):
+            return header
+        flags, key_id, sender, tag, counter = header
+        if key_id:
+            return Rejection.KEY
+        if datagram[HEADER.size : self.overhead] != self._digest:
+            return Rejection.GROUP
+        window = self._windows.recall((tag, sender))
+        if window is None:
+            window = Window()
+            self._windows.keep((tag, sender), window)
+        elif not window.is_new(counter):
+            return Rejection.REPLAYED
+        window.take(counter)
+        return Datagram(flags, sender, tag, counter, bytes(datagram[self.overhead :]))
