@@ -87,7 +87,7 @@ def test_faults(text: str, made: Fault) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "there are: loss, bursts, duplicates, miss, pause, split, crash"),
+        ("", "there are: loss, bursts, duplicates, miss, twice, pause, split, crash"),
         ("lose rate=0.1", "there is no fault 'lose rate=0.1'"),
         ("loss", "missing required field `rate`"),
         ("loss rate=2", "the loss rate must be at least 0 and below 1, not 2"),

@@ -14,8 +14,9 @@ from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.faults import Crash, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
+from ordercast.swarm.draw_sequencer import BEYOND
+from ordercast.swarm.judging import is_blocked
 from ordercast.trace.schema import EventKind, EventRow
-from tests.simulator.sequencer_swarm import BEYOND, is_blocked
 from tests.simulator.swarm import draw_config, failures, judge_rows, run_and_judge
 
 CHUNK = 5

@@ -32,8 +32,8 @@ Text = TypeVar("Text", str, list[str])
 _GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its faults", "What is shown and kept"
 _FAULTS = (
     "A fault, as often as wanted: 'loss rate=0.1 shared=true', 'bursts well=10ms bad=1ms', 'duplicates rate=0.01', "
-    "'miss node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', 'split side=E1,E2 at=1ms lasting=5ms', "
-    "'crash node=E2 at=3ms'. Times count from the start."
+    "'miss node=E3 source=E1 nth=2', 'twice node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', "
+    "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'. Times count from the start."
 )
 _READINGS = (
     "A reading of the printed rules, as often as wanted: 'first_id=1', 'asks_once=true', 'condition_2=others'. "

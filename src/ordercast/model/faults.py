@@ -69,6 +69,18 @@ class Miss(ConfigValue, tag="miss", frozen=True, kw_only=True):
         require(self.nth >= 1, "a missed unit is counted from 1")
 
 
+class Twice(ConfigValue, tag="twice", frozen=True, kw_only=True):
+    """Scripted: a node gets the nth unit of a kind from a source twice, counted like what is missed."""
+
+    node: int
+    source: int
+    nth: int
+    kind: UnitKind = UnitKind.DATA
+
+    def __post_init__(self) -> None:
+        require(self.nth >= 1, "a unit that comes twice is counted from 1")
+
+
 class Pause(ConfigValue, tag="pause", frozen=True, kw_only=True):
     """A node does nothing for a while; what arrives waits."""
 
@@ -103,13 +115,15 @@ class Crash(ConfigValue, tag="crash", frozen=True, kw_only=True):
         require(self.at >= 0, "a crash needs `at` from 0 on")
 
 
-Fault = Loss | Bursts | Duplicates | Miss | Pause | Split | Crash
+Scripted = Miss | Twice
+"""What befalls one unit on its way to one node."""
+Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash
 
 
 def nodes_named(fault: Fault) -> tuple[int, ...]:
     """The nodes that a fault names."""
     match fault:
-        case Miss(node=node, source=source):
+        case Miss(node=node, source=source) | Twice(node=node, source=source):
             return (node, source)
         case Pause(node=node) | Crash(node=node):
             return (node,)

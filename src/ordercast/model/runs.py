@@ -86,6 +86,22 @@ class Pattern(Enum):
     """Each node everything at once, as fast as the protocol takes it."""
 
 
+class Sending(ConfigValue, frozen=True, kw_only=True):
+    """One submission of a script: a packet, with however many messages."""
+
+    node: int
+    to: tuple[int, ...] = ()
+    """Its destinations; none named: everybody."""
+    at: int = 0
+    messages: int = 1
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, "a sending needs `at` from 0 on")
+        require(1 <= self.messages <= 1024, "a packet carries 1 to 1024 messages")
+        require(0 <= self.priority <= 255, "a priority is at most 255, and 0 is none")
+
+
 class Workload(ConfigValue, frozen=True, kw_only=True):
     """What the applications send."""
 
@@ -108,6 +124,8 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
     """Priorities from 1 to so many are drawn for packets, all alike often; 1 is none at all."""
     urgent: float = 0.0
     """The share of packets that have the highest priority; 0: as often as any other."""
+    script: tuple[Sending, ...] | msgspec.UnsetType = msgspec.UNSET
+    """What is sent, one by one, in place of all that is said above but the size; what is not said is not written."""
 
     def __post_init__(self) -> None:
         require(self.messages >= 0, "the number of messages must not be negative")
@@ -118,6 +136,10 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         require(0 <= self.size <= 65_000, "a message has 0 to 65000 bytes (workload.size)")
         require(1 <= self.priorities <= 255, f"there are 1 to 255 priorities, not {self.priorities}")
         require(0 <= self.urgent < 1, f"the urgent share must be at least 0 and below 1, not {self.urgent:g}")
+
+    def sendings(self) -> tuple[Sending, ...] | None:
+        """The script, if there is one."""
+        return None if self.script is msgspec.UNSET else self.script
 
     def timing(self, network: Network, nodes: int) -> Timing:
         """Timers that suit this work on a network."""
@@ -158,7 +180,9 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                     0 <= node < self.group.nodes,
                     f"a fault names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
                 )
-        for node in self.workload.senders:
+        script = self.workload.sendings() or ()
+        named = [node for sending in script for node in (sending.node, *sending.to)]
+        for node in (*self.workload.senders, *named):
             require(
                 0 <= node < self.group.nodes,
                 f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",

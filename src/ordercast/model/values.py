@@ -7,7 +7,7 @@ import msgspec
 
 from ordercast.model.config import ConfigValue, PaperRules
 from ordercast.model.errors import ConfigError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice
 
 _TIMES = {"": 1, "ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SPEEDS = {"": 1, "bit": 1, "kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
@@ -16,6 +16,7 @@ _FAULTS: dict[str, type[Fault]] = {
     "bursts": Bursts,
     "duplicates": Duplicates,
     "miss": Miss,
+    "twice": Twice,
     "pause": Pause,
     "split": Split,
     "crash": Crash,

@@ -5,9 +5,10 @@ answers decides, but what is lost does not arrive twice.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Protocol
 
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Scripted, Split, Twice, UnitKind
 from ordercast.simulator.chance import exponential, stream
 
 DUPLICATED = "duplicated"
@@ -89,33 +90,46 @@ class DuplicatesRule:
         return DUPLICATED if self._chance.random() < self._fault.rate else None
 
 
-class MissRule:
-    """Scripted: one node misses one unit."""
+class UnitCounts:
+    """Counts units by source and kind, in the order transmitted: what scripted faults name them by."""
 
-    def __init__(self, fault: Miss) -> None:
-        self._fault = fault
-        self._counted, self._last = 0, -1
+    def __init__(self) -> None:
+        self._counted: Counter[tuple[int, UnitKind]] = Counter()
+
+    def names_of(self, flight: Flight) -> list[tuple[int, UnitKind, int]]:
+        """Counts a unit, and gives its names: its source, a kind that it is of, and its number among those."""
+        kinds = [UnitKind.ANY]
+        if flight.control:
+            kinds.append(UnitKind.CONTROL)
+        if flight.copy:
+            kinds.append(UnitKind.COPY)
+        if not flight.control and not flight.copy:
+            kinds.append(UnitKind.DATA)
+        names = []
+        for kind in kinds:
+            self._counted[flight.sender, kind] += 1
+            names.append((flight.sender, kind, self._counted[flight.sender, kind]))
+        return names
+
+
+class ScriptedRule:
+    """All that is scripted: some nodes miss some units, or get them twice."""
+
+    def __init__(self, faults: Iterable[Scripted]) -> None:
+        self._counts, self._last = UnitCounts(), -1
+        self._fates: dict[tuple[int, UnitKind, int], dict[int, str]] = {}  # by unit and receiver
+        for fault in sorted(faults, key=lambda fault: isinstance(fault, Miss)):  # who misses it gets it not even once
+            fates = self._fates.setdefault((fault.source, fault.kind, fault.nth), {})
+            fates[fault.node] = "scripted" if isinstance(fault, Miss) else DUPLICATED
+        self._now: dict[int, str] = {}
 
     def judge(self, flight: Flight, receiver: int) -> str | None:
-        """Counts the source's units of the kind; the nth is missed."""
-        fault = self._fault
-        if flight.sender != fault.source or not self._of_kind(flight):
-            return None
+        """Counts the source's units; the nth is missed, or comes twice."""
         if flight.number != self._last:
             self._last = flight.number
-            self._counted += 1
-        return "scripted" if receiver == fault.node and self._counted == fault.nth else None
-
-    def _of_kind(self, flight: Flight) -> bool:
-        match self._fault.kind:
-            case UnitKind.DATA:
-                return not flight.control and not flight.copy
-            case UnitKind.COPY:
-                return flight.copy
-            case UnitKind.CONTROL:
-                return flight.control
-            case UnitKind.ANY:
-                return True
+            named = [self._fates[name] for name in self._counts.names_of(flight) if name in self._fates]
+            self._now = {node: fate for fates in named for node, fate in fates.items()}
+        return self._now.get(receiver)
 
 
 class SplitRule:
@@ -148,6 +162,7 @@ def verdict(rules: list[Rule], flight: Flight, receiver: int) -> str | None:
 def rules_for(faults: tuple[Fault, ...], seed: int, nodes: int) -> list[Rule]:
     """The rules for the faults that concern units under way; pauses and crashes concern nodes."""
     rules: list[Rule] = []
+    scripted: list[Scripted] = []  # one rule for all: a script may be long
     places: Counter[type[Fault]] = Counter()  # a stream belongs to a place among faults of its kind, whatever else is
     for fault in faults:
         place = places[type(fault)]
@@ -161,8 +176,10 @@ def rules_for(faults: tuple[Fault, ...], seed: int, nodes: int) -> list[Rule]:
                 rules.append(BurstsRule(fault, seed, place, nodes))
             case Duplicates():
                 rules.append(DuplicatesRule(fault, seed, place))
-            case Miss():
-                rules.append(MissRule(fault))
+            case Miss() | Twice():
+                if not scripted:
+                    scripted = [other for other in faults if isinstance(other, Scripted)]
+                    rules.append(ScriptedRule(scripted))
             case Split():
                 rules.append(SplitRule(fault))
             case Pause() | Crash():

@@ -1,10 +1,12 @@
 """Simulate a configuration, and keep its trace where one is wanted."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
@@ -20,15 +22,17 @@ def simulate(
     rows: list[EventRow] | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
+    machine: type[Machine] | None = None,
 ) -> RunResult:
     """Runs a configuration.
 
     With `out`, its trace is written into that folder as the run goes on; with `rows`, the rows of the trace are kept
-    in that list, which is meant for small runs; with `sink`, they are handed to it batch by batch.
+    in that list, which is meant for small runs; with `sink`, they are handed to it batch by batch. With `machine`,
+    the group consists of such machines in place of the protocol's own.
     """
     sinks = [taker for taker in (None if rows is None else rows.extend, sink) if taker is not None]
     try:
-        return _simulate(config, out, sinks, progress)
+        return _simulate(config, out, sinks, partial(Simulation, machine=machine), progress)
     except OverflowError as error:
         raise ConfigError(
             "a time of this run, or its seed, outgrows the 64 bits that numbers have here (292 years in nanoseconds); "
@@ -36,16 +40,22 @@ def simulate(
         ) from error
 
 
-def _simulate(config: RunConfig, out: Path | None, sinks: list[Sink], progress: Progress | None) -> RunResult:
+def _simulate(
+    config: RunConfig,
+    out: Path | None,
+    sinks: list[Sink],
+    simulation: Callable[[RunConfig, Sink | None], Simulation],
+    progress: Progress | None,
+) -> RunResult:
     def hand_on(batch: Sequence[EventRow]) -> None:
         for sink in sinks:
             sink(batch)
 
     if out is None:
-        return Simulation(config, hand_on if sinks else None).run(progress)
+        return simulation(config, hand_on if sinks else None).run(progress)
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]
-        result = Simulation(config, hand_on).run(progress)
+        result = simulation(config, hand_on).run(progress)
         trace.finish(runs_row(result))
     return result
 

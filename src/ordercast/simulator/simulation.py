@@ -38,6 +38,7 @@ from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.entries import DRAINED, Arrival, Departure, Entry, Looped, Lost, timer
 from ordercast.simulator.ledger import Ledger
+from ordercast.simulator.mishaps import Mishaps
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
 from ordercast.simulator.workloads import submissions, to_send
@@ -54,11 +55,21 @@ _MOST_PATIENCE = 32  # times the patience of a run that a pause or a split may l
 class Simulation:
     """One run of a group. Make it, then call `run` once."""
 
-    def __init__(self, config: RunConfig, sink: Sink | None = None) -> None:
-        """`sink` gets the rows of the trace, as far as the configuration wants any."""
+    def __init__(
+        self,
+        config: RunConfig,
+        sink: Sink | None = None,
+        *,
+        machine: type[Machine] | None = None,
+        mishaps: Mishaps | None = None,
+    ) -> None:
+        """`sink` gets the rows of the trace, as far as the configuration wants any.
+
+        `machine` is run in place of the protocol's own; `mishaps` is told what befalls units.
+        """
         nodes, seed = config.group.nodes, config.seed
         self.config = config
-        kind = machine_class(config.protocol, config.group.rules)
+        kind = machine or machine_class(config.protocol, config.group.rules)
         require(
             config.network.channel.serves(kind.needs),
             f"{config.protocol} needs the channel `{kind.needs.value}`, on which {PROMISES[kind.needs]}; "
@@ -69,6 +80,7 @@ class Simulation:
         self._recorder: Recorder | None = None
         if sink is not None and config.record is not Record.NONE:
             self._recorder = Recorder(nodes, sink, deliveries_only=config.record is Record.DELIVERIES)
+        self._mishaps = mishaps
         self._carrier = carrier(config.network, nodes, seed)
         self._rules = rules_for(config.faults, seed, nodes)
         self._echo = kind.echo
@@ -80,7 +92,7 @@ class Simulation:
         self._transmissions = 0
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
         # A node that sends all at once always has a little more waiting than its window takes.
-        self._saturated = config.workload.pattern is Pattern.EVERYBODY
+        self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.sendings() is None
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
         self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
@@ -222,6 +234,8 @@ class Simulation:
         network = self.config.network
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
             self._count_loss(node, event.unit)
+            if self._mishaps is not None:
+                self._mishaps.befell(transmission, node, "overrun")
             if self._recorder is not None:
                 self._recorder.lose(time, node, event.unit, transmission, "overrun")
             return
@@ -287,6 +301,8 @@ class Simulation:
         size, control = unit.size(), not isinstance(unit, DataUnit)
         self._count(unit, size, again=output.again)
         flight = Flight(number, time, node, control=control, copy=output.again)
+        if self._mishaps is not None:
+            self._mishaps.departed(flight)
         arrivals = self._carrier.arrivals(time, node, size)
         if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
             self._queued[node] += self._buffered
@@ -321,6 +337,8 @@ class Simulation:
                 self._disturb(flight, receiver, arrival, what, decided)
 
     def _disturb(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
+        if self._mishaps is not None:
+            self._mishaps.befell(flight.number, receiver, decided)
         if decided == DUPLICATED:
             self.counters.duplicated += 1
             self._arrange(arrival, receiver, what, flight.number)

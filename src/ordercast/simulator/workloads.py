@@ -1,13 +1,14 @@
 """What the applications of a simulated group send, and when; drawn as it is needed, never kept whole."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations, count, repeat
 from random import Random
 
 from ordercast.model.machine import Submit
-from ordercast.model.nodes import mask_of
-from ordercast.model.runs import Pattern, RunConfig
+from ordercast.model.nodes import everybody, mask_of
+from ordercast.model.runs import Pattern, RunConfig, Sending
 from ordercast.model.services import BROADCASTS
 from ordercast.simulator.chance import exponential, stream
 
@@ -17,6 +18,10 @@ _SMALL_GROUP = 12
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     """What one node sends: the time of each packet and its submission."""
     work, nodes = config.workload, config.group.nodes
+    script = work.sendings()
+    if script is not None:
+        yield from _scripted(script, node, nodes, work.size)
+        return
     if node not in senders(config):
         return
     whom = stream(config.seed, f"destinations/{node}")
@@ -30,6 +35,13 @@ def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     if rest:
         body = _batch(rest, work.size)
         yield next(times), Submit(_draw_destinations(whom, nodes, spread), *body, next(priority))
+
+
+def _scripted(script: Sequence[Sending], node: int, nodes: int, size: int) -> Iterator[tuple[int, Submit]]:
+    """What a script has a node send, the earliest first."""
+    for sending in sorted((sending for sending in script if sending.node == node), key=lambda sending: sending.at):
+        destinations = mask_of(sending.to) if sending.to else everybody(nodes)
+        yield sending.at, Submit(destinations, *_batch(sending.messages, size), sending.priority)
 
 
 def _priorities(config: RunConfig, node: int) -> Iterator[int]:
@@ -68,8 +80,14 @@ def _times(config: RunConfig, node: int) -> Iterator[int]:
 
 def to_send(config: RunConfig) -> list[int]:
     """How many messages each node sends."""
-    sending = senders(config)
-    return [config.workload.messages if node in sending else 0 for node in range(config.group.nodes)]
+    script = config.workload.sendings()
+    if script is not None:
+        count = Counter[int]()
+        for sending in script:
+            count[sending.node] += sending.messages
+        return [count[node] for node in range(config.group.nodes)]
+    sending_nodes = senders(config)
+    return [config.workload.messages if node in sending_nodes else 0 for node in range(config.group.nodes)]
 
 
 def senders(config: RunConfig) -> tuple[int, ...]:

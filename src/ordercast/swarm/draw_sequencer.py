@@ -4,12 +4,9 @@ from random import Random
 
 import msgspec
 
-from ordercast.model.config import GroupConfig, SequencerConfig
+from ordercast.model.config import SequencerConfig
 from ordercast.model.faults import Crash, Fault, Pause, Split
-from ordercast.model.nodes import mask_of
 from ordercast.model.runs import Channel, Pattern, RunConfig
-from ordercast.simulator import RunResult
-from ordercast.trace.schema import EventKind, EventRow
 
 BEYOND = 1_000_000
 """From this number on, more may crash, or be cut off, than a quorum can do without."""
@@ -39,14 +36,14 @@ def for_sequencer(config: RunConfig) -> RunConfig:
         polls_to_abort=12 if beyond else config.group.polls_to_abort,
     )
     config = replace(config, protocol="sequencer", network=network, group=group)
-    crashes = draw_crashes(chance, config, nodes if beyond else nodes - quorum(nodes, options.resilience))
+    crashes = _draw_crashes(chance, config, nodes if beyond else nodes - quorum(nodes, options.resilience))
     faults = config.faults
     if crashes and not beyond:
         faults = tuple(fault for fault in faults if not isinstance(fault, Pause | Split))
     return replace(config, faults=(*faults, *crashes), patience=8 * config.suited().patience)
 
 
-def draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
+def _draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
     """Some nodes crash while the group is at work, or a little later."""
     if chance.random() < 0.5 or not most:
         return ()
@@ -64,15 +61,3 @@ def quorum(nodes: int, resilience: int) -> int:
     """How many of so many members must answer before the group goes on without the rest."""
     resilience = min(resilience, nodes - 1)
     return max(nodes // 2 + 1, nodes - resilience if resilience else 0)
-
-
-def is_blocked(result: RunResult, rows: list[EventRow]) -> bool:
-    """Whether too few of the last view's members are left for another one."""
-    group: GroupConfig = result.config.group
-    members = (1 << group.nodes) - 1
-    views = [row for row in rows if row[3] == EventKind.VIEW]
-    if views:
-        last = max(views, key=lambda row: int((row[9] or "0:").split(":")[0]))
-        members = mask_of(last[6] or ())
-    gone = mask_of(row[0] for row in rows if row[3] in {EventKind.CRASH, EventKind.ABORT})
-    return (members & ~gone).bit_count() < quorum(members.bit_count(), group.sequencer.resilience)

@@ -1,0 +1,145 @@
+"""Random configurations, each decided by its protocol and a number: any that a run must survive."""
+
+from random import Random
+
+import msgspec
+
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig, Recovery
+from ordercast.model.faults import Bursts, Duplicates, Fault, Loss, Pause, Split
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
+from ordercast.swarm.draw_sequencer import for_sequencer
+
+replace = msgspec.structs.replace
+
+_RATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
+_BATCHES = (1, 1, 1, 3, 16)
+_LARGE_RATES = (0.0, 0.001, 0.01, 0.02)  # of thirty nodes hardly ever all hear a unit if more is lost
+_LARGE_BATCHES = (1, 4, 16, 64)
+_LEAST_LARGE = 8
+
+
+def draw_config(
+    number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000, large: bool = False
+) -> RunConfig:
+    """The configuration of a number: any group, network, workload and faults that a run must survive.
+
+    `receipts` is about how many messages all nodes together receive; of `large` runs, how many packets.
+    """
+    config = _draw_config(number, most_nodes=most_nodes, receipts=receipts, large=large)
+    if protocol == "st":
+        return _for_st(config)
+    if protocol == "sequencer":
+        return for_sequencer(config)
+    if protocol in {"to", "prito", "prio"}:
+        return _for_priorities(config, protocol)
+    return replace(config, protocol=protocol)
+
+
+def _for_st(config: RunConfig) -> RunConfig:
+    """The same on one channel, with epochs of any length; small groups go back n too, which takes large ones too long.
+
+    Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
+    has changed its place.
+    """
+    chance = Random(f"swarm/st/{config.seed}")
+    network = replace(config.network, channel=Channel.ONE)
+    group = replace(
+        config.group,
+        log_limit=chance.choice([2, 20, 100, 400]),
+        recovery=Recovery.GO_BACK_N if config.group.nodes <= 5 and chance.random() < 0.5 else Recovery.SELECTIVE,
+        timing=config.workload.timing(network, config.group.nodes),
+    )
+    return replace(config, protocol="st", network=network, group=group, faults=_without_moved(config))
+
+
+def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
+    """The same on one channel, with priorities. All three protocols get the same runs.
+
+    A run has as much patience as the command line gives it: a burst may swallow many polls in a row.
+    """
+    chance = Random(f"swarm/priorities/{config.seed}")
+    network = replace(config.network, channel=Channel.ONE)
+    group = replace(config.group, priority=PriorityConfig(synchronises=chance.random() < 0.8))
+    work = replace(
+        config.workload, priorities=chance.choice([1, 2, 3, 9, 9]), urgent=chance.choice([0.0, 0.0, 0.1, 0.5])
+    )
+    if work.priorities == 1:
+        work = replace(work, urgent=0.0)
+    faults = _without_moved(config)
+    return replace(config, protocol=protocol, network=network, group=group, workload=work, faults=faults).suited()
+
+
+def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
+    """The faults that leave one order one: see `_for_st`."""
+    overruns = config.network.receive_buffer > 0
+    return tuple(fault for fault in config.faults if not (overruns and isinstance(fault, Duplicates)))
+
+
+def _draw_config(number: int, *, most_nodes: int, receipts: int, large: bool) -> RunConfig:
+    chance = Random(f"swarm/{number}")
+    nodes = chance.randint(_LEAST_LARGE if large else 2, most_nodes)
+    network = _draw_network(chance)
+    work = Workload(
+        messages=max(2, receipts // (nodes * (nodes - 1))),
+        spread=chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
+        pattern=chance.choice(list(Pattern)),
+        gap=chance.choice([5, 50, 200, 1000]) * MICROSECOND,
+        batch=chance.choice(_LARGE_BATCHES if large else _BATCHES),
+    )
+    if large:
+        work = replace(work, messages=work.messages * work.batch)
+    return RunConfig(
+        protocol="spo",
+        group=GroupConfig(
+            nodes=nodes,
+            window=chance.choice([1, 2, 4, 8, 16, 32, 64]),
+            quota=chance.choice([1, 2, 4, 16, 256, 256]),
+            hearsay=chance.random() < 0.3,
+            polls_to_abort=1_000_000_000,  # pauses and splits end; nobody is given up
+            first_seq=tuple(chance.randint(0, 9) for _ in range(nodes)) if chance.random() < 0.3 else (),
+            timing=work.timing(network, nodes),
+        ),
+        network=network,
+        workload=work,
+        faults=_draw_faults(chance, nodes, _LARGE_RATES if large else _RATES),
+        seed=number,
+    )
+
+
+def _draw_network(chance: Random) -> Network:
+    overrun = chance.random() < 0.2
+    return Network(
+        channel=chance.choice([Channel.ONE, Channel.MANY]),
+        propagation=chance.choice([1, 50, 500]) * MICROSECOND,
+        jitter=chance.choice([0, 50, 200]) * MICROSECOND,
+        bits_per_second=chance.choice([0, 0, 0, 1_000_000_000]),
+        receive_time=5 * MICROSECOND if overrun else 0,
+        receive_buffer=chance.choice([4, 16]) if overrun else 0,
+        drained=chance.random() < 0.2,
+    )
+
+
+def _draw_faults(chance: Random, nodes: int, rates: tuple[float, ...]) -> tuple[Fault, ...]:
+    faults: list[Fault] = []
+    if chance.random() < 0.9:
+        rate = chance.choice(rates)
+        faults.append(Loss(rate=rate, shared=chance.random() < 0.2))
+    if chance.random() < 0.2:
+        faults.append(Bursts(well=chance.randint(1, 20) * MILLISECOND, bad=chance.randint(50, 2000) * MICROSECOND))
+    if chance.random() < 0.2:
+        faults.append(Duplicates(rate=chance.choice([0.01, 0.2])))
+    if chance.random() < 0.15:
+        start, lasting = chance.randint(0, 5), chance.randint(1, 20)
+        faults.append(Pause(node=chance.randrange(nodes), at=start * MILLISECOND, lasting=lasting * MILLISECOND))
+    if chance.random() < 0.15:
+        side = tuple(node for node in range(nodes) if chance.random() < 0.5) or (0,)
+        start, lasting = chance.randint(0, 5), chance.randint(1, 20)
+        faults.append(
+            Split(
+                side=side,
+                at=start * MILLISECOND,
+                lasting=lasting * MILLISECOND,
+                one_way=chance.random() < 0.5,
+            )
+        )
+    return tuple(faults)
