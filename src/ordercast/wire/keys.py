@@ -67,15 +67,12 @@ def keys_from_text(text: str, where: str) -> GroupKeys:
 def keys_from_file(path: Path) -> GroupKeys:
     """The keys in a file that only its owner may read."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:  # an error of decoding would carry the bytes
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
                 raise ConfigError(f"others than its owner may use the keys in {path}; run: chmod 600 {path}")
             return keys_from_text(file.read(), str(path))
     except OSError as error:
         raise ConfigError(f"cannot read the keys in {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        # Not chained: the error carries the bytes that were read.
-        raise ConfigError(f"the keys in {path} are no text; write lines ID:HEX") from None
 
 
 def keys_from_environment(environment: Mapping[str, str]) -> GroupKeys | None:
