@@ -1,0 +1,1 @@
+"""Groups that live: machines of the protocols, hosted over real networks."""

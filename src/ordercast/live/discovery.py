@@ -1,0 +1,231 @@
+"""How members find each other when they know only a group's name, its size, and where everybody listens.
+
+Each says hello again and again: its name and address, and whom it knows. Members prefer the names that come first, so
+that all end with the same ones if more come than there is place for. Who knows as many as there are to be, and has
+heard from all of these that they know just the same, has found the group; so has one that is told so by another of
+them. A place in the list then belongs to a life of a process: another one of the same name is turned away.
+
+What is found is only a list: whether all have the same is made sure of when the session opens.
+"""
+
+from itertools import chain
+
+import msgspec
+
+from ordercast.live.session_events import SessionConfig
+from ordercast.live.whole_state import WholeState
+from ordercast.model.config import SECOND, require
+from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.protocols.timers import spread
+from ordercast.wire.control import LONGEST_NAME, MOST_MEMBERS, Hello, Known, Unwelcome, clipped
+
+FORGET_AFTER = 40
+"""Rounds after which a process that says nothing is no longer counted, while the group is not found."""
+
+
+class Begin(msgspec.Struct, frozen=True, gc=False):
+    """Input: look for the others."""
+
+
+class Heard(msgspec.Struct, frozen=True, gc=False):
+    """Input: somebody said something where all listen; our own words may come back."""
+
+    message: Hello | Unwelcome
+
+
+class TimerFired(msgspec.Struct, frozen=True, gc=False):
+    """Input: the time of a timer has come."""
+
+    name: str
+
+
+Input = Begin | Heard | TimerFired
+
+
+class Say(msgspec.Struct, frozen=True, gc=False):
+    """Output: say this where all listen."""
+
+    message: Hello | Unwelcome
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """Output: the members in the order that all have, and their addresses. We still answer those who look."""
+
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    incarnations: tuple[int, ...]
+
+
+class NotFound(msgspec.Struct, frozen=True, gc=False):
+    """Output: the group was not found, or has no place for us. Nothing is said any more."""
+
+    why: str
+
+
+Output = Say | SetTimer | CancelTimer | Found | NotFound
+
+
+class Discovery(WholeState):
+    """One process that looks for its group."""
+
+    def __init__(
+        self,
+        group: str,
+        name: str,
+        address: str,
+        incarnation: int,
+        size: int,
+        config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        for what, text in (("name of a group", group), ("name", name), ("address", address)):
+            require(1 <= len(text) <= LONGEST_NAME, f"a {what} has 1 to {LONGEST_NAME} letters, not {len(text)}")
+        require(1 <= size <= MOST_MEMBERS, f"a group has 1 to {MOST_MEMBERS} members, not {size}")
+        self.group, self.name, self.incarnation, self.size, self.config = group, name, incarnation, size, config
+        self.address = address
+        self.round = 0
+        self.began = False
+        self.found = False
+        self.over = False
+        self.others: list[Hello] = []
+        """The last hello of each other process that we count, by name; never more than fit beside us."""
+        self.heard_at: list[int] = []
+        """Our round when it came."""
+
+    def handle(self, event: Input) -> list[Output]:
+        """Takes one input and returns all that follows from it."""
+        out: list[Output] = []
+        if self.over:
+            return out
+        match event:
+            case Begin():
+                if not self.began:
+                    self.began = True
+                    out.append(SetTimer("finding", self.config.opening))
+                    self._repeat(out)
+                    self._look(out)
+            case TimerFired("hello"):
+                if not self.found:
+                    self._forget()
+                    self._repeat(out)
+            case TimerFired("finding"):
+                if not self.found:
+                    self._end(self._not_enough(), out)
+            case Heard(Hello() as hello):
+                self._hear(hello, out)
+            case Heard(Unwelcome() as unwelcome):
+                self._turned_away(unwelcome, out)
+        return out
+
+    # --- speaking ---
+
+    def _hello(self) -> Hello:
+        self.round += 1
+        knows = tuple(Known(hello.name, hello.incarnation) for hello in self._all())
+        return Hello(
+            self.group, self.name, self.incarnation, self.address, self.size, self.round, knows, self.found
+        )  # fmt: skip
+
+    def _all(self) -> list[Hello]:
+        """Everybody that we count and ourselves, by name."""
+        own = Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found)
+        return sorted(chain(self.others, [own]), key=lambda hello: hello.name)[: self.size]
+
+    def _repeat(self, out: list[Output]) -> None:
+        out.append(Say(self._hello()))
+        out.append(SetTimer("hello", spread(2 * self.config.repeat, self.incarnation & 0xFFFF, self.round)))
+
+    def _turn_away(self, hello: Hello, why: str, out: list[Output]) -> None:
+        out.append(Say(Unwelcome(self.group, hello.name, hello.incarnation, clipped(why))))
+
+    def _end(self, why: str, out: list[Output]) -> None:
+        self.over = True
+        out += [CancelTimer("hello"), CancelTimer("finding"), NotFound(clipped(why))]
+
+    # --- hearing ---
+
+    def _turned_away(self, unwelcome: Unwelcome, out: list[Output]) -> None:
+        mine = (self.group, self.name, self.incarnation)
+        if not self.found and mine == (unwelcome.group, unwelcome.name, unwelcome.incarnation):
+            self._end(unwelcome.why, out)
+
+    def _hear(self, hello: Hello, out: list[Output]) -> None:
+        if not self.began or hello.group != self.group:
+            return
+        if hello.name == self.name:
+            if hello.incarnation != self.incarnation:
+                self._namesake(hello, out)
+            return
+        if hello.size != self.size:
+            self._other_size(hello, out)
+            return
+        place = next((index for index, known in enumerate(self.others) if known.name == hello.name), None)
+        if place is None:
+            self._newcomer(hello, out)
+        elif self.others[place].incarnation != hello.incarnation:
+            why = f"{self.name} knows another process that calls itself {hello.name}; if it has ended, try again later"
+            self._turn_away(hello, why, out)
+        elif hello.round > self.others[place].round or hello.found:
+            self.others[place], self.heard_at[place] = hello, self.round
+            self._look(out)
+            if self.found and not hello.found:
+                out.append(Say(self._hello()))
+
+    def _namesake(self, hello: Hello, out: list[Output]) -> None:
+        """Of two processes with our name the one that was there first stays."""
+        if self.found or (self.round, self.incarnation) > (hello.round, hello.incarnation):
+            self._turn_away(hello, f"another process calls itself {self.name}; every member has its own name", out)
+        else:
+            self._end(f"another process calls itself {self.name}; every member has its own name", out)
+
+    def _other_size(self, hello: Hello, out: list[Output]) -> None:
+        sizes = f"{hello.name} looks for a group of {hello.size} members, {self.name} for one of {self.size}"
+        self._turn_away(hello, sizes, out)
+        if not self.found:
+            self._end(sizes, out)
+
+    def _newcomer(self, hello: Hello, out: list[Output]) -> None:
+        """Counted if there is place, or if its name comes before one that we count; the group decides when found."""
+        if self.found:
+            names = ", ".join(known.name for known in self._all())
+            self._turn_away(hello, f"the group has its {self.size} members: {names}", out)
+            return
+        self.others.append(hello)
+        self.heard_at.append(self.round)
+        if len(self.others) >= self.size:
+            last = max(range(len(self.others)), key=lambda index: self.others[index].name)
+            del self.others[last], self.heard_at[last]
+        self._look(out)
+
+    def _forget(self) -> None:
+        """Who has said nothing for long is not there: its place is free."""
+        kept = [index for index, round_ in enumerate(self.heard_at) if self.round - round_ < FORGET_AFTER]
+        self.others = [self.others[index] for index in kept]
+        self.heard_at = [self.heard_at[index] for index in kept]
+
+    # --- finding ---
+
+    def _look(self, out: list[Output]) -> None:
+        """Whether all that we know know just the same; or one of them has found it."""
+        everybody = self._all()
+        known = tuple(Known(hello.name, hello.incarnation) for hello in everybody)
+        if self.found or len(known) < self.size or Known(self.name, self.incarnation) not in known:
+            return
+        if all(hello.knows == known for hello in self.others) or any(
+            hello.found and hello.knows == known for hello in self.others
+        ):
+            self.found = True
+            out += [CancelTimer("hello"), CancelTimer("finding"), Say(self._hello())]
+            out.append(
+                Found(
+                    tuple(hello.name for hello in everybody),
+                    tuple(hello.address for hello in everybody),
+                    tuple(hello.incarnation for hello in everybody),
+                )
+            )
+
+    def _not_enough(self) -> str:
+        names = ", ".join(hello.name for hello in self._all())
+        within = f"within {self.config.opening / SECOND:g} s"
+        if len(self.others) + 1 < self.size:
+            return f"{within} {len(self.others) + 1} of {self.size} members of {self.group} came: {names}"
+        return f"{within} the members of {self.group} did not agree who they are; {self.name} knows {names}"

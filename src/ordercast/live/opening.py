@@ -1,0 +1,217 @@
+"""How members agree that they are a group, over a network that loses what they say.
+
+Each says again and again what it begins with and what it has heard (`Join`). A member that has heard all computes the
+session, a hash over the joins of all, and says it: it agrees. A member that has heard everybody agree to its own
+session opens it; so does one that hears anything said *in* the session, since whoever says it had heard everybody.
+
+A process may die and come again meanwhile, under a new incarnation, and what its former life said may still be under
+way. Incarnations are random: they do not tell which came first. So a new one takes the place of one that we know only
+if it shows that it is alive now: it has heard a join that we said after we had taken the one that we know. What a
+member knows of the others therefore only moves to later lives, and two members never open different sessions with
+each other: each would have agreed to both, in opposite orders, and one of them would have gone back.
+"""
+
+from hashlib import blake2b
+
+from ordercast.live.session_events import Opened, Output, Say, SessionConfig
+from ordercast.live.terms import difference
+from ordercast.live.whole_state import WholeState
+from ordercast.model.config import ConfigValue, require
+from ordercast.model.machine import SetTimer
+from ordercast.protocols.timers import spread
+from ordercast.wire.control import Join, LastJoin, Refuse, clipped
+
+MOST_LIVES = 16
+"""How often a member may come anew before we say that two processes use its name."""
+_NOTHING = LastJoin()
+
+
+class Beginning(ConfigValue, frozen=True, kw_only=True):
+    """What a member takes part with."""
+
+    incarnation: int
+    """A random number of 64 bits, not 0, drawn for each life of a process."""
+    first_seq: int = 0
+    buffers: int = 0
+
+    def __post_init__(self) -> None:
+        require(0 < self.incarnation < 1 << 64, "an incarnation is a number of 64 bits, and not 0")
+        require(0 <= self.first_seq < 1 << 60, "the first number must be below 2**60, and not negative")
+        require(0 <= self.buffers < 1 << 60, "the number of buffers must be below 2**60, and not negative")
+
+
+def session_of(terms: str, names: tuple[str, ...], joins: list[Join]) -> int:
+    """The session's tag: the same at all who have heard the same, another one if anything differs."""
+    text = blake2b(terms.encode(), digest_size=8)
+    for name, join in zip(names, joins, strict=True):
+        text.update(f"\0{name}\0{join.incarnation} {join.first_seq} {join.buffers}".encode())
+    return int.from_bytes(text.digest(), "big") or 1
+
+
+class Opening(WholeState):
+    """What one member has heard of the others, and what it says. It answers as long as the session lives."""
+
+    def __init__(self, me: int, names: tuple[str, ...], mine: Beginning, terms: str, config: SessionConfig) -> None:
+        self.me, self.names, self.mine, self.terms, self.config = me, names, mine, terms, config
+        self.joins: list[Join | None] = [None] * len(names)
+        """The newest of each member's latest life; our own place is filled when it is asked for."""
+        self.taken_at = [0] * len(names)
+        """Our round when that life was taken: whoever has heard a later one is alive after that."""
+        self.lives = [0] * len(names)
+        self.addressed = [0] * len(names)
+        """The incarnation that spoke last: who is told if the group does not open."""
+        self.round = 0
+        self.quiet_rounds = 0
+        self.session = 0
+        """What we agree to; 0: somebody's join is missing."""
+        self.opened_at: int | None = None
+        """Our round when the session was opened."""
+
+    # --- speaking ---
+
+    def begin(self, out: list[Output]) -> None:
+        """Says it for the first time."""
+        self.repeat(out)
+        self._agree(out)  # at once, if we are alone
+
+    def join(self) -> Join:
+        """The next join."""
+        self.round += 1
+        heard = tuple(LastJoin(join.incarnation, join.round, join.session) if join else _NOTHING for join in self.joins)
+        mine = self.mine
+        return Join(mine.incarnation, self.round, mine.first_seq, mine.buffers, self.session, heard, self.terms)
+
+    def repeat(self, out: list[Output]) -> None:
+        """Says it to all, and more rarely while nothing changes: whoever comes gets an answer anyway."""
+        out.append(Say(self.join()))
+        self.quiet_rounds += 1
+        wait = self.config.repeat * min(1 + self.quiet_rounds // 8, 4)
+        out.append(SetTimer("join", spread(wait, self.me, self.round)))
+
+    def refusals(self, why: str) -> list[Output]:
+        """Tells everybody who takes part that the group does not open."""
+        return [
+            Say(Refuse(self.mine.incarnation, incarnation, clipped(why)), member)
+            for member, incarnation in enumerate(self.addressed)
+            if incarnation
+        ]
+
+    def refusal(self, member: int, why: str) -> Say:
+        """Tells one."""
+        return Say(Refuse(self.mine.incarnation, self.addressed[member], clipped(why)), member)
+
+    # --- hearing ---
+
+    def hear(self, member: int, join: Join, out: list[Output]) -> str | None:
+        """Takes a join while the group opens; a sentence if it cannot open with that one."""
+        if join.incarnation in (0, self.mine.incarnation):
+            return None
+        self.addressed[member] = join.incarnation
+        if join.terms != self.terms:
+            return difference(self.terms, self.names[self.me], join.terms, self.names[member])
+        if len(join.heard) == len(self.names):
+            known, mine = self.joins[member], join.heard[self.me]
+            if known is not None and known.incarnation == join.incarnation:
+                if join.round > known.round:
+                    self._take(member, join, out)
+            elif known is None or self._shows_life(mine, self.taken_at[member]):
+                self.lives[member] += 1
+                if self.lives[member] > MOST_LIVES:
+                    return f"two processes call themselves {self.names[member]}, or it starts again and again"
+                self.taken_at[member] = self.round
+                self._take(member, join, out)
+            else:
+                out.append(Say(self.join(), member))  # it may show that it is alive by having heard this
+        return None
+
+    def _take(self, member: int, join: Join, out: list[Output]) -> None:
+        self.joins[member] = join
+        self._agree(out)
+        if self._wants(join.heard[self.me]):
+            out.append(Say(self.join(), member))
+
+    def hear_late(self, member: int, join: Join, out: list[Output]) -> bool:
+        """Takes a join when the session is open; whether it came from the process that is in it."""
+        known = self.joins[member]
+        assert known is not None
+        assert self.opened_at is not None
+        if join.incarnation in (0, self.mine.incarnation):
+            return False
+        self.addressed[member] = join.incarnation
+        if join.incarnation != known.incarnation:
+            why = f"the group is already open, with another life of {self.names[member]}; start all members anew"
+            out.append(self.refusal(member, why))
+            return False
+        if len(join.heard) != len(self.names):
+            return False
+        mine = join.heard[self.me]
+        if self._shows_life(mine, self.opened_at) and (other := self._other_life(join)) is not None:
+            why = f"the group opened with a life of {self.names[other]} that has ended; start all members anew"
+            out.append(self.refusal(member, why))
+        elif self._wants(mine):
+            out.append(Say(self.join(), member))
+        return True
+
+    def _shows_life(self, mine: LastJoin, since: int) -> bool:
+        """Whether it has heard us after that round."""
+        return mine.incarnation == self.mine.incarnation and mine.round > since
+
+    def _wants(self, mine: LastJoin) -> bool:
+        """Whether it lacks what we could tell."""
+        return mine.incarnation != self.mine.incarnation or mine.session != self.session
+
+    def _other_life(self, join: Join) -> int | None:
+        """A member of which the sender has taken another life than the one in the session: it can never come in."""
+        for member, (heard, known) in enumerate(zip(join.heard, self.joins, strict=True)):
+            if known is not None and heard.incarnation not in (0, known.incarnation):
+                return member
+        return None
+
+    def _agree(self, out: list[Output]) -> None:
+        """Phase two begins when everybody was heard, and begins anew when somebody comes with a new life."""
+        joins = self._all_joins()
+        session = session_of(self.terms, self.names, joins) if joins else 0
+        if session != self.session:
+            self.session = session
+            self.quiet_rounds = 0
+            if session:
+                self.repeat(out)
+
+    def _all_joins(self) -> list[Join]:
+        """The joins of all in their order, with ours; empty if one is missing."""
+        joins = [join for join in self.joins if join is not None]
+        if len(joins) < len(self.names) - 1:
+            return []
+        mine = self.mine
+        own = Join(mine.incarnation, 0, mine.first_seq, mine.buffers, self.session, (), self.terms)
+        return [*joins[: self.me], own, *joins[self.me :]]
+
+    # --- opening ---
+
+    def all_agree(self) -> bool:
+        """Whether everybody agrees to our session."""
+        return self.session != 0 and all(join.session == self.session for join in self.joins if join is not None)
+
+    def open(self) -> Opened:
+        """From now on nothing changes."""
+        self.opened_at = self.round
+        joins = self._all_joins()
+        return Opened(
+            self.session,
+            tuple(join.incarnation for join in joins),
+            tuple(join.first_seq for join in joins),
+            tuple(join.buffers for join in joins),
+        )
+
+    def awaited(self) -> str:
+        """For whom we wait, in words."""
+        silent = [name for name, join in zip(self.names, self.joins, strict=True) if join is None]
+        silent.remove(self.names[self.me])
+        if silent:
+            return f"nothing was heard from {', '.join(silent)}"
+        behind = [
+            name
+            for name, join in zip(self.names, self.joins, strict=True)
+            if join is not None and join.session != self.session
+        ]
+        return f"{', '.join(behind)} did not agree"
