@@ -201,9 +201,9 @@ _OF_A_UNIT = frozenset({"transmit", "receive", "hear", "lose"})
 
 
 def spans(messages: Iterable[Message], names: Names) -> list[str]:
-    """Names of messages; without them numbers, a row of one source's as one: 1.0–3 is E1's messages 0 to 3."""
+    """Names of messages, in their order; without them numbers, a row of one source's as one: 1.0–3 is 0 to 3 of E1."""
     if names:
-        return [names.get((source, seq), f"{source + 1}.{seq}") for source, seq in sorted(set(messages))]
+        return [names.get((source, seq), f"{source + 1}.{seq}") for source, seq in dict.fromkeys(messages)]
     stretches: list[list[int]] = []
     for source, seq in sorted(set(messages)):
         if stretches and stretches[-1][0] == source and stretches[-1][2] == seq - 1:
