@@ -1,0 +1,69 @@
+"""Who the members of a group are, and where: names, hosts and ports."""
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from ordercast.model.errors import ConfigError
+from ordercast.wire.codec import MOST_MEMBERS
+
+LOOPBACK = "127.0.0.1"
+_FIRST_PORT, _PORTS = 10_000, 22_000  # below those that systems hand out by themselves
+
+
+class Address(NamedTuple):
+    """A host, by its number, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def is_loopback(self) -> bool:
+        """Whether only this machine can be meant."""
+        return ip_address(self.host.partition("%")[0]).is_loopback
+
+
+def address_of(text: str) -> Address:
+    """Reads 10.0.0.1:7000 or [fe80::1%eth0]:7000."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        host = ""
+    if not (colon and host and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise ConfigError(f"{text!r} is not an address; write 10.0.0.1:7000 or [fd00::1]:7000")
+    return Address(host, int(port))
+
+
+def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[str, Address]:
+    """Names and addresses, in the order of the names, which all members have alike.
+
+    Names alone are members on this machine: then every name stands for a port that anybody can work out.
+    """
+    if isinstance(members, str):
+        raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
+    named = dict.fromkeys(members) if not isinstance(members, Mapping) else dict(members)
+    if not 2 <= len(named) <= MOST_MEMBERS:
+        raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {len(named)}")
+    for name in named:
+        if not name or not name.isprintable() or set(name) & set(" ,@=\t"):
+            raise ConfigError(f"{name!r} is no name for a member: letters, digits, dots and dashes are")
+    found: dict[str, Address] = {}
+    for name, text in sorted(named.items()):
+        address = address_of(text) if text else _local(group, name, found.values())
+        if address in found.values():
+            raise ConfigError(f"{name} has the address {address}, which another member has too")
+        found[name] = address
+    return found
+
+
+def _local(group: str, name: str, taken: Iterable[Address]) -> Address:
+    """A port of this machine for a name; if two names meet, the later one takes the next."""
+    port = int.from_bytes(blake2b(f"{group}\0{name}".encode(), digest_size=8).digest()) % _PORTS
+    while Address(LOOPBACK, _FIRST_PORT + port) in taken:
+        port = (port + 1) % _PORTS
+    return Address(LOOPBACK, _FIRST_PORT + port)

@@ -1,0 +1,189 @@
+"""A group as its members see it: send to some or to all, hear everything in the order that was chosen."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ordercast.live.member import OUTBOX_LIMIT, Member
+from ordercast.live.parcels import Parcel
+from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
+from ordercast.model.machine import Level
+from ordercast.model.nodes import everybody
+
+HIGHEST_PRIORITY = 255
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A message as it is delivered."""
+
+    sender: str
+    payload: bytes
+    priority: int = 0
+
+
+class Receipt:
+    """How far a message has got. A level that will never be known raises `GroupAborted` or `GroupClosed`."""
+
+    __slots__ = ("_parcel",)
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+
+    async def accepted(self) -> None:
+        """Our own node has given it its number, and keeps it until all have it."""
+        await self._reaches(Level.ACCEPTED)
+
+    async def preacknowledged(self) -> None:
+        """Every destination has it."""
+        await self._reaches(Level.PREACKNOWLEDGED)
+
+    async def acknowledged(self) -> None:
+        """Every destination knows that every destination has it.
+
+        A `sequenced` group cannot tell that: there it is the same as `preacknowledged`.
+        """
+        await self._reaches(Level.ACKNOWLEDGED)
+
+    async def _reaches(self, level: Level) -> None:
+        await self._parcel.when(level, asyncio.get_running_loop().create_future())
+
+    @property
+    def level(self) -> Level | None:
+        """What is known now; None: it waits to be sent."""
+        return Level(self._parcel.level) if self._parcel.level else None
+
+
+class Group:
+    """A group that is open. `ordercast.join` makes one; it is used inside one event loop."""
+
+    def __init__(self, name: str, member: Member, *, selective: bool) -> None:
+        """`selective`: a message may go to some of the members only."""
+        self.name = name
+        self._member, self._selective = member, selective
+        self._names = member.names
+        self._everybody = everybody(len(member.names))
+        self._places = {each: place for place, each in enumerate(member.names)}
+        self._unread: list[Message] = []  # of the packet that is being read; the next message last
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the group when all went well; else gives it up, for nobody knows what was not sent."""
+        if error is None:
+            await self.close()
+        else:
+            await self.abort(f"{self.me} failed: {type(error).__name__} {error}")
+
+    @property
+    def me(self) -> str:
+        """Our own name."""
+        return self._names[self._member.me]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of those that take part now."""
+        return tuple(name for place, name in enumerate(self._names) if self._member.members >> place & 1)
+
+    # --- sending ---
+
+    async def send(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:
+        """Sends a message to some members, or to all and ourselves; waits while the group cannot take more.
+
+        If it is cancelled while it waits, nothing is sent.
+        """
+        if self._member.outbox.waiting > OUTBOX_LIMIT:
+            await self._member.room()
+        return self.send_nowait(payload, to=to, priority=priority)
+
+    def send_nowait(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:
+        """The same without waiting: it grows what is kept here, however much that is. See `waiting`."""
+        member = self._member
+        if member.end is not None:
+            raise member.end
+        destinations = self._everybody if to is None else self._destinations(to)
+        if not 0 <= priority <= HIGHEST_PRIORITY:
+            raise LocalProtocolError(f"priorities are 0 to {HIGHEST_PRIORITY}, not {priority}")
+        if len(payload) > member.largest:
+            raise LocalProtocolError(f"a message has at most {member.largest} bytes, not {len(payload)}")
+        parcel = member.outbox.add(bytes(payload), destinations, priority)
+        member.put()
+        return Receipt(parcel)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were sent and that the protocol has not taken yet."""
+        return self._member.outbox.waiting
+
+    def _destinations(self, names: Iterable[str]) -> int:
+        if isinstance(names, str):
+            raise LocalProtocolError(f"`to` is a set of names, such as {{{names!r}}}, not one name")
+        mask = 0
+        for name in names:
+            place = self._places.get(name)
+            if place is None:
+                raise LocalProtocolError(f"{name!r} is no member; members are: {', '.join(self._names)}")
+            mask |= 1 << place
+        if not mask:
+            raise LocalProtocolError("a message must go to somebody")
+        if mask != self._everybody and not self._selective:
+            raise LocalProtocolError("in this order every message goes to everybody; use order='partial' or 'total'")
+        return mask
+
+    # --- hearing ---
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except GroupClosed:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> Message:
+        """The next message; raises `GroupClosed` after the last, `GroupAborted` if the group was given up."""
+        if not self._unread:
+            self._unread = (await self.receive_batch())[::-1]
+        return self._unread.pop()
+
+    async def receive_batch(self) -> list[Message]:
+        """The next messages of one sender, as many as came together: the quickest way to hear very many."""
+        if self._unread:
+            unread, self._unread = self._unread[::-1], []
+            return unread
+        source, priority, payloads = await self._member.inbox.next()
+        sender = self._names[source]
+        return [Message(sender, payload, priority) for payload in payloads]
+
+    async def batches(self) -> AsyncIterator[list[Message]]:
+        """All messages until the group is closed, in lists of those that came together."""
+        while True:
+            try:
+                batch = await self.receive_batch()
+            except GroupClosed:
+                return
+            yield batch
+
+    # --- ending ---
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Sends nothing more, stays until everybody has everything and closes too, then leaves.
+
+        With a time-out, in seconds, the group is given up if the others take longer. Raises `GroupAborted` if the group
+        was given up, by us or by others. What was delivered can still be read afterwards.
+        """
+        self._member.close(timeout)
+        await asyncio.shield(self._member.left)
+        if isinstance(self._member.end, GroupAborted):
+            raise self._member.end
+
+    async def abort(self, why: str) -> None:
+        """Gives the group up, for all its members."""
+        self._member.give_up(why)
+        await asyncio.shield(self._member.left)

@@ -1,0 +1,210 @@
+"""The machine of a protocol in real time: inputs one at a time, outputs carried out in their order."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ordercast.live.parcels import Outbox, Parcel
+from ordercast.live.recording import Record
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Drained,
+    Input,
+    Level,
+    Machine,
+    Numbered,
+    Reached,
+    Receive,
+    Resumed,
+    Send,
+    SetTimer,
+    Stopped,
+    TimerFired,
+    View,
+)
+from ordercast.model.units import Packet, Unit
+
+_SECOND = 1_000_000_000
+_DRAINED = Drained()
+
+
+class Surroundings(Protocol):
+    """What a host needs to have done for it."""
+
+    def send(self, unit: Unit, to: int | None) -> None:
+        """Puts a unit on the network; it may wait until `flush`."""
+
+    def flush(self) -> None:
+        """Puts on the network what waits."""
+
+    def read_all(self) -> None:
+        """Hands over what has come: a timer must not ask for what is here already."""
+
+    def deliver(self, packet: Packet) -> None:
+        """Hands a packet to the application."""
+
+    def has_view(self, view: View) -> None:
+        """The group goes on with these members."""
+
+    def has_aborted(self, why: str) -> None:
+        """The machine gave the group up."""
+
+    def has_room(self) -> None:
+        """The machine took something from the outbox."""
+
+
+class Host:
+    """Runs one machine. Each entry is called from the event loop, and comes back when everything is done."""
+
+    def __init__(
+        self, machine: Machine, me: int, highest: Level, outbox: Outbox, around: Surroundings, record: Record
+    ) -> None:
+        """`highest`: the highest level that the protocol tells."""
+        self.machine, self._me, self._highest = machine, me, highest
+        self._outbox, self._around, self._record = outbox, around, record
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._submitted: deque[Parcel] = deque()  # given to the machine, and not numbered by it yet
+        self._own: dict[int, Parcel] = {}  # numbered, and not known to be everywhere, by first message
+        self.closed = False
+        self.counts: dict[str, int] = {}
+        """How often units were discarded, by reason; and other things that happened."""
+        self._carry_out: dict[type[Any], Callable[[Any], None]] = {
+            Send: self._send,
+            Numbered: self._numbered,
+            Reached: self._reached,
+            Deliver: self._deliver,
+            Discard: self._discard,
+            SetTimer: self._set_timer,
+            CancelTimer: self._cancel_timer,
+            Stopped: self._stopped,
+            Resumed: self._resumed,
+            View: self._view,
+            Abort: self._abort,
+        }
+
+    # --- what happens ---
+
+    def receive(self, unit: Unit) -> None:
+        """A unit came. What follows may wait for `drained`."""
+        self._record.arrive(unit)
+        self._handle(Receive(unit))
+
+    def drained(self) -> None:
+        """Nothing more has come for now."""
+        self._handle(_DRAINED)
+        self.pump()
+
+    def pump(self) -> None:
+        """Gives the machine what it has room for, and puts everything on the network."""
+        outbox, submitted = self._outbox, self._submitted
+        while not submitted and not self.closed:
+            parcel = outbox.take()
+            if parcel is None:
+                break
+            submitted.append(parcel)
+            self._handle(parcel.submission())
+            self._around.has_room()
+        self._around.flush()
+
+    def is_idle(self) -> bool:
+        """Whether nothing of ours is under way."""
+        return not (self._own or self._submitted)
+
+    def is_at_rest(self) -> bool:
+        """Whether everything that was sent is known to be everywhere, as far as the protocol tells."""
+        return not (self._outbox or self._submitted or self._own or self.machine.waits_for())
+
+    def stop(self, why: BaseException) -> None:
+        """Nothing happens any more; who waits is told why."""
+        self.closed = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        for parcel in (*self._own.values(), *self._submitted):
+            parcel.give_up(why)
+        self._outbox.give_up(why)
+
+    def unconfirmed(self) -> int:
+        """Packets of ours that are not known to be everywhere."""
+        return len(self._own) + len(self._submitted)
+
+    def _fire(self, name: str) -> None:
+        handle = self._timers[name]
+        self._around.read_all()
+        if self._timers.get(name) is handle and not self.closed:  # nothing that came has set or cancelled it
+            del self._timers[name]
+            self._record.timeout(name)
+            self._handle(TimerFired(name))
+            self.pump()
+
+    def _handle(self, event: Input) -> None:
+        if not self.closed:
+            carry_out = self._carry_out
+            for output in self.machine.handle(event):
+                carry_out[type(output)](output)
+
+    # --- what follows ---
+
+    def _send(self, output: Send) -> None:
+        self._record.transmit(output.unit, again=output.again)
+        self._around.send(output.unit, output.to)
+
+    def _numbered(self, output: Numbered) -> None:
+        packet = output.packet
+        self._record.send(packet)
+        parcel = self._submitted.popleft()
+        self._own[packet.first] = parcel
+        parcel.rise(Level.ACCEPTED)
+
+    def _reached(self, output: Reached) -> None:
+        packet, level = output.packet, output.level
+        self._record.level(level, packet)
+        if packet.source == self._me:
+            parcel = self._own.get(packet.first)
+            if parcel is not None and level > parcel.level:
+                parcel.rise(level)
+                if level >= self._highest:
+                    del self._own[packet.first]
+                    parcel.rise(Level.ACKNOWLEDGED)
+
+    def _deliver(self, output: Deliver) -> None:
+        self._record.deliver(output.packet)
+        self._around.deliver(output.packet)
+
+    def _discard(self, output: Discard) -> None:
+        self._record.discard(output.unit, output.why)
+        self._count(output.why)
+
+    def _stopped(self, _: Stopped) -> None:
+        self._count("recoveries")
+
+    def _resumed(self, _: Resumed) -> None:
+        pass
+
+    def _view(self, output: View) -> None:
+        self._record.view(output)
+        self._around.has_view(output)
+
+    def _abort(self, output: Abort) -> None:
+        self._record.abort(output.why)
+        self._around.has_aborted(output.why)
+
+    def _set_timer(self, output: SetTimer) -> None:
+        name = output.name
+        old = self._timers.get(name)
+        if old is not None:
+            old.cancel()
+        self._timers[name] = self._loop.call_later(output.after / _SECOND, self._fire, name)
+
+    def _cancel_timer(self, output: CancelTimer) -> None:
+        handle = self._timers.pop(output.name, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1

@@ -1,0 +1,202 @@
+"""The lines between members: units and control messages in, datagrams out, and back.
+
+Whatever comes from the network is understood, or counted and dropped by its reason; nothing of it raises anything here.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ordercast.live.addresses import Address
+from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Heard, Relay
+from ordercast.live.network import Endpoint
+from ordercast.live.outgoing import ALL, CHANNEL, Outgoing
+from ordercast.model.runs import Channel
+from ordercast.model.units import Unit
+from ordercast.wire.checks import makes_sense
+from ordercast.wire.codec import Codec, Malformed
+from ordercast.wire.control import IN_SESSION, Control
+from ordercast.wire.datagram import FROM_CHANNEL, HEADER, OPENING, RELAY, TO_CHANNEL, Datagram, Rejection, split
+from ordercast.wire.sealing import Seal
+
+
+class Listener(Protocol):
+    """Who is told what was heard."""
+
+    def hears(self, member: int, message: Control) -> None:
+        """A control message."""
+
+    def receives(self, member: int, unit: Unit) -> None:
+        """A unit of the session that is open."""
+
+
+class Lines:
+    """One member's part of the network."""
+
+    def __init__(
+        self, endpoint: Endpoint, addresses: list[Address], me: int, seal: Seal, codec: Codec, *, datagram: int
+    ) -> None:
+        self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
+        self._nodes = len(addresses)
+        self._listener: Listener
+        self._incarnation = 0
+        self._session: int | None = None
+        self._counters: dict[int, int] = {}  # by tag
+        self._control = Outgoing(datagram, seal.overhead, self._transmit_control)
+        self._units = Outgoing(datagram, seal.overhead + ORIGIN_SIZE, self._transmit_units)
+        self._in_order = False
+        self._latest: list[int] = [-1] * self._nodes
+        self._relay: Relay | None = None  # that of the group, if it is ours
+        self._relay_address: Address | None = None
+        self._heard = Heard()
+        self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
+        self._passing = self._in_session = False
+        self.by_channel = False
+        self.dropped: Counter[str] = Counter()
+        """Datagrams and records that were not understood, by reason."""
+
+    def start(self, incarnation: int, listener: Listener, drained: Callable[[], None]) -> None:
+        """Begins to hear."""
+        self._incarnation, self._listener = incarnation, listener
+        self._endpoint.start(self._receive, drained)
+
+    def open(self, session: int, channel: Channel, relay: Relay | Address | None) -> None:
+        """From now on there are units: in no order, in each sender's order, or in the one order of a relay."""
+        self._session = session
+        self._in_order = channel is not Channel.ANY
+        self.by_channel = channel is Channel.ONE
+        if isinstance(relay, Relay):
+            self._relay = relay
+        else:
+            self._relay_address = relay
+
+    def read_all(self) -> None:
+        """Hears what has come."""
+        self._endpoint.read_all()
+
+    def close(self) -> None:
+        """Nothing is heard or said any more."""
+        self._endpoint.close()
+
+    # --- out ---
+
+    def say(self, message: Control, to: int | None) -> None:
+        """Sends a control message, at once."""
+        self._control.say(self._codec.encode(message), ALL if to is None else to)
+        self._in_session = isinstance(message, IN_SESSION)
+        self._control.flush()
+
+    def send(self, unit: Unit, to: int | None) -> None:
+        """Sends a unit, when the turn is over or a datagram is full."""
+        self._units.say(self._codec.encode(unit), (CHANNEL if self.by_channel else ALL) if to is None else to)
+
+    def flush(self) -> None:
+        """The turn is over."""
+        self._units.flush()
+
+    def _transmit_control(self, body: bytes, to: int) -> None:
+        tag, flags = (self._session or 0, 0) if self._in_session else (self._incarnation, OPENING)
+        self._transmit(self._sealed(flags, tag, body), to)
+
+    def _transmit_units(self, body: bytes, to: int) -> None:
+        session = self._session
+        assert session is not None, "a protocol begins when its session is open"
+        if to != CHANNEL:
+            self._transmit(self._sealed(0, session, body), to)
+        elif self._relay is not None:
+            self._passed.append(self._relay.pass_on(self._me, session, body))
+            self._hear_passed()
+        elif self._relay_address is not None:
+            self._endpoint.send(self._sealed(TO_CHANNEL, session, body), self._relay_address)
+
+    def _sealed(self, flags: int, tag: int, body: bytes) -> bytes:
+        counter = self._counters.get(tag, 0)
+        self._counters[tag] = counter + 1
+        return self._seal.seal(flags, self._me, tag, counter, body)
+
+    def _transmit(self, datagram: bytes, to: int) -> None:
+        if to == ALL:
+            self._endpoint.send_to_all(datagram)
+        else:
+            self._endpoint.send(datagram, self._addresses[to])
+
+    # --- in ---
+
+    def _receive(self, datagram: memoryview) -> None:
+        if len(datagram) >= HEADER.size and int.from_bytes(datagram[4:6]) == self._me:
+            return  # a multicast brings us our own
+        said = self._seal.open(datagram)
+        if isinstance(said, Rejection):
+            self.dropped[said] += 1
+        elif said.flags & FROM_CHANNEL:
+            self._receive_from_channel(said)
+        elif said.sender >= self._nodes:
+            self.dropped["stranger"] += 1
+        elif said.flags & TO_CHANNEL:
+            self._receive_for_channel(said)
+        elif said.flags & OPENING:
+            self._understand(said.sender, said.body, in_session=False)
+        elif said.tag != self._session:
+            self.dropped["session"] += 1
+        elif self._in_order and said.counter <= self._latest[said.sender]:
+            self.dropped["late"] += 1
+        else:
+            self._latest[said.sender] = said.counter
+            self._understand(said.sender, said.body, in_session=True)
+
+    def _receive_for_channel(self, said: Datagram) -> None:
+        """We are the relay: it goes to everybody, us included."""
+        if self._relay is None or said.tag != self._session:
+            self.dropped["session"] += 1
+            return
+        body = self._relay.take(said)
+        if body is not None:
+            self._passed.append(body)
+            self._hear_passed()
+
+    def _hear_passed(self) -> None:
+        """In the order in which it was passed on, whatever follows from it."""
+        if not self._passing:
+            self._passing = True
+            while self._passed:
+                self._understand_passed(self._passed.popleft())
+            self._passing = False
+
+    def _receive_from_channel(self, said: Datagram) -> None:
+        if said.sender != RELAY or self._relay is not None:
+            self.dropped["stranger"] += 1
+        elif not self._heard.is_next(said):
+            self.dropped["late"] += 1
+        else:
+            self._understand_passed(said.body)
+
+    def _understand_passed(self, body: bytes) -> None:
+        if len(body) < ORIGIN_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+            return
+        origin, session = ORIGIN.unpack_from(body)
+        if session != self._session or origin >= self._nodes:
+            self.dropped["session"] += 1
+            return
+        self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
+
+    def _understand(self, member: int, body: bytes, *, in_session: bool) -> None:
+        records = split(body)
+        if isinstance(records, Rejection):
+            self.dropped[records] += 1
+            return
+        for record in records:
+            try:
+                said = self._codec.decode(record)
+            except Malformed:
+                self.dropped["malformed"] += 1
+                continue
+            if not isinstance(said, Unit):
+                if isinstance(said, IN_SESSION) == in_session:
+                    self._listener.hears(member, said)
+                else:
+                    self.dropped["session"] += 1
+            elif in_session and said.source == member and makes_sense(said, self._nodes):
+                self._listener.receives(member, said)
+            else:
+                self.dropped["senseless"] += 1

@@ -1,0 +1,254 @@
+"""One member of a live group: its session, then its protocol's machine, and what the application sends and hears."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ordercast.live import session_events as events
+from ordercast.live.addresses import Address
+from ordercast.live.channel import Relay
+from ordercast.live.host import Host
+from ordercast.live.inbox import Inbox
+from ordercast.live.lines import Lines
+from ordercast.live.parcels import Outbox
+from ordercast.live.recording import Record
+from ordercast.live.session import Session
+from ordercast.live.settings import HIGHEST, Agreement
+from ordercast.model.config import SECOND, Rules
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
+from ordercast.model.machine import CancelTimer, Level, SetTimer, View
+from ordercast.model.nodes import everybody
+from ordercast.model.units import DataUnit, Packet, Unit
+from ordercast.protocols import machine_class
+from ordercast.wire.control import Control
+
+INBOX_LIMIT = 8 << 20
+"""Bytes that wait for an application that does not listen, before more is dropped."""
+OUTBOX_LIMIT = 1 << 20
+"""Bytes that wait for the protocol, before who sends has to wait."""
+
+
+class Member:
+    """Holds everything together. Made and used inside one event loop."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 (what it holds together)
+        self,
+        names: tuple[str, ...],
+        me: int,
+        agreed: Agreement,
+        lines: Lines,
+        session: Session,
+        relay: Callable[[], Relay] | Address | None,
+        record: Callable[[int], Record],
+    ) -> None:
+        """`relay`: how to make that of the group, if it is ours, or where it is; `record`: that of a session."""
+        self.names, self.me, self._agreed, self._lines, self._session = names, me, agreed, lines, session
+        self._relay, self._record = relay, record
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._signed = 0  # members of which the session knows that they live, for this half beat
+        self._host: Host | None = None
+        self.members = everybody(len(names))
+        self.largest = agreed.largest_message
+        self.inbox = Inbox(agreed.largest_message)
+        self.outbox = Outbox(agreed.packet_room())
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.left: asyncio.Future[None] = self._loop.create_future()
+        self.end: BaseException | None = None
+        """Why nothing can be sent any more."""
+        self._room: list[asyncio.Future[None]] = []
+        self._closing = self._resting = self._flushing = False
+        self.on_view: Callable[[View], None] = lambda _: None
+        self.delivered = [0] * len(names)
+        self.overrun = 0
+        """Units that were dropped since the application does not listen."""
+
+    # --- opening and ending ---
+
+    def begin(self, incarnation: int) -> None:
+        """Looks for the others."""
+        self._lines.start(incarnation, self, self._drained)
+        self._tell(events.Begin())
+        self._forget_signs()
+
+    def close(self, within: float | None) -> None:
+        """Sends nothing more, and leaves when everybody has everything and wants to leave."""
+        if not self._closing and self.end is None:
+            self._closing = True
+            self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self._tell(events.Close(int(within * SECOND) if within else 0))
+            self._rest()
+
+    def give_up(self, why: str) -> None:
+        """Ends the group, for all."""
+        self._tell(events.GiveUp(why))
+
+    def _open(self, opened: events.Opened) -> None:
+        agreed = self._agreed
+        config = msgspec.structs.replace(agreed.config, first_seq=opened.first_seqs)
+        machine = machine_class(agreed.protocol, Rules.SOUND)(self.me, config)
+        relay = self._relay() if callable(self._relay) else self._relay
+        self._lines.open(opened.session, machine.needs, relay)
+        highest = HIGHEST.get(agreed.protocol, Level.ACKNOWLEDGED)
+        self._host = Host(machine, self.me, highest, self.outbox, self, self._record(opened.session))
+        self.opened.set_result(None)
+
+    def _stop(self, why: BaseException) -> None:
+        """The protocol is over; the session may still have to tell others."""
+        self.end = why
+        if self._host is not None:
+            self._host.stop(why)
+        if not self.opened.done():
+            self.opened.set_exception(why)
+        self.inbox.end(why)
+        self.has_room()
+
+    def _account(self, why: str) -> GroupAborted | JoinError:
+        if self._host is None:
+            return JoinError(why)
+        delivered = dict(zip(self.names, self.delivered, strict=True))
+        return GroupAborted(why, delivered, self._host.unconfirmed())
+
+    def _leave(self) -> None:
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        self._lines.close()
+        if not self.left.done():
+            self.left.set_result(None)
+
+    # --- the session ---
+
+    def _tell(self, event: events.Input) -> None:
+        for output in self._session.handle(event):
+            match output:
+                case events.Say(message=message, to=to):
+                    self._lines.say(message, to)
+                case SetTimer(name=name, after=after):
+                    self._cancel(name)
+                    self._timers[name] = self._loop.call_later(after / SECOND, self._fire, name)
+                case CancelTimer(name=name):
+                    self._cancel(name)
+                case events.Opened():
+                    self._open(output)
+                case events.Refused(why=why):
+                    self._stop(JoinError(why))
+                case events.Aborted(why=why):
+                    self._stop(self._account(why))
+                case events.Closed():
+                    self._stop(GroupClosed("the group was closed"))
+                case events.Left():
+                    self._leave()
+                case events.Suspected():
+                    pass  # a protocol with views suspects by itself
+
+    def _cancel(self, name: str) -> None:
+        handle = self._timers.pop(name, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _fire(self, name: str) -> None:
+        handle = self._timers[name]
+        self._lines.read_all()
+        if self._timers.get(name) is handle:
+            del self._timers[name]
+            self._tell(events.TimerFired(name, time.monotonic_ns()))
+        self._drained()
+
+    def _forget_signs(self) -> None:
+        self._signed = 0
+        if not self.left.done():
+            self._loop.call_later(self._agreed.beat / SECOND / 2, self._forget_signs)
+
+    def hears(self, member: int, message: Control) -> None:
+        """A control message came."""
+        self._tell(events.Heard(member, message))
+
+    # --- the protocol ---
+
+    def receives(self, member: int, unit: Unit) -> None:
+        """A unit came."""
+        if not self._signed >> member & 1:
+            self._signed |= 1 << member
+            self._tell(events.Sign(member))
+        if self._host is None:
+            return
+        if self.inbox.bytes > INBOX_LIMIT and isinstance(unit, DataUnit):
+            self.overrun += 1  # as if it had been lost: it will be sent again, and who sends is slowed down
+            return
+        self._host.receive(unit)
+
+    def _drained(self) -> None:
+        if self._host is not None:
+            self._host.drained()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Who closes has to know whether anything is still under way."""
+        if self._closing and self._host is not None:
+            resting = self._host.is_at_rest()
+            if resting != self._resting:
+                self._resting = resting
+                self._tell(events.AtRest(resting))
+
+    def put(self) -> None:
+        """Something is in the outbox: it goes at once if nothing else is under way, else with what follows."""
+        host = self._host
+        if host is None or self._flushing:
+            return
+        if host.is_idle():
+            host.pump()
+        else:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._host is not None:
+            self._host.pump()
+
+    async def room(self) -> None:
+        """Comes back when there is room in the outbox, or the group is over."""
+        while self.outbox.waiting > OUTBOX_LIMIT and self.end is None:
+            future = self._loop.create_future()
+            self._room.append(future)
+            await future
+
+    # --- what a host has done for it ---
+
+    def send(self, unit: Unit, to: int | None) -> None:
+        """Puts a unit on the network."""
+        self._lines.send(unit, to)
+
+    def flush(self) -> None:
+        """The end of a turn."""
+        self._lines.flush()
+
+    def read_all(self) -> None:
+        """Hears what has come."""
+        self._lines.read_all()
+
+    def deliver(self, packet: Packet) -> None:
+        """To the application."""
+        self.delivered[packet.source] += len(packet.lengths)
+        self.inbox.put(packet)
+
+    def has_view(self, view: View) -> None:
+        """The group goes on with these members."""
+        self.members = view.members
+        self._tell(events.Remaining(view.members))
+        self.on_view(view)
+
+    def has_aborted(self, why: str) -> None:
+        """The protocol gave the group up."""
+        self._tell(events.GiveUp(why))
+
+    def has_room(self) -> None:
+        """Whoever waits to send may go on."""
+        if self._room and (self.end is not None or self.outbox.waiting <= OUTBOX_LIMIT):
+            waiting, self._room = self._room, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)

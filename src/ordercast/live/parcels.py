@@ -1,0 +1,179 @@
+"""From messages to packets and back: many small ones in one packet, a large one in many.
+
+What the application sends to the same nodes with the same priority shares a packet, as long as there is room. A packet
+is closed when it is full, or when the protocol has room for it and nothing else is ahead: there is no timer. A message
+larger than a packet goes in pieces, each in a packet of its own; it is whole when its last piece is delivered, which
+is its place in the order.
+
+In front of a packet's messages stands one byte: whether it holds whole messages, or a piece, or the last piece.
+"""
+
+from asyncio import Future
+from collections import deque
+from itertools import accumulate, pairwise
+
+from ordercast.model.machine import Level, Submit
+from ordercast.model.units import Packet
+
+WHOLE, PIECE, LAST_PIECE = b"\0", b"\1", b"\2"
+LENGTH_COST = 3  # at most, of a message's length on the wire
+MOST_IN_PACKET = 4096
+"""Messages: empty ones would fit without number."""
+
+
+class Parcel:
+    """What will be, or is, one packet of ours; and what is known of it."""
+
+    __slots__ = ("_waiting", "destinations", "level", "lost", "mark", "parts", "priority", "size")
+
+    def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
+        self.destinations, self.priority, self.mark = destinations, priority, mark
+        self.parts = [payload]
+        self.size = len(payload) + LENGTH_COST
+        self.level = 0
+        self.lost: BaseException | None = None
+        """Why no more will be known of it."""
+        self._waiting: list[tuple[int, Future[None]]] = []
+
+    def submission(self) -> Submit:
+        """For the protocol; what it holds is let go of."""
+        parts, self.parts = self.parts, []
+        lengths = tuple(map(len, parts))
+        return Submit(self.destinations, lengths, self.mark + b"".join(parts), self.priority)
+
+    def rise(self, level: int) -> None:
+        """More is known of it."""
+        self.level = level
+        if self._waiting:
+            for wanted, future in self._waiting:
+                if wanted <= level and not future.done():
+                    future.set_result(None)
+            self._waiting = [pair for pair in self._waiting if pair[0] > level]
+
+    def give_up(self, why: BaseException) -> None:
+        """No more will be known of it."""
+        self.lost = why
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(why)
+                future.exception()  # who does not wait any more need not be told
+        self._waiting = []
+
+    def when(self, level: Level, future: "Future[None]") -> "Future[None]":
+        """The future, which comes true when so much is known."""
+        if self.level >= level:
+            future.set_result(None)
+        elif self.lost is not None:
+            future.set_exception(self.lost)
+        else:
+            self._waiting.append((level, future))
+        return future
+
+
+class Outbox:
+    """What the application has sent and the protocol has not taken yet: the highest priority first."""
+
+    def __init__(self, room: int) -> None:
+        """`room`: bytes of messages, with their lengths, that a packet takes."""
+        self._room = room
+        self._queues: dict[int, deque[Parcel]] = {}  # by priority
+        self._open: Parcel | None = None  # the last of its queue; takes more as long as it is not taken itself
+        self.waiting = 0
+        """Bytes."""
+
+    def add(self, payload: bytes, destinations: int, priority: int) -> Parcel:
+        """Puts a message into a parcel: the one that is its receipt."""
+        size = len(payload) + LENGTH_COST
+        parcel = self._open
+        if (
+            parcel is not None
+            and parcel.size + size <= self._room
+            and parcel.destinations == destinations
+            and parcel.priority == priority
+            and len(parcel.parts) < MOST_IN_PACKET
+        ):
+            parcel.parts.append(payload)
+            parcel.size += size
+            self.waiting += size
+            return parcel
+        if size <= self._room:
+            self._open = self._append(Parcel(payload, destinations, priority))
+            return self._open
+        self._open = None
+        piece = self._room - LENGTH_COST
+        for start in range(0, len(payload) - piece, piece):
+            self._append(Parcel(payload[start : start + piece], destinations, priority, PIECE))
+        last = (len(payload) - 1) // piece * piece
+        return self._append(Parcel(payload[last:], destinations, priority, LAST_PIECE))
+
+    def _append(self, parcel: Parcel) -> Parcel:
+        self.waiting += parcel.size
+        self._queue(parcel.priority).append(parcel)
+        return parcel
+
+    def _queue(self, priority: int) -> deque[Parcel]:
+        queue = self._queues.get(priority)
+        if queue is None:
+            queue = self._queues[priority] = deque()
+        return queue
+
+    def take(self) -> Parcel | None:
+        """The next parcel for the protocol, if there is one."""
+        if not self._queues:
+            return None
+        priority = max(self._queues) if len(self._queues) > 1 else next(iter(self._queues))
+        queue = self._queues[priority]
+        parcel = queue.popleft()
+        if not queue:
+            del self._queues[priority]
+        if parcel is self._open:
+            self._open = None
+        self.waiting -= parcel.size
+        return parcel
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def give_up(self, why: BaseException) -> None:
+        """Nothing of it will be sent."""
+        for queue in self._queues.values():
+            for parcel in queue:
+                parcel.give_up(why)
+        self._queues.clear()
+        self._open, self.waiting = None, 0
+
+
+class Pieces:
+    """What has come of messages that come in pieces."""
+
+    def __init__(self, largest: int) -> None:
+        """`largest`: bytes of a message; a larger one is dropped, by every member alike."""
+        self._largest = largest
+        self._held: dict[tuple[int, int], list[bytes]] = {}  # by source and priority
+        self._sizes: dict[tuple[int, int], int] = {}
+        self.too_large = 0
+
+    def messages(self, packet: Packet) -> list[bytes]:
+        """The messages that a packet brings, or completes."""
+        payload, lengths = packet.payload, packet.lengths
+        mark = payload[:1]
+        if mark == WHOLE:
+            if len(lengths) == 1:
+                return [payload[1 : 1 + lengths[0]]]
+            return [payload[start:stop] for start, stop in pairwise(accumulate(lengths, initial=1))]
+        if mark not in {PIECE, LAST_PIECE}:
+            return []
+        name = (packet.source, packet.priority)
+        held = self._held.setdefault(name, [])
+        size = self._sizes[name] = self._sizes.get(name, 0) + len(payload) - 1
+        if size <= self._largest:
+            held.append(payload[1:])
+        else:
+            held.clear()
+        if mark == PIECE:
+            return []
+        del self._held[name], self._sizes[name]
+        if size > self._largest:
+            self.too_large += 1
+            return []
+        return [b"".join(held)]

@@ -1,0 +1,112 @@
+"""What the members of a live group agree on, and what each decides for itself."""
+
+from enum import Enum
+
+import msgspec
+
+from ordercast.model.config import (
+    MICROSECOND,
+    MILLISECOND,
+    SECOND,
+    ConfigValue,
+    GroupConfig,
+    SequencerConfig,
+    Timing,
+    require,
+)
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Level
+from ordercast.wire.datagram import LARGEST
+
+
+class Order(Enum):
+    """Which order a group keeps; each value is the protocol that keeps it."""
+
+    PARTIAL = "spo"
+    """Each sender's order, to any subset of the group."""
+    TOTAL = "st"
+    """One order for all, to any subset of the group."""
+    PRIORITY = "prito"
+    """One order for all, the urgent first; to everybody."""
+    SEQUENCED = "sequencer"
+    """One order for all, given by one member; to everybody. The fastest, and the only one that survives a failure."""
+
+
+def protocol_of(order: str) -> str:
+    """The protocol that keeps an order; a protocol may be named itself, too."""
+    names = {each.name.lower(): each.value for each in Order}
+    protocol = names.get(order, order)
+    if protocol not in {*names.values(), "to", "po", "prio"}:
+        raise ConfigError(f"there is no order {order!r}; there are: {', '.join(names)}")
+    return protocol
+
+
+HIGHEST = {"sequencer": Level.PREACKNOWLEDGED}
+"""The highest level that a protocol tells, where it is not the third."""
+
+LOOPBACK_DATAGRAM = 60_000
+NETWORK_DATAGRAM = 1_400
+_ROUND_TRIP = {True: 2 * MILLISECOND, False: 10 * MILLISECOND}  # on this machine, or not
+
+
+_FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
+_EACH_MEMBER = 16  # in a unit with three vectors of numbers
+
+
+class Agreement(ConfigValue, frozen=True, kw_only=True):
+    """What all members must have alike. Who differs is refused, and told in what."""
+
+    protocol: str
+    config: GroupConfig
+    datagram: int
+    """The bytes that a datagram should not have more of."""
+    largest_message: int = 64 << 20
+    beat: int = 250 * MILLISECOND
+    """How long a member may be silent before it shows that it lives."""
+    silence: int = 3 * SECOND
+    """How long nothing may be heard from a member before it is taken for failed."""
+
+    def __post_init__(self) -> None:
+        require(
+            512 <= self.datagram <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {self.datagram} (datagram)"
+        )
+        require(self.beat > 0, "the beat must be positive")
+        require(self.silence >= 4 * self.beat, "the silence must be at least four beats, or every loss is a failure")
+
+    def packet_room(self) -> int:
+        """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
+        return self.datagram - _FIXED - _EACH_MEMBER * self.config.nodes
+
+    def parameters(self) -> dict[str, object]:
+        """All of it, for comparison."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return found
+
+
+def agreement(
+    protocol: str, nodes: int, *, loopback: bool, datagram: int | None, window: int | None, resilience: int
+) -> Agreement:
+    """What suits the network: large datagrams where nothing but this machine is between the members."""
+    datagram = datagram or (LOOPBACK_DATAGRAM if loopback else NETWORK_DATAGRAM)
+    window = window or (16 if datagram > 8_000 else 128)
+    timing = Timing.for_round_trip(_ROUND_TRIP[loopback], least_status=500 * MICROSECOND)
+    silence = 3 * SECOND
+    config = GroupConfig(
+        nodes=nodes,
+        window=window,
+        quota=4 * window,
+        timing=timing,
+        polls_to_abort=_times(2 * silence, timing.poll),
+        sequencer=SequencerConfig(
+            history=max(64, 4 * window * nodes),
+            resilience=resilience,
+            suspect_after=_times(silence, timing.repeat),
+            heartbeat=250 * MILLISECOND,
+        ),
+    )
+    return Agreement(protocol=protocol, config=config, datagram=datagram, silence=silence)
+
+
+def _times(duration: int, each: int) -> int:
+    """How often a question is asked in vain in so much time, when it is asked ever more patiently."""
+    return max(8, duration // (3 * each))

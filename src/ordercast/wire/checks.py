@@ -1,0 +1,241 @@
+"""Whether a unit that was read makes sense in a group of so many nodes: the promise that hosts owe their machines.
+
+Types are right already. Here sets hold members only, vectors have an entry for each, numbers are not negative and so
+small that nobody can add them beyond 64 bits, and messages fill their packet. Whether what a unit *says* can be true is
+for the protocols to judge.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ordercast.model.priority_units import (
+    CarryingVector,
+    EpochVector,
+    Heading,
+    OrderedData,
+    OrderedReady,
+    RunMarker,
+    Standing,
+)
+from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
+from ordercast.model.sequencer_units import (
+    Accept,
+    Ballot,
+    Broadcast,
+    Bulletin,
+    Fetch,
+    Flush,
+    Flushed,
+    Have,
+    Install,
+    NextView,
+    Offer,
+    Order,
+    Propose,
+    Refused,
+    Supply,
+    Synchronise,
+    Synchronised,
+    ViewRequest,
+)
+from ordercast.model.units import Data, Packet, Ready, Status, Unit
+
+_MOST = 1 << 60
+_MOST_PRIORITY = 255
+
+
+def makes_sense(unit: Unit, nodes: int) -> bool:
+    """Whether a machine of a group of so many nodes may be handed it."""
+    check = CHECKS.get(type(unit))
+    return check is not None and 0 <= unit.source < nodes and check(unit, nodes)
+
+
+# --- what units are made of ---
+
+
+def _numbers(*values: int) -> bool:
+    return all(0 <= value < _MOST for value in values)
+
+
+def _vector(values: Sequence[int], nodes: int) -> bool:
+    return len(values) == nodes and min(values) >= 0 and max(values) < _MOST
+
+
+def _is_set(mask: int, nodes: int) -> bool:
+    return 0 <= mask < 1 << nodes
+
+
+def _ranges(ranges: Sequence[tuple[int, int]]) -> bool:
+    return all(0 <= start < stop < _MOST for start, stop in ranges)
+
+
+def _names(names: Sequence[tuple[int, int]], nodes: int) -> bool:
+    return all(0 <= source < nodes and 0 <= seq < _MOST for source, seq in names)
+
+
+def _packet(packet: Packet, nodes: int) -> bool:
+    lengths = packet.lengths
+    return (
+        0 <= packet.source < nodes
+        and 0 < packet.destinations < 1 << nodes
+        and 0 <= packet.seq < _MOST
+        and 0 <= packet.first < _MOST
+        and 0 <= packet.priority <= _MOST_PRIORITY
+        and bool(lengths)
+        and min(lengths) >= 0
+        and sum(lengths) <= len(packet.payload)
+        and (not packet.seq_to or _vector(packet.seq_to, nodes))
+    )
+
+
+def _status(status: Status, nodes: int) -> bool:
+    return (
+        _numbers(status.stamp, status.free, status.epoch)
+        and _vector(status.expects, nodes)
+        and (not status.preacknowledged_below or _vector(status.preacknowledged_below, nodes))
+    )
+
+
+def _heading(heading: Heading, nodes: int) -> bool:
+    return (
+        _numbers(heading.epoch, heading.seq, heading.delivered)
+        and _vector(heading.expects, nodes)
+        and _is_set(heading.wants, nodes)
+    )
+
+
+def _ballot(ballot: Ballot, nodes: int) -> bool:
+    return 0 <= ballot[0] < _MOST and 0 <= ballot[1] < nodes
+
+
+def _next_view(view: NextView, nodes: int) -> bool:
+    return (
+        _numbers(view.number, view.cut_below)
+        and _is_set(view.members, nodes)
+        and 0 <= view.sequencer < nodes
+        and bool(view.members >> view.sequencer & 1)
+    )
+
+
+# --- SPO and ST ---
+
+
+def _data(unit: Data, nodes: int) -> bool:
+    return len(unit.packet.seq_to) == nodes and _packet(unit.packet, nodes) and _status(unit.status, nodes)
+
+
+def _ready(unit: Ready, nodes: int) -> bool:
+    return (
+        _numbers(unit.next_seq)
+        and _vector(unit.next_seq_to, nodes)
+        and _status(unit.status, nodes)
+        and _is_set(unit.wants, nodes)
+        and all(0 <= source < nodes and _ranges(ranges) for source, ranges in unit.missing)
+    )
+
+
+def _reset_reply(unit: ResetReply, nodes: int) -> bool:
+    return (
+        _numbers(unit.epoch, unit.next_seq)
+        and _vector(unit.next_seq_to, nodes)
+        and all(0 <= seq < _MOST and _is_set(mask, nodes) for seq, mask in unit.sent)
+        and all(0 <= who < nodes and 0 <= seq < _MOST and _is_set(mask, nodes) for who, seq, mask in unit.log)
+        and 0 <= unit.preacknowledged <= len(unit.log)
+    )
+
+
+def _reset_need(unit: ResetNeed, nodes: int) -> bool:
+    return (
+        _numbers(unit.epoch, unit.patience)
+        and _is_set(unit.has, nodes)
+        and _is_set(unit.done, nodes)
+        and _names(unit.missing, nodes)
+    )
+
+
+# --- TO, PriTO and PriO ---
+
+
+def _vector_unit(unit: EpochVector, nodes: int) -> bool:
+    return _numbers(unit.epoch) and _vector(unit.expects, nodes) and _is_set(unit.wants, nodes)
+
+
+def _carrying(unit: CarryingVector, nodes: int) -> bool:
+    return (
+        _vector_unit(unit.vector, nodes)
+        and _numbers(unit.seq)
+        and unit.packet.source == unit.source
+        and _packet(unit.packet, nodes)
+    )
+
+
+def _ordered_data(unit: OrderedData, nodes: int) -> bool:
+    return unit.packet.source == unit.source and _heading(unit.heading, nodes) and _packet(unit.packet, nodes)
+
+
+# --- the sequencer ---
+
+
+def _broadcast(unit: Broadcast, nodes: int) -> bool:
+    return _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below) and _packet(unit.packet, nodes)
+
+
+def _order(unit: Order, nodes: int) -> bool:
+    numbers = _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below)
+    return numbers and _names(unit.packets, nodes)
+
+
+def _bulletin(unit: Bulletin, nodes: int) -> bool:
+    numbers = _numbers(unit.view, unit.next_number, unit.commit_below, unit.stable_below)
+    return numbers and _is_set(unit.wants, nodes)
+
+
+def _synchronise(unit: Synchronise, nodes: int) -> bool:
+    numbers = _numbers(unit.view, unit.round, unit.next_number, unit.stable_below)
+    return numbers and unit.phase in {1, 2} and _is_set(unit.wants, nodes)
+
+
+def _flushed(unit: Flushed, nodes: int) -> bool:
+    accepted = unit.accepted
+    return (
+        _numbers(unit.view, unit.received_below)
+        and _ballot(unit.ballot, nodes)
+        and (accepted is None or (_ballot(accepted[0], nodes) and _next_view(accepted[1], nodes)))
+    )
+
+
+def _propose(unit: Propose, nodes: int) -> bool:
+    balloted = _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes)
+    return _numbers(unit.view) and balloted and _next_view(unit.value, nodes)
+
+
+CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
+    Data: _data,
+    Ready: _ready,
+    ResetReply: _reset_reply,
+    ResetNeed: _reset_need,
+    ResetDone: lambda unit, _: _numbers(unit.epoch),
+    OrderedData: _ordered_data,
+    OrderedReady: lambda unit, nodes: _heading(unit.heading, nodes),
+    RunMarker: lambda unit, nodes: _heading(unit.heading, nodes) and _numbers(unit.through),
+    Standing: lambda unit, nodes: _heading(unit.heading, nodes),
+    EpochVector: _vector_unit,
+    CarryingVector: _carrying,
+    Offer: lambda unit, nodes: _numbers(unit.view, unit.received_below) and _packet(unit.packet, nodes),
+    Broadcast: _broadcast,
+    Order: _order,
+    Have: lambda unit, _: _numbers(unit.view, unit.received_below) and _ranges(unit.missing),
+    Bulletin: _bulletin,
+    Synchronise: _synchronise,
+    Synchronised: lambda unit, _: _numbers(unit.view, unit.round, unit.received_below),
+    Flush: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes),
+    Flushed: _flushed,
+    Refused: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ballot(unit.promised, nodes),
+    Propose: _propose,
+    Accept: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes),
+    Install: lambda unit, nodes: _numbers(unit.view) and _next_view(unit.value, nodes),
+    ViewRequest: lambda unit, _: _numbers(unit.view),
+    Fetch: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ranges(unit.missing),
+    Supply: lambda unit, nodes: _numbers(unit.view, unit.number) and _packet(unit.packet, nodes),
+}
+"""What is asked of each kind."""

@@ -1,0 +1,78 @@
+"""Units to bytes and back: each is a MessagePack array of its kind and its fields, written and read by msgspec.
+
+What is read is typed at once, field by field, by the decoder; whether it makes sense in a group of this size is
+asked by `checks`. Nothing that comes from a network raises anything but `Malformed` here.
+"""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import msgspec
+
+from ordercast.model import priority_units, reset_units, sequencer_units, units
+from ordercast.model.errors import ConfigError
+from ordercast.model.units import Unit
+
+_SEQUENCE: tuple[type[Unit], ...] = (
+    priority_units.OrderedData,
+    priority_units.OrderedReady,
+    priority_units.RunMarker,
+    priority_units.Standing,
+    priority_units.EpochVector,
+    priority_units.CarryingVector,
+)
+_SELECTIVE: tuple[type[Unit], ...] = (units.Data, units.Ready)
+KINDS: dict[str, tuple[type[Unit], ...]] = {
+    "spo": _SELECTIVE,
+    "po": _SELECTIVE,
+    "st": (*_SELECTIVE, reset_units.ResetReply, reset_units.ResetNeed, reset_units.ResetDone),
+    "to": _SEQUENCE,
+    "prito": _SEQUENCE,
+    "prio": _SEQUENCE,
+    "sequencer": (
+        sequencer_units.Offer,
+        sequencer_units.Broadcast,
+        sequencer_units.Order,
+        sequencer_units.Have,
+        sequencer_units.Bulletin,
+        sequencer_units.Synchronise,
+        sequencer_units.Synchronised,
+        sequencer_units.Flush,
+        sequencer_units.Flushed,
+        sequencer_units.Refused,
+        sequencer_units.Propose,
+        sequencer_units.Accept,
+        sequencer_units.Install,
+        sequencer_units.ViewRequest,
+        sequencer_units.Fetch,
+        sequencer_units.Supply,
+    ),
+}
+"""The units of each protocol's sound rules: no other is ever read in its groups."""
+
+MOST_MEMBERS = 64
+"""A set of nodes is one number on the wire, and MessagePack's numbers have 64 bits."""
+
+
+class Malformed(Exception):  # noqa: N818 (it says what the bytes are)
+    """Bytes that are no unit of this group."""
+
+
+class Codec:
+    """Reads and writes what the members of one group say to each other."""
+
+    def __init__(self, protocol: str, others: tuple[type[msgspec.Struct], ...] = ()) -> None:
+        """`others`: kinds of messages besides the protocol's units."""
+        if protocol not in KINDS:
+            raise ConfigError(f"there is no protocol {protocol!r}; there are: {', '.join(KINDS)}")
+        self.encode = msgspec.msgpack.Encoder().encode
+        kinds: Any = reduce(or_, (*KINDS[protocol], *others))
+        self._decode = msgspec.msgpack.Decoder(kinds).decode
+
+    def decode(self, record: bytes | memoryview) -> Any:
+        """The unit or message that was written; raises `Malformed`, and nothing else, if there is none."""
+        try:
+            return self._decode(record)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Malformed(str(error)) from error
