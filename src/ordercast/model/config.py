@@ -166,6 +166,8 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
     """The node that is the sequencer at first."""
     history: int = 1024
     """HISTORY_SIZE: broadcasts that the sequencer keeps for those who may lack them; when it is full it waits."""
+    says_after: int = 0
+    """Broadcasts after which a node that sends nothing says that it has them; 0 is three quarters of the history."""
     resilience: int = 0
     """r: the nodes besides the sequencer that must hold a broadcast before anybody delivers it; 0 is as published."""
     direct_from: int = 1400
@@ -178,6 +180,10 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require(self.node >= 0, "sequencer.node must not be negative")
         require(self.history >= 1, f"the history must hold at least 1 broadcast, not {self.history}")
+        require(
+            0 <= self.says_after <= self.history,
+            f"a node must say what it has before the history of {self.history} is full, not after {self.says_after}",
+        )
         require(self.resilience >= 0, "the resilience must not be negative")
         require(self.direct_from >= 0, "sequencer.direct_from must not be negative")
         require(self.suspect_after >= 1, "sequencer.suspect_after must be at least 1")

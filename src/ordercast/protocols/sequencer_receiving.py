@@ -44,14 +44,17 @@ class SequencerReceiving(SequencerState):
         self._learn(unit.source, unit.commit_below, unit.stable_below, out)
 
     def _keep_unordered(self, unit: Offer, out: list[Output]) -> None:
-        """What a sender broadcasts itself waits for its number, across views too: a packet never changes."""
+        """What a sender broadcasts itself waits for its number, across views too: a packet never changes.
+
+        Its sender may be ahead of me by all that the sequencer keeps.
+        """
         packet = unit.packet
         name = (packet.source, packet.seq)
         ordered = self.ordered_below[packet.source]
         if name in self.awaited:
             self._take(self.awaited[name], packet, out)
             self._deliver(out)
-        elif name in self.unordered or not ordered <= packet.seq < ordered + self.config.window:
+        elif name in self.unordered or not ordered <= packet.seq < ordered + self._most_ahead:
             out.append(Discard(unit, "duplicate" if packet.seq < ordered or name in self.unordered else "ahead"))
         else:
             self.unordered[name] = packet

@@ -62,7 +62,8 @@ class SequencerState:
         self.me, self.config = me, config
         self._nodes, self._my_bit, self._everybody = nodes, 1 << me, everybody(nodes)
         # A quiet node says what it has before the history is full, and as rarely as that allows.
-        self._dummy = max(1, config.sequencer.history * 3 // 4)
+        self._most_ahead = config.window + config.sequencer.history
+        self._dummy = config.sequencer.says_after or max(1, config.sequencer.history * 3 // 4)
 
         # The view, and what follows from it.
         self.enter(NextView(0, self._everybody, config.sequencer.node, 0, ""))

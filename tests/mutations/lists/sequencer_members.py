@@ -60,7 +60,7 @@ RECEIVING = changes(
     ("an order shows no gap", "lacks=self.known_below <= number)", "lacks=False)"),
     ("own data are asked for", "if packet is None and name[0] == self.me:", "if False:"),
     ("data after their order are passed over", "if name in self.awaited:", "if False:"),
-    ("unordered data without an end", "or not ordered <= packet.seq < ordered + self.config.window", ""),
+    ("unordered data without an end", "or not ordered <= packet.seq < ordered + self._most_ahead", ""),
     (
         "a bulletin shows no gap (S6)",
         (

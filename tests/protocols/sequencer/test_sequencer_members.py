@@ -180,14 +180,16 @@ def test_a_sender_has_its_own_data() -> None:
 
 
 def test_data_are_kept_once_and_not_without_end() -> None:
-    node = Node(E3, window=2)
+    """Its sender is ahead by its window at most, and by what the sequencer keeps."""
+    node = Node(E3, window=2, history=3)
     node.hears(direct(E2, 1, "b"))
     assert node.hears(direct(E2, 1, "b")).discards == ["duplicate"]
-    assert node.hears(direct(E2, 2, "c")).discards == ["ahead"]
+    assert node.hears(direct(E2, 5, "f")).discards == ["ahead"]
+    assert not node.hears(direct(E2, 4, "e")).discards
     node.hears(broadcast(0, "a"), broadcast(1, "b"))
-    assert not node.machine.unordered
+    assert list(node.machine.unordered) == [(E2, 4)]
     assert node.hears(direct(E2, 1, "b")).discards == ["duplicate"]
-    assert not node.hears(direct(E2, 2, "c")).discards
+    assert not node.hears(direct(E2, 5, "f")).discards
 
 
 def test_an_order_that_came_before_changes_nothing() -> None:
