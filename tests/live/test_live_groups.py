@@ -1,0 +1,327 @@
+"""Groups of several members in one event loop, over real sockets of this machine."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+import ordercast.live.network
+from ordercast.live.group import Group, Message
+from ordercast.live.joining import join
+from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError, LocalProtocolError
+from ordercast.model.machine import Level
+
+ORDERS = ["partial", "total", "priority", "sequenced"]
+_GROUPS = itertools.count()
+
+
+def run(test: Callable[..., Any], *arguments: object) -> None:
+    asyncio.run(asyncio.wait_for(test(*arguments), 30))
+
+
+@asynccontextmanager
+async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIterator[dict[str, Group]]:
+    """All members of a new group; in the end all close it together."""
+    name = f"test {next(_GROUPS)}"
+    joined = await asyncio.gather(*(join(name, name=each, members=names, timeout=10, **options) for each in names))
+    yield dict(zip(names, joined, strict=True))
+    if close:
+        await asyncio.gather(*(group.close() for group in joined))
+
+
+async def hear(group: Group, count: int) -> list[Message]:
+    return [await group.receive() for _ in range(count)]
+
+
+@pytest.fixture
+def lossy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loses a tenth of all datagrams, and sends some twice."""
+    chance = Random(1)
+    send = ordercast.live.network.Endpoint.send
+
+    def send_perhaps(self: Any, datagram: bytes, address: Any) -> None:
+        for _ in range(chance.choices((0, 1, 2), (10, 85, 5))[0]):
+            send(self, datagram, address)
+
+    monkeypatch.setattr(ordercast.live.network.Endpoint, "send", send_perhaps)
+
+
+@pytest.mark.parametrize("order", [*ORDERS, "to", "po", "prio"])
+def test_everybody_hears_everything(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+            for number in range(20):
+                for name, group in groups.items():
+                    await group.send(f"{name}{number}".encode())
+            heard = {name: await hear(group, 60) for name, group in groups.items()}
+        for messages in heard.values():
+            for name in groups:
+                own = [message.payload for message in messages if message.sender == name]
+                assert own == [f"{name}{number}".encode() for number in range(20)]
+        if order not in {"partial", "po"}:
+            assert heard["A"] == heard["B"] == heard["C"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_losses_are_mended(order: str, lossy: None) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+
+            async def talk(name: str, group: Group) -> None:
+                for number in range(100):
+                    await group.send(f"{name}{number}".encode())
+                    await asyncio.sleep(0.001)
+
+            await asyncio.gather(*(talk(name, group) for name, group in groups.items()))
+            heard = {name: await hear(group, 300) for name, group in groups.items()}
+        for messages in heard.values():
+            assert sorted(message.payload for message in messages) == sorted(
+                f"{name}{number}".encode() for name in groups for number in range(100)
+            )
+        if order != "partial":
+            assert heard["A"] == heard["B"] == heard["C"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["partial", "total"])
+def test_some_are_sent_to_and_others_are_not(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+            receipt = await groups["A"].send(b"for B and C", to={"B", "C"})
+            await groups["A"].send(b"for all")
+            await receipt.acknowledged()
+            assert [message.payload for message in await hear(groups["A"], 1)] == [b"for all"]
+            for name in "BC":
+                assert [message.payload for message in await hear(groups[name], 2)] == [b"for B and C", b"for all"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["priority", "sequenced"])
+def test_a_broadcast_goes_to_all_or_is_refused(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order=order) as groups:
+            with pytest.raises(LocalProtocolError, match="partial"):
+                await groups["A"].send(b"", to={"B"})
+            await groups["A"].send(b"to all by name", to=("B", "A"))
+            assert (await groups["B"].receive()).payload == b"to all by name"
+
+    run(test)
+
+
+def test_bad_calls_are_told_what_is_right() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            group = groups["A"]
+            for bad, sentence in (
+                ({"to": {"C"}}, "'C' is no member; members are: A, B"),
+                ({"to": "B"}, "a set of names"),
+                ({"to": ()}, "somebody"),
+                ({"priority": 256}, "0 to 255"),
+            ):
+                with pytest.raises(LocalProtocolError, match=sentence):
+                    await group.send(b"", **bad)  # type: ignore[arg-type]
+            with pytest.raises(LocalProtocolError, match="at most"):
+                await group.send(bytes((64 << 20) + 1))
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_receipts_tell_how_far_a_message_has_got(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+            receipt = await groups["B"].send(b"x")
+            await receipt.accepted()
+            await receipt.preacknowledged()
+            await receipt.acknowledged()
+            assert receipt.level is Level.ACKNOWLEDGED
+            await receipt.acknowledged()  # once more, afterwards
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("datagram", [1400, 60_000])
+def test_large_and_small_messages_keep_their_order(order: str, datagram: int) -> None:
+    async def test() -> None:
+        sizes = [0, 1, datagram - 200, datagram, 3 * datagram + 1, 300_000, 5, 1_000_000]
+        sent = [Random(size).randbytes(size) for size in sizes]
+        async with group_of("A", "B", order=order, datagram=datagram) as groups:
+            for payload in sent:
+                await groups["B"].send(payload)
+            for group in groups.values():
+                assert [message.payload for message in await hear(group, len(sent))] == sent
+
+    run(test)
+
+
+def test_the_urgent_overtakes_what_waits() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", order="priority", datagram=1400) as groups:
+            for _ in range(300):
+                groups["B"].send_nowait(bytes(1000), priority=1)
+            await groups["B"].send(b"alarm", priority=9)
+            heard = [message.payload for message in await hear(groups["C"], 301)]
+            assert heard.index(b"alarm") < 200  # those before it were under way already
+
+    run(test)
+
+
+def test_who_sends_too_much_waits_and_who_does_not_listen_slows_all_down() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="sequenced") as groups:
+            payload = bytes(50_000)
+            sent = 0
+
+            async def flood() -> None:
+                nonlocal sent
+                while True:
+                    await groups["A"].send(payload)
+                    sent += 1
+
+            flooding = asyncio.create_task(flood())
+            listening = asyncio.create_task(drain(groups["A"]))
+            await asyncio.sleep(1.5)
+            stuck = sent
+            assert groups["A"].waiting < 2 << 20
+            assert groups["B"]._member.inbox.bytes < 16 << 20
+            await asyncio.sleep(0.5)
+            assert sent - stuck < 100, "nobody listens at B: nothing moves"
+            others = asyncio.create_task(drain(groups["B"]))
+            await asyncio.sleep(1)
+            assert sent > stuck + 100, "now it does"
+            flooding.cancel()
+        assert await listening == await others == sent
+
+    async def drain(group: Group) -> int:
+        return sum([len(batch) async for batch in group.batches()])
+
+    run(test)
+
+
+def test_cancelled_sends_send_nothing() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="sequenced") as groups:
+            group = groups["B"]
+            group.send_nowait(bytes(4 << 20))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await group.send(b"never")
+            await group.send(b"last")
+            assert [len(message.payload) for message in await hear(groups["A"], 2)] == [4 << 20, 4]
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_exception_ends_the_group_for_all_with_an_account(order: str) -> None:
+    async def test() -> None:
+        name = f"test {next(_GROUPS)}"
+        ends: list[BaseException] = []
+
+        async def fails() -> None:
+            with pytest.raises(ZeroDivisionError):
+                async with join(name, name="A", members=list("AB"), order=order) as group:
+                    await group.send(b"x")
+                    await group.receive()
+                    raise ZeroDivisionError
+
+        async def hears() -> None:
+            try:
+                async with join(name, name="B", members=list("AB"), order=order) as group:
+                    async for _ in group:
+                        pass
+            except GroupAborted as error:
+                ends.append(error)
+
+        await asyncio.gather(fails(), hears())
+        assert isinstance(ends[0], GroupAborted)
+        assert "A failed: ZeroDivisionError" in str(ends[0])
+        assert ends[0].delivered["A"] <= 1
+
+    run(test)
+
+
+def test_nothing_is_sent_after_the_end() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            await groups["A"].send(b"x")
+        for group in groups.values():
+            with pytest.raises(GroupClosed):
+                await group.send(b"y")
+        assert [message.payload async for message in groups["B"]] == [b"x"], "what was delivered can still be read"
+        with pytest.raises(GroupClosed):
+            await groups["B"].receive()
+
+    run(test)
+
+
+def test_close_gives_up_after_its_time() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            with pytest.raises(GroupAborted):
+                await groups["A"].close(timeout=0.3)
+            with pytest.raises(GroupAborted):
+                await groups["B"].receive()
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_members_that_mean_different_groups_are_refused_and_told_why() -> None:
+    async def test() -> None:
+        name = f"test {next(_GROUPS)}"
+        both = await asyncio.gather(
+            join(name, name="A", members=list("AB"), window=5),
+            join(name, name="B", members=list("AB"), window=6),
+            return_exceptions=True,
+        )
+        for error in both:
+            assert isinstance(error, JoinError)
+            assert "window" in str(error)
+
+    run(test)
+
+
+def test_who_is_missing_is_named() -> None:
+    async def test() -> None:
+        with pytest.raises(JoinError, match="C"):
+            await asyncio.gather(*(join("alone", name=name, members=list("ABC"), timeout=0.6) for name in "AB"))
+
+    run(test)
+
+
+def test_a_place_that_is_taken_is_refused() -> None:
+    async def test() -> None:
+        async with group_of("A", "B") as groups:
+            name = groups["A"].name
+            with pytest.raises(ConfigError, match="cannot be bound"):
+                await join(name, name="A", members=list("AB"))
+            with pytest.raises(ConfigError, match="by its name"):
+                await join(name, members=list("AB"))
+
+    run(test)
+
+
+def test_other_machines_need_a_key() -> None:
+    with pytest.raises(ConfigError, match="need a key"):
+        join("far", name="A", members={"A": "127.0.0.1:7000", "B": "10.0.0.1:7000"})
+
+
+def test_ipv6() -> None:
+    async def test() -> None:
+        members = {"A": "[::1]:17391", "B": "[::1]:17392"}
+        joined = await asyncio.gather(*(join("six", name=name, members=members, order="total") for name in members))
+        await joined[1].send(b"x")
+        assert (await joined[0].receive()).payload == b"x"
+        await asyncio.gather(*(group.close() for group in joined))
+
+    run(test)
