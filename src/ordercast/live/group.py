@@ -9,6 +9,7 @@ import msgspec
 
 from ordercast.live.member import OUTBOX_LIMIT, Member
 from ordercast.live.parcels import Parcel
+from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.model.machine import Level
 from ordercast.model.nodes import everybody
@@ -89,6 +90,10 @@ class Group:
     def members(self) -> tuple[str, ...]:
         """The names of those that take part now."""
         return tuple(name for place, name in enumerate(self._names) if self._member.members >> place & 1)
+
+    def stats(self) -> Stats:
+        """What this member has counted, and what it holds; also after the end."""
+        return self._member.stats(self.name)
 
     # --- sending ---
 
@@ -179,11 +184,15 @@ class Group:
         was given up, by us or by others. What was delivered can still be read afterwards.
         """
         self._member.close(timeout)
-        await asyncio.shield(self._member.left)
+        await self._is_over()
         if isinstance(self._member.end, GroupAborted):
             raise self._member.end
 
     async def abort(self, why: str) -> None:
         """Gives the group up, for all its members."""
         self._member.give_up(why)
+        await self._is_over()
+
+    async def _is_over(self) -> None:
         await asyncio.shield(self._member.left)
+        await self._member.recorded()

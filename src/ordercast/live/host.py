@@ -1,12 +1,13 @@
 """The machine of a protocol in real time: inputs one at a time, outputs carried out in their order."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ordercast.live.parcels import Outbox, Parcel
 from ordercast.live.recording import Record
+from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -65,14 +66,16 @@ class Host:
     ) -> None:
         """`highest`: the highest level that the protocol tells."""
         self.machine, self._me, self._highest = machine, me, highest
-        self._outbox, self._around, self._record = outbox, around, record
+        self._outbox, self._around, self.record = outbox, around, record
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._submitted: deque[Parcel] = deque()  # given to the machine, and not numbered by it yet
         self._own: dict[int, Parcel] = {}  # numbered, and not known to be everywhere, by first message
         self.closed = False
-        self.counts: dict[str, int] = {}
-        """How often units were discarded, by reason; and other things that happened."""
+        self.sent = self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
+        """Messages with a number; units, the copies among them, those that ask for copies; orders agreed on anew."""
+        self.discarded: Counter[str] = Counter()
+        """Units that the machine threw away, by reason."""
         self._carry_out: dict[type[Any], Callable[[Any], None]] = {
             Send: self._send,
             Numbered: self._numbered,
@@ -91,11 +94,12 @@ class Host:
 
     def receive(self, unit: Unit) -> None:
         """A unit came. What follows may wait for `drained`."""
-        self._record.arrive(unit)
+        self.record.arrive(unit)
         self._handle(Receive(unit))
 
     def drained(self) -> None:
         """Nothing more has come for now."""
+        self.record.turn()
         self._handle(_DRAINED)
         self.pump()
 
@@ -107,6 +111,7 @@ class Host:
             if parcel is None:
                 break
             submitted.append(parcel)
+            self.record.turn()
             self._handle(parcel.submission())
             self._around.has_room()
         self._around.flush()
@@ -121,7 +126,22 @@ class Host:
 
     def stop(self, why: BaseException) -> None:
         """Nothing happens any more; who waits is told why."""
+        if self.closed:
+            return
         self.closed = True
+        self.record.turn()
+        if isinstance(why, GroupAborted):
+            self.record.abort(why.why)
+        self.record.end(
+            {
+                "sent": self.sent,
+                "transmitted": self.transmitted,
+                "retransmitted": self.retransmitted,
+                "requests": self.requests,
+                "discarded": self.discarded.total(),
+                "recoveries": self.recoveries,
+            }
+        )
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
@@ -138,7 +158,7 @@ class Host:
         self._around.read_all()
         if self._timers.get(name) is handle and not self.closed:  # nothing that came has set or cancelled it
             del self._timers[name]
-            self._record.timeout(name)
+            self.record.timeout(name)
             self._handle(TimerFired(name))
             self.pump()
 
@@ -151,19 +171,26 @@ class Host:
     # --- what follows ---
 
     def _send(self, output: Send) -> None:
-        self._record.transmit(output.unit, again=output.again)
-        self._around.send(output.unit, output.to)
+        unit = output.unit
+        self.transmitted += 1
+        if output.again:
+            self.retransmitted += 1
+        elif unit.asks_for() is not None:
+            self.requests += 1
+        self.record.transmit(unit, again=output.again)
+        self._around.send(unit, output.to)
 
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
-        self._record.send(packet)
+        self.sent += len(packet.lengths)
+        self.record.send(packet)
         parcel = self._submitted.popleft()
         self._own[packet.first] = parcel
         parcel.rise(Level.ACCEPTED)
 
     def _reached(self, output: Reached) -> None:
         packet, level = output.packet, output.level
-        self._record.level(level, packet)
+        self.record.level(level, packet)
         if packet.source == self._me:
             parcel = self._own.get(packet.first)
             if parcel is not None and level > parcel.level:
@@ -173,25 +200,26 @@ class Host:
                     parcel.rise(Level.ACKNOWLEDGED)
 
     def _deliver(self, output: Deliver) -> None:
-        self._record.deliver(output.packet)
+        self.record.deliver(output.packet)
         self._around.deliver(output.packet)
 
     def _discard(self, output: Discard) -> None:
-        self._record.discard(output.unit, output.why)
-        self._count(output.why)
+        self.record.discard(output.unit, output.why)
+        self.discarded[output.why] += 1
 
-    def _stopped(self, _: Stopped) -> None:
-        self._count("recoveries")
+    def _stopped(self, output: Stopped) -> None:
+        self.recoveries += 1
+        self.record.stopped(output.why)
 
-    def _resumed(self, _: Resumed) -> None:
-        pass
+    def _resumed(self, output: Resumed) -> None:
+        self.record.resumed(output)
 
     def _view(self, output: View) -> None:
-        self._record.view(output)
+        self.record.view(output)
         self._around.has_view(output)
 
     def _abort(self, output: Abort) -> None:
-        self._record.abort(output.why)
+        self.record.abort(output.why)
         self._around.has_aborted(output.why)
 
     def _set_timer(self, output: SetTimer) -> None:
@@ -205,6 +233,3 @@ class Host:
         handle = self._timers.pop(output.name, None)
         if handle is not None:
             handle.cancel()
-
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1

@@ -18,7 +18,7 @@ from ordercast.live.lines import Lines
 from ordercast.live.member import Member
 from ordercast.live.network import Endpoint, open_multicast, open_socket, sends_multicast
 from ordercast.live.opening import Beginning
-from ordercast.live.recording import Record
+from ordercast.live.recording import NewRecord, no_record, records_in, row_of
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
 from ordercast.live.settings import Agreement, agreement, protocol_of
@@ -26,7 +26,7 @@ from ordercast.live.terms import terms_of
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import View
-from ordercast.model.runs import Channel
+from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols import machine_class
 from ordercast.wire.codec import Codec
@@ -65,11 +65,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     members: dict[str, Address]
     agreed: Agreement
+    one_clock: bool
+    """All members are on this machine."""
     keys: GroupKeys | None
     multicast: Address | None
     channel: Address | None
     timeout: float
-    record: Callable[[tuple[str, ...], int, Agreement], Callable[[int], Record]]
+    record: Path | None
+    recorded: Record
     on_view: Callable[[View], None] | None
 
 
@@ -87,6 +90,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     window: int | None = None,
     resilience: int = 0,
     timeout: float = 60.0,
+    record: Path | str | None = None,
+    recorded: Record | str = Record.ALL,
     on_view: Callable[[View], None] | None = None,
 ) -> Joining:
     """Joins a group, which is open when all its members have joined.
@@ -104,7 +109,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     member is sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it
     the first member is the channel. `datagram`, `window`: bytes of a datagram, packets under way. `resilience`: how
     many members besides the sequencer hold a message before anybody is given it (sequenced only). `timeout`: seconds
-    that the members may take to come together. `on_view`: is told when a sequenced group goes on without a member.
+    that the members may take to come together. `record`: a folder to write a trace of this member to, which
+    `ordercast audit` judges together with those of the others; `recorded`: all of it, or "deliveries" only, which costs
+    less. `on_view`: is told when a sequenced group goes on without a member.
     """
     found = members_of(group, members)
     keys = _keys(key)
@@ -124,11 +131,13 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         agreed=agreement(
             protocol, len(found), loopback=loopback, datagram=datagram, window=window, resilience=resilience
         ),
+        one_clock=loopback,
         keys=keys,
         multicast=address_of(multicast) if multicast else None,
         channel=address_of(channel) if channel else None,
         timeout=timeout,
-        record=lambda *_: lambda _: Record(),
+        record=Path(record) if record is not None else None,
+        recorded=_recorded(recorded),
         on_view=on_view,
     )
     return Joining(lambda: asyncio.ensure_future(open_group(options)))
@@ -153,7 +162,7 @@ async def open_group(options: Options) -> Group:
         config=SessionConfig(opening=int(options.timeout * SECOND), beat=agreed.beat, silence=agreed.silence),
     )
     relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
-    member = Member(names, me, agreed, lines, session, relay, options.record(names, me, agreed))
+    member = Member(names, me, agreed, lines, session, relay, _record(options, me))
     if options.on_view is not None:
         member.on_view = options.on_view
     member.begin(incarnation)
@@ -164,6 +173,21 @@ async def open_group(options: Options) -> Group:
         raise
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective)
+
+
+def _recorded(recorded: Record | str) -> Record:
+    try:
+        return Record(recorded)
+    except ValueError:
+        raise ConfigError(f"recorded is all, deliveries or none, not {recorded!r}") from None
+
+
+def _record(options: Options, me: int) -> NewRecord:
+    """How to record a session here."""
+    if options.record is None or options.recorded is Record.NONE:
+        return no_record
+    row = row_of(tuple(options.members), me, options.agreed, one_clock=options.one_clock)
+    return records_in(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
 
 
 def _keys(key: GroupKeys | Path | str | None) -> GroupKeys | None:

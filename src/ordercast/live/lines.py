@@ -23,6 +23,9 @@ from ordercast.wire.sealing import Seal
 class Listener(Protocol):
     """Who is told what was heard."""
 
+    def opens(self, member: int, session: int) -> bool:
+        """Something of a session came that we are not in: whether we are now."""
+
     def hears(self, member: int, message: Control) -> None:
         """A control message."""
 
@@ -69,6 +72,11 @@ class Lines:
             self._relay = relay
         else:
             self._relay_address = relay
+
+    @property
+    def network(self) -> Endpoint:
+        """The sockets, which count what goes through them."""
+        return self._endpoint
 
     def read_all(self) -> None:
         """Hears what has come."""
@@ -136,7 +144,7 @@ class Lines:
             self._receive_for_channel(said)
         elif said.flags & OPENING:
             self._understand(said.sender, said.body, in_session=False)
-        elif said.tag != self._session:
+        elif said.tag != self._session and not self._listener.opens(said.sender, said.tag):
             self.dropped["session"] += 1
         elif self._in_order and said.counter <= self._latest[said.sender]:
             self.dropped["late"] += 1

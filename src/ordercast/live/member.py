@@ -16,6 +16,7 @@ from ordercast.live.parcels import Outbox
 from ordercast.live.recording import Record
 from ordercast.live.session import Session
 from ordercast.live.settings import HIGHEST, Agreement
+from ordercast.live.stats import Stats
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import CancelTimer, Level, SetTimer, View
@@ -62,8 +63,9 @@ class Member:
         self._closing = self._resting = self._flushing = False
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
-        self.overrun = 0
-        """Units that were dropped since the application does not listen."""
+        self.overrun = self.view = 0
+        """Units that were dropped since the application does not listen; changes of membership."""
+        self._opened_at = 0.0
 
     # --- opening and ending ---
 
@@ -93,6 +95,7 @@ class Member:
         self._lines.open(opened.session, machine.needs, relay)
         highest = HIGHEST.get(agreed.protocol, Level.ACKNOWLEDGED)
         self._host = Host(machine, self.me, highest, self.outbox, self, self._record(opened.session))
+        self._opened_at = self._loop.time()
         self.opened.set_result(None)
 
     def _stop(self, why: BaseException) -> None:
@@ -104,6 +107,42 @@ class Member:
             self.opened.set_exception(why)
         self.inbox.end(why)
         self.has_room()
+
+    async def recorded(self) -> None:
+        """Comes back when the record is written, if there is one, after the end."""
+        if self._host is not None:
+            await self._host.record.written()
+
+    def stats(self, group: str) -> Stats:
+        """How things stand."""
+        host, network = self._host, self._lines.network
+        assert host is not None, "there is no group before it is open"
+        return Stats(
+            group=group,
+            me=self.names[self.me],
+            protocol=self._agreed.protocol,
+            members=tuple(name for place, name in enumerate(self.names) if self.members >> place & 1),
+            view=self.view,
+            uptime=self._loop.time() - self._opened_at,
+            sent=host.sent,
+            delivered=dict(zip(self.names, self.delivered, strict=True)),
+            units=host.transmitted,
+            retransmissions=host.retransmitted,
+            requests=host.requests,
+            recoveries=host.recoveries,
+            discarded=dict(host.discarded),
+            datagrams_in=network.datagrams_in,
+            datagrams_out=network.datagrams_out,
+            bytes_in=network.bytes_in,
+            bytes_out=network.bytes_out,
+            dropped=dict(self._lines.dropped),
+            not_sent=dict(network.not_sent),
+            overrun=self.overrun,
+            waiting_bytes=self.outbox.waiting,
+            inbox_bytes=self.inbox.bytes,
+            logs=host.machine.log_sizes(),
+            record_failed=host.record.failed,
+        )
 
     def _account(self, why: str) -> GroupAborted | JoinError:
         if self._host is None:
@@ -161,6 +200,12 @@ class Member:
         self._signed = 0
         if not self.left.done():
             self._loop.call_later(self._agreed.beat / SECOND / 2, self._forget_signs)
+
+    def opens(self, member: int, session: int) -> bool:
+        """Whoever speaks in the session that we have agreed to has heard that all agree."""
+        if self._host is None and session == self._session.session:
+            self._tell(events.Sign(member))
+        return self._host is not None and session == self._session.session
 
     def hears(self, member: int, message: Control) -> None:
         """A control message came."""
@@ -237,7 +282,7 @@ class Member:
 
     def has_view(self, view: View) -> None:
         """The group goes on with these members."""
-        self.members = view.members
+        self.members, self.view = view.members, view.number
         self._tell(events.Remaining(view.members))
         self.on_view(view)
 

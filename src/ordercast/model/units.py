@@ -141,12 +141,11 @@ class Ready(Unit, frozen=True, gc=False, tag=2):
 
     def asks_for(self) -> str | None:
         """The missing ranges."""
-        return (
-            ", ".join(
-                f"{name_of(source)} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
-                for source, ranges in self.missing
-            )
-            or None
+        if not self.missing:
+            return None  # as nearly always
+        return ", ".join(
+            f"{name_of(source)} {'+'.join(str(a) if b == a + 1 else f'{a}-{b - 1}' for a, b in ranges)}"
+            for source, ranges in self.missing
         )
 
 

@@ -108,7 +108,7 @@ EventRow = tuple[
 ]
 """One event, in the order of the columns, without `run`. A plain tuple: runs of millions of events make them."""
 
-# The columns of `runs` besides `run`.
+# The columns of `runs` besides `run`; and `node`, where only one node was recorded: a member of a live group.
 PROTOCOL = "protocol"
 NODES = "nodes"
 CHANNEL = "channel"
@@ -167,10 +167,11 @@ RUNS = pa.schema(
         pa.field(ERROR, pa.string()),
         pa.field(LATENCY, pa.string()),
         pa.field(WAITING, pa.string()),
+        pa.field(NODE, pa.int32()),
     ]
 )
 
-OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, LATENCY, WAITING})
+OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, LATENCY, WAITING, NODE})
 """What a trace from elsewhere may lack; it is then read as null."""
 
 

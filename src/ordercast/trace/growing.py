@@ -1,0 +1,56 @@
+"""Writes a trace that must be readable at any time: what a live member records, which may be killed at any time.
+
+Each batch of events is a file of its own, under its name only when it is whole. The run's row is there from the
+beginning, and replaced when more is known. Names of files are given by who writes: many may write into one folder.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ordercast.model.errors import TraceError
+from ordercast.trace.files import WRITE_ERRORS, events_batch, open_parquet, runs_table, unfinished
+from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUN, RUNS, RUNS_FOLDER, SUFFIX, EventRow
+
+
+class GrowingTrace:
+    """One run in the making. All its calls come from one thread at a time."""
+
+    def __init__(self, folder: Path, name: str, run: str) -> None:
+        """`name`: of the files; nobody else writes files of this name there."""
+        self.folder, self.run = folder, run
+        self._name, self._files = name, 0
+
+    def begin(self, runs_row: Mapping[str, object]) -> None:
+        """From now on it is a trace, if one without events."""
+        try:
+            for dataset in (EVENTS_FOLDER, RUNS_FOLDER):
+                (self.folder / dataset).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._failure(error) from error
+        self.append(())
+        self.describe(runs_row)
+
+    def append(self, rows: Sequence[EventRow]) -> None:
+        """Adds events. Batches of some ten thousand rows are a good size, and of a second at most."""
+        table = pa.Table.from_batches([events_batch(self.run, rows)] if rows else [], schema=EVENTS)
+        self._write(EVENTS_FOLDER, f"{self._name}-{self._files:06}", table, EVENTS)
+        self._files += 1
+
+    def describe(self, runs_row: Mapping[str, object]) -> None:
+        """Replaces the row of the run."""
+        self._write(RUNS_FOLDER, self._name, runs_table([{**runs_row, RUN: self.run}]), RUNS)
+
+    def _write(self, dataset: str, name: str, table: Any, schema: Any) -> None:
+        path = self.folder / dataset / f"{name}{SUFFIX}"
+        try:
+            with open_parquet(unfinished(path), schema) as writer:
+                writer.write_table(table)
+            unfinished(path).replace(path)
+        except WRITE_ERRORS as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> TraceError:
+        return TraceError(f"cannot write the record {self.folder}: {error}; what was written before is kept")
