@@ -56,7 +56,7 @@ def run_one(config: RunConfig, sink: Sink | None = None, time_limit: float | Non
     What the sink raises about a trace that cannot be written is not the run's fault and goes on to the caller.
     """
     try:
-        with _alarm(time_limit):
+        with alarm(time_limit):
             row = {RUN: config.name(), **runs_row(simulate(config, sink=sink))}
             runs_table([row])  # a number that outgrows its column is the run's mistake, not the writer's
     except TraceError:
@@ -139,7 +139,7 @@ def _sweep_chunk(
 
 
 @contextmanager
-def _alarm(seconds: float | None) -> Iterator[None]:
+def alarm(seconds: float | None) -> Iterator[None]:
     """Ends what takes too long. Spark's Python workers do their work in the main thread, where alarms are heard."""
     if seconds is None or current_thread() is not main_thread():
         yield

@@ -1,5 +1,6 @@
 """Random configurations, each decided by its protocol and a number: any that a run must survive."""
 
+from dataclasses import dataclass
 from random import Random
 
 import msgspec
@@ -11,21 +12,28 @@ from ordercast.swarm.draw_sequencer import for_sequencer
 
 replace = msgspec.structs.replace
 
-_RATES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
-_BATCHES = (1, 1, 1, 3, 16)
-_LARGE_RATES = (0.0, 0.001, 0.01, 0.02)  # of thirty nodes hardly ever all hear a unit if more is lost
-_LARGE_BATCHES = (1, 4, 16, 64)
-_LEAST_LARGE = 8
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large the runs are that are drawn; as nothing is said, small ones in which much is lost."""
+
+    least_nodes: int = 2
+    most_nodes: int = 16
+    receipts: int = 3_000
+    """About how many messages all nodes together receive, if each is for everybody."""
+    batches: tuple[int, ...] = (1, 1, 1, 3, 16)
+    rates: tuple[float, ...] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
+    """Of loss. Of thirty nodes hardly ever all hear a unit if more than a little is lost."""
 
 
-def draw_config(
-    number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000, large: bool = False
-) -> RunConfig:
-    """The configuration of a number: any group, network, workload and faults that a run must survive.
+def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
+    """The configuration of a number: any group, network, workload and faults that a run must survive."""
+    return draw_sized(number, protocol, Sizes(most_nodes=most_nodes, receipts=receipts))
 
-    `receipts` is about how many messages all nodes together receive; of `large` runs, how many packets.
-    """
-    config = _draw_config(number, most_nodes=most_nodes, receipts=receipts, large=large)
+
+def draw_sized(number: int, protocol: str, sizes: Sizes) -> RunConfig:
+    """The same of other sizes."""
+    config = _draw_config(number, sizes)
     if protocol == "st":
         return _for_st(config)
     if protocol == "sequencer":
@@ -75,19 +83,17 @@ def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
     return tuple(fault for fault in config.faults if not (overruns and isinstance(fault, Duplicates)))
 
 
-def _draw_config(number: int, *, most_nodes: int, receipts: int, large: bool) -> RunConfig:
+def _draw_config(number: int, sizes: Sizes) -> RunConfig:
     chance = Random(f"swarm/{number}")
-    nodes = chance.randint(_LEAST_LARGE if large else 2, most_nodes)
+    nodes = chance.randint(sizes.least_nodes, sizes.most_nodes)
     network = _draw_network(chance)
     work = Workload(
-        messages=max(2, receipts // (nodes * (nodes - 1))),
+        messages=max(2, sizes.receipts // (nodes * (nodes - 1))),
         spread=chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
         pattern=chance.choice(list(Pattern)),
         gap=chance.choice([5, 50, 200, 1000]) * MICROSECOND,
-        batch=chance.choice(_LARGE_BATCHES if large else _BATCHES),
+        batch=chance.choice(sizes.batches),
     )
-    if large:
-        work = replace(work, messages=work.messages * work.batch)
     return RunConfig(
         protocol="spo",
         group=GroupConfig(
@@ -101,7 +107,7 @@ def _draw_config(number: int, *, most_nodes: int, receipts: int, large: bool) ->
         ),
         network=network,
         workload=work,
-        faults=_draw_faults(chance, nodes, _LARGE_RATES if large else _RATES),
+        faults=_draw_faults(chance, nodes, sizes.rates),
         seed=number,
     )
 

@@ -1,0 +1,102 @@
+"""`ordercast soak`: random runs of all protocols on Spark, each judged, for as long as wanted."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ordercast.cli.printing import Printer
+from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.model.config import require
+from ordercast.model.errors import ConfigError
+from ordercast.swarm.soak import EVERY_PROTOCOL
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.soaking import Soak
+
+
+def soak_command(
+    out: Annotated[Path, typer.Option(help="Remember there what is done, and keep what fails.")],
+    seconds: Annotated[float | None, typer.Option(help="Go on for so long.")] = None,
+    deliveries: Annotated[int | None, typer.Option(help="Go on until so many deliveries were judged in all.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Go on until there were so many runs in all.")] = None,
+    protocols: Annotated[str, typer.Option(help="Such as spo,st; if not said, all.")] = "",
+    master: Annotated[str | None, MASTER] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a soak that was stopped.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Runs random configurations and judges them. Exit 0: all held; 1: some failed; 2: bad input, or no Spark."""
+    limits = {"--seconds": seconds, "--deliveries": deliveries, "--runs": runs}
+    require(any(limits.values()), "say when it is enough: --seconds, --deliveries or --runs")
+    for option, limit in limits.items():
+        require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
+    with pipeline_extra():
+        from ordercast.pipeline.soaking import Limits, Soak, soak  # noqa: PLC0415
+    work = Soak(out, _protocols(protocols), resume=resume)  # before Spark takes its time to start
+    with work.held(), opened(master) as spark:
+        try:
+            soak(spark, work, Limits(seconds=seconds, deliveries=deliveries, runs=runs), note=_note)
+        except KeyboardInterrupt:
+            typer.echo(f"What is done stays in {out}; go on with it by --resume.", err=True)
+            raise
+    if json:
+        typer.echo(msgspec.json.encode(_document(work)))
+    else:
+        _print(work, Printer())
+    raise typer.Exit(1 if work.failed else 0)
+
+
+def _protocols(text: str) -> tuple[str, ...]:
+    wanted = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or EVERY_PROTOCOL
+    for name in wanted:
+        if name not in EVERY_PROTOCOL:
+            raise ConfigError(f"there is no protocol {name!r}; there are: {', '.join(EVERY_PROTOCOL)}")
+    return wanted
+
+
+def _note(work: "Soak") -> None:
+    """A line for each round: whoever waits may look at a file."""
+    tally = work.tally
+    sys.stderr.write(
+        f"soak: {tally.runs:,} runs, {tally.deliveries:,} deliveries judged, {tally.failed:,} runs failed, "
+        f"{work.seconds:,.0f} s\n"
+    )
+    sys.stderr.flush()
+
+
+def _document(work: "Soak") -> dict[str, object]:
+    failed = {
+        number: [{"kind": kind, "sentence": told} for kind, told in wrong] for number, wrong in work.failed.items()
+    }
+    return {**msgspec.structs.asdict(work.tally), "seconds": work.seconds, "failures": failed}
+
+
+def _print(work: "Soak", console: Console) -> None:
+    tally = work.tally
+    console.print(
+        f"{tally.runs:,} runs, {tally.deliveries:,} deliveries judged ({tally.with_levels:,} with what nodes knew), "
+        f"{tally.failed:,} runs failed; {work.seconds:,.0f} s",
+        soft_wrap=True,
+        highlight=False,
+    )
+    table = _table("protocol", "runs", "deliveries")
+    for name, (runs, deliveries) in sorted(tally.protocols.items()):
+        table.add_row(name, f"{runs:,}", f"{deliveries:,}")
+    console.print(table)
+    for title, counts in (("fault drawn", tally.faults), ("what happened", tally.states)):
+        table = _table(title, "runs")
+        for name, count in sorted(counts.items(), key=lambda item: -item[1]):
+            table.add_row(name, f"{count:,}")
+        console.print(table)
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column(first, min_width=32)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table

@@ -1,0 +1,163 @@
+"""What a soak runs, and what it counts: which runs there were, how much was delivered, and what happened in them.
+
+A number decides a run, so that a soak can be stopped and gone on with, and a failure brought back.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import TypeVar
+
+import msgspec
+
+from ordercast.model.runs import Pattern, Record, RunConfig
+from ordercast.model.services import Service
+from ordercast.protocols import PROTOCOLS
+from ordercast.simulator import RunResult
+from ordercast.swarm.draw import Sizes, draw_sized
+from ordercast.swarm.draw_sequencer import BEYOND
+from ordercast.swarm.judging import Failure
+from ordercast.trace.schema import EventKind, EventRow
+
+Key = TypeVar("Key", int, str)
+
+EVERY_PROTOCOL = tuple(sorted(PROTOCOLS))
+
+_SMALL = Sizes()
+_MIDDLING = Sizes(receipts=12_000)
+_BUSY = (Pattern.EVERYBODY, Pattern.STEADY, Pattern.BURSTY)  # all nodes send, and all at once or in turns
+_GENTLE = (0.0, 0.001, 0.01, 0.02)
+_LARGE = Sizes(least_nodes=8, most_nodes=32, receipts=30_000, batches=(1, 4, 16), rates=_GENTLE)
+_PACKED = Sizes(least_nodes=8, most_nodes=32, receipts=400_000, batches=(64, 256), rates=_GENTLE)
+_DRAWN = (_SMALL, _SMALL, _SMALL, _SMALL, _SMALL, _MIDDLING, _LARGE, _PACKED, _PACKED, _PACKED)
+
+
+def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunConfig:
+    """The run of a number: protocols take turns; half of the runs are small, and a few have many nodes.
+
+    Where packets are large, only sends and deliveries are recorded: what is judged then is what applications see.
+    """
+    protocol = protocols[number % len(protocols)]
+    chance = Random(f"soak/{number}")
+    drawn = number % BEYOND
+    if protocol == Service.SEQUENCED.value and chance.random() < 0.5:
+        drawn += BEYOND  # more may fail than the group can do without
+    sizes = chance.choice(_DRAWN)
+    config = msgspec.structs.replace(draw_sized(drawn, protocol, sizes), seed=number)
+    if sizes is not _PACKED:
+        return config
+    busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=chance.choice(_BUSY))
+    return msgspec.structs.replace(config, workload=busy, record=Record.DELIVERIES)
+
+
+class Soaked(msgspec.Struct, frozen=True):
+    """What one run came to."""
+
+    protocol: str
+    deliveries: int
+    """All of them judged."""
+    with_levels: bool
+    """Whether what nodes knew of each was recorded, and judged too."""
+    nodes: int
+    faults: tuple[str, ...]
+    """The kinds that it was drawn."""
+    states: tuple[str, ...]
+    """What happened in it, of what is worth reaching."""
+    failures: tuple[tuple[str, str], ...]
+    """Kinds and sentences."""
+
+
+class Tally(msgspec.Struct):
+    """What many runs came to."""
+
+    runs: int = 0
+    deliveries: int = 0
+    with_levels: int = 0
+    """Of the deliveries, those where what nodes knew was judged too."""
+    protocols: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """By protocol: runs and deliveries."""
+    nodes: dict[int, int] = msgspec.field(default_factory=dict)
+    """By number of nodes: runs."""
+    faults: dict[str, int] = msgspec.field(default_factory=dict)
+    """By kind of fault: the runs that were drawn one."""
+    states: dict[str, int] = msgspec.field(default_factory=dict)
+    """By what happened: the runs in which it did."""
+    failed: int = 0
+
+    def add(self, soaked: Soaked) -> None:
+        """One run more."""
+        alone = Tally(
+            runs=1,
+            deliveries=soaked.deliveries,
+            with_levels=soaked.deliveries if soaked.with_levels else 0,
+            protocols={soaked.protocol: (1, soaked.deliveries)},
+            nodes={soaked.nodes: 1},
+            faults=dict.fromkeys(soaked.faults, 1),
+            states=dict.fromkeys(soaked.states, 1),
+            failed=bool(soaked.failures),
+        )
+        self.add_all(alone)
+
+    def add_all(self, other: "Tally") -> None:
+        """Many runs more."""
+        self.runs += other.runs
+        self.deliveries += other.deliveries
+        self.with_levels += other.with_levels
+        self.failed += other.failed
+        for protocol, (runs, deliveries) in other.protocols.items():
+            before = self.protocols.get(protocol, (0, 0))
+            self.protocols[protocol] = (before[0] + runs, before[1] + deliveries)
+        self.nodes = _sum(self.nodes, other.nodes)
+        self.faults = _sum(self.faults, other.faults)
+        self.states = _sum(self.states, other.states)
+
+
+def _sum(counts: dict[Key, int], others: dict[Key, int]) -> dict[Key, int]:
+    return dict(sorted((Counter(counts) + Counter(others)).items()))
+
+
+def soaked(
+    result: RunResult, deliveries: int, failures: Iterable[Failure], endings: Sequence[EventRow], *, overrun: bool
+) -> Soaked:
+    """What a run came to, for the books; `endings` are its rows about members."""
+    return _booked(result.config, deliveries, _states(result, endings, overrun=overrun), failures)
+
+
+def came_to_nothing(config: RunConfig, failure: Failure) -> Soaked:
+    """What is written of a run that did not end."""
+    return _booked(config, 0, (), (failure,))
+
+
+def _booked(config: RunConfig, deliveries: int, states: Iterable[str], failures: Iterable[Failure]) -> Soaked:
+    return Soaked(
+        protocol=config.protocol,
+        deliveries=deliveries,
+        with_levels=config.record is Record.ALL,
+        nodes=config.group.nodes,
+        faults=tuple(sorted({type(fault).__name__.lower() for fault in config.faults})),
+        states=tuple(states),
+        failures=tuple((failure.kind, failure.sentence) for failure in failures),
+    )
+
+
+def _states(result: RunResult, endings: Sequence[EventRow], *, overrun: bool) -> Iterable[str]:
+    counters, config = result.counters, result.config
+    kinds = {row[3] for row in endings}
+    crashed = {row[0] for row in endings if row[3] == EventKind.CRASH}
+    happened = {
+        "units were lost": counters.lost > 0,
+        "data for its receiver was lost": counters.lost_data > 0,
+        "a buffer overran": overrun,
+        "units came twice": counters.duplicated > 0,
+        "a repair was asked for": counters.requests > 0,
+        "copies were sent": counters.retransmitted > 0,
+        "units were thrown away": counters.discarded > 0,
+        "a window was full": counters.longest_sent >= config.group.window,
+        "an order was agreed on anew": counters.recoveries > 0,
+        "a node crashed": bool(crashed),
+        "the sequencer crashed": config.protocol == "sequencer" and config.group.sequencer.node in crashed,
+        "the view changed": EventKind.VIEW in kinds,
+        "a node gave up": EventKind.ABORT in kinds,
+        "too few were left to go on": not result.complete,
+    }
+    return (name for name, so in happened.items() if so)
