@@ -8,8 +8,6 @@ them. A place in the list then belongs to a life of a process: another one of th
 What is found is only a list: whether all have the same is made sure of when the session opens.
 """
 
-from itertools import chain
-
 import msgspec
 
 from ordercast.live.session_events import SessionConfig
@@ -121,14 +119,14 @@ class Discovery(WholeState):
     def _hello(self) -> Hello:
         self.round += 1
         knows = tuple(Known(hello.name, hello.incarnation) for hello in self._all())
-        return Hello(
-            self.group, self.name, self.incarnation, self.address, self.size, self.round, knows, self.found
-        )  # fmt: skip
+        return msgspec.structs.replace(self._own(), knows=knows)
+
+    def _own(self) -> Hello:
+        return Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found)
 
     def _all(self) -> list[Hello]:
         """Everybody that we count and ourselves, by name."""
-        own = Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found)
-        return sorted(chain(self.others, [own]), key=lambda hello: hello.name)[: self.size]
+        return sorted([*self.others, self._own()], key=lambda hello: hello.name)
 
     def _repeat(self, out: list[Output]) -> None:
         out.append(Say(self._hello()))
@@ -208,7 +206,7 @@ class Discovery(WholeState):
         """Whether all that we know know just the same; or one of them has found it."""
         everybody = self._all()
         known = tuple(Known(hello.name, hello.incarnation) for hello in everybody)
-        if self.found or len(known) < self.size or Known(self.name, self.incarnation) not in known:
+        if self.found or len(known) < self.size:
             return
         if all(hello.knows == known for hello in self.others) or any(
             hello.found and hello.knows == known for hello in self.others

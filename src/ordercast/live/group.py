@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 import msgspec
 
 from ordercast.live.member import OUTBOX_LIMIT, Member
-from ordercast.live.parcels import Parcel
+from ordercast.live.parcels import Receipt
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
-from ordercast.model.machine import Level
 from ordercast.model.nodes import everybody
 
 HIGHEST_PRIORITY = 255
@@ -25,45 +24,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
 
 
-class Receipt:
-    """How far a message has got. A level that will never be known raises `GroupAborted` or `GroupClosed`."""
-
-    __slots__ = ("_parcel",)
-
-    def __init__(self, parcel: Parcel) -> None:
-        self._parcel = parcel
-
-    async def accepted(self) -> None:
-        """Our own node has given it its number, and keeps it until all have it."""
-        await self._reaches(Level.ACCEPTED)
-
-    async def preacknowledged(self) -> None:
-        """Every destination has it."""
-        await self._reaches(Level.PREACKNOWLEDGED)
-
-    async def acknowledged(self) -> None:
-        """Every destination knows that every destination has it.
-
-        A `sequenced` group cannot tell that: there it is the same as `preacknowledged`.
-        """
-        await self._reaches(Level.ACKNOWLEDGED)
-
-    async def _reaches(self, level: Level) -> None:
-        await self._parcel.when(level, asyncio.get_running_loop().create_future())
-
-    @property
-    def level(self) -> Level | None:
-        """What is known now; None: it waits to be sent."""
-        return Level(self._parcel.level) if self._parcel.level else None
-
-
 class Group:
     """A group that is open. `ordercast.join` makes one; it is used inside one event loop."""
 
     def __init__(self, name: str, member: Member, *, selective: bool) -> None:
         """`selective`: a message may go to some of the members only."""
         self.name = name
-        self._member, self._selective = member, selective
+        self._member, self._outbox, self._selective = member, member.outbox, selective
         self._names = member.names
         self._everybody = everybody(len(member.names))
         self._places = {each: place for place, each in enumerate(member.names)}
@@ -102,7 +69,7 @@ class Group:
 
         If it is cancelled while it waits, nothing is sent.
         """
-        if self._member.outbox.waiting > OUTBOX_LIMIT:
+        if self._outbox.waiting > OUTBOX_LIMIT:
             await self._member.room()
         return self.send_nowait(payload, to=to, priority=priority)
 
@@ -111,14 +78,19 @@ class Group:
         member = self._member
         if member.end is not None:
             raise member.end
-        destinations = self._everybody if to is None else self._destinations(to)
-        if not 0 <= priority <= HIGHEST_PRIORITY:
-            raise LocalProtocolError(f"priorities are 0 to {HIGHEST_PRIORITY}, not {priority}")
-        if len(payload) > member.largest:
-            raise LocalProtocolError(f"a message has at most {member.largest} bytes, not {len(payload)}")
-        parcel = member.outbox.add(bytes(payload), destinations, priority)
-        member.put()
-        return Receipt(parcel)
+        if type(payload) is not bytes:
+            payload = bytes(memoryview(payload))  # which refuses what only looks like bytes: numbers and texts
+        if len(payload) > member.largest or not 0 <= priority <= HIGHEST_PRIORITY:
+            self._refuse(payload, priority)
+        receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
+        if not member.flushing:
+            member.put()
+        return receipt
+
+    def _refuse(self, payload: bytes, priority: int) -> NoReturn:
+        if len(payload) > self._member.largest:
+            raise LocalProtocolError(f"a message has at most {self._member.largest} bytes, not {len(payload)}")
+        raise LocalProtocolError(f"priorities are 0 to {HIGHEST_PRIORITY}, not {priority}")
 
     @property
     def waiting(self) -> int:

@@ -24,7 +24,7 @@ from ordercast.live.session_events import SessionConfig
 from ordercast.live.settings import Agreement, agreement, protocol_of
 from ordercast.live.terms import terms_of
 from ordercast.model.config import SECOND, Rules
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import View
 from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
@@ -168,8 +168,12 @@ async def open_group(options: Options) -> Group:
     member.begin(incarnation)
     try:
         await asyncio.shield(member.opened)
+    except JoinError:
+        await member.left  # the others are told, too
+        raise
     except asyncio.CancelledError:
         member.give_up(f"{names[me]} does not want to join any more")
+        member.leave()
         raise
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective)

@@ -60,7 +60,7 @@ class Member:
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
         self._room: list[asyncio.Future[None]] = []
-        self._closing = self._resting = self._flushing = False
+        self._closing = self._resting = self.flushing = False
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
         self.overrun = self.view = 0
@@ -150,13 +150,15 @@ class Member:
         delivered = dict(zip(self.names, self.delivered, strict=True))
         return GroupAborted(why, delivered, self._host.unconfirmed())
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Nothing is heard or said any more."""
+        if self.left.done():
+            return
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
         self._lines.close()
-        if not self.left.done():
-            self.left.set_result(None)
+        self.left.set_result(None)
 
     # --- the session ---
 
@@ -179,7 +181,7 @@ class Member:
                 case events.Closed():
                     self._stop(GroupClosed("the group was closed"))
                 case events.Left():
-                    self._leave()
+                    self.leave()
                 case events.Suspected():
                     pass  # a protocol with views suspects by itself
 
@@ -241,16 +243,16 @@ class Member:
     def put(self) -> None:
         """Something is in the outbox: it goes at once if nothing else is under way, else with what follows."""
         host = self._host
-        if host is None or self._flushing:
+        if host is None or self.flushing:
             return
         if host.is_idle():
             host.pump()
         else:
-            self._flushing = True
+            self.flushing = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._flushing = False
+        self.flushing = False
         if self._host is not None:
             self._host.pump()
 

@@ -13,6 +13,8 @@ each other: each would have agreed to both, in opposite orders, and one of them 
 
 from hashlib import blake2b
 
+from msgspec.structs import replace
+
 from ordercast.live.session_events import Opened, Output, Say, SessionConfig
 from ordercast.live.terms import difference
 from ordercast.live.whole_state import WholeState
@@ -195,6 +197,8 @@ class Opening(WholeState):
     def open(self) -> Opened:
         """From now on nothing changes."""
         self.opened_at = self.round
+        # All have agreed, though we may have learned it from one of them only; who says otherwise would be answered.
+        self.joins = [join and replace(join, session=self.session) for join in self.joins]
         joins = self._all_joins()
         return Opened(
             self.session,

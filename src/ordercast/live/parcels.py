@@ -8,7 +8,7 @@ is its place in the order.
 In front of a packet's messages stands one byte: whether it holds whole messages, or a piece, or the last piece.
 """
 
-from asyncio import Future
+from asyncio import Future, get_running_loop
 from collections import deque
 from itertools import accumulate, pairwise
 
@@ -17,19 +17,18 @@ from ordercast.model.units import Packet
 
 WHOLE, PIECE, LAST_PIECE = b"\0", b"\1", b"\2"
 LENGTH_COST = 3  # at most, of a message's length on the wire
-MOST_IN_PACKET = 4096
-"""Messages: empty ones would fit without number."""
 
 
 class Parcel:
     """What will be, or is, one packet of ours; and what is known of it."""
 
-    __slots__ = ("_waiting", "destinations", "level", "lost", "mark", "parts", "priority", "size")
+    __slots__ = ("_waiting", "destinations", "level", "lost", "mark", "parts", "priority", "receipt", "size")
 
     def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
         self.destinations, self.priority, self.mark = destinations, priority, mark
         self.parts = [payload]
         self.size = len(payload) + LENGTH_COST
+        self.receipt = Receipt(self)
         self.level = 0
         self.lost: BaseException | None = None
         """Why no more will be known of it."""
@@ -70,6 +69,38 @@ class Parcel:
         return future
 
 
+class Receipt:
+    """How far a message has got. A level that will never be known raises `GroupAborted` or `GroupClosed`."""
+
+    __slots__ = ("_parcel",)
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+
+    async def accepted(self) -> None:
+        """Our own node has given it its number, and keeps it until all have it."""
+        await self._reaches(Level.ACCEPTED)
+
+    async def preacknowledged(self) -> None:
+        """Every destination has it."""
+        await self._reaches(Level.PREACKNOWLEDGED)
+
+    async def acknowledged(self) -> None:
+        """Every destination knows that every destination has it.
+
+        A `sequenced` group cannot tell that: there it is the same as `preacknowledged`.
+        """
+        await self._reaches(Level.ACKNOWLEDGED)
+
+    async def _reaches(self, level: Level) -> None:
+        await self._parcel.when(level, get_running_loop().create_future())
+
+    @property
+    def level(self) -> Level | None:
+        """What is known now; None: it waits to be sent."""
+        return Level(self._parcel.level) if self._parcel.level else None
+
+
 class Outbox:
     """What the application has sent and the protocol has not taken yet: the highest priority first."""
 
@@ -81,8 +112,8 @@ class Outbox:
         self.waiting = 0
         """Bytes."""
 
-    def add(self, payload: bytes, destinations: int, priority: int) -> Parcel:
-        """Puts a message into a parcel: the one that is its receipt."""
+    def add(self, payload: bytes, destinations: int, priority: int) -> "Receipt":
+        """Puts a message into a parcel. Those that share one share its receipt: it costs nothing by message."""
         size = len(payload) + LENGTH_COST
         parcel = self._open
         if (
@@ -90,21 +121,20 @@ class Outbox:
             and parcel.size + size <= self._room
             and parcel.destinations == destinations
             and parcel.priority == priority
-            and len(parcel.parts) < MOST_IN_PACKET
         ):
             parcel.parts.append(payload)
             parcel.size += size
             self.waiting += size
-            return parcel
+            return parcel.receipt
         if size <= self._room:
             self._open = self._append(Parcel(payload, destinations, priority))
-            return self._open
+            return self._open.receipt
         self._open = None
         piece = self._room - LENGTH_COST
         for start in range(0, len(payload) - piece, piece):
             self._append(Parcel(payload[start : start + piece], destinations, priority, PIECE))
         last = (len(payload) - 1) // piece * piece
-        return self._append(Parcel(payload[last:], destinations, priority, LAST_PIECE))
+        return self._append(Parcel(payload[last:], destinations, priority, LAST_PIECE)).receipt
 
     def _append(self, parcel: Parcel) -> Parcel:
         self.waiting += parcel.size

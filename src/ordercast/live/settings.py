@@ -49,6 +49,8 @@ NETWORK_DATAGRAM = 1_400
 _ROUND_TRIP = {True: 2 * MILLISECOND, False: 10 * MILLISECOND}  # on this machine, or not
 
 
+_BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
+
 _FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
 _EACH_MEMBER = 16  # in a unit with three vectors of numbers
 
@@ -91,6 +93,7 @@ def agreement(
     window = window or (16 if datagram > 8_000 else 128)
     timing = Timing.for_round_trip(_ROUND_TRIP[loopback], least_status=500 * MICROSECOND)
     silence = 3 * SECOND
+    history = max(16, min(1024, _BUFFERED // datagram))
     config = GroupConfig(
         nodes=nodes,
         window=window,
@@ -98,7 +101,8 @@ def agreement(
         timing=timing,
         polls_to_abort=_times(2 * silence, timing.poll),
         sequencer=SequencerConfig(
-            history=max(64, 4 * window * nodes),
+            history=history,
+            says_after=history // 4,
             resilience=resilience,
             suspect_after=_times(silence, timing.repeat),
             heartbeat=250 * MILLISECOND,
