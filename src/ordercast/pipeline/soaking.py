@@ -46,7 +46,7 @@ _RUNS_OF_A_CORE = 32  # in one round: half a minute of work, of which little is 
 _DETAIL, _OVERRUN = 9, "overrun"
 
 TOLD = "told"
-SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(TOLD, pa.binary(), nullable=False)])
+SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(TOLD, pa.string(), nullable=False)])
 """What tasks give: of each run what it came to, as JSON."""
 
 
@@ -199,7 +199,7 @@ def soak_chunks(chunks: Iterator[pa.RecordBatch], *, time_limit: float) -> Itera
     for batch in chunks:
         for chunk in batch.to_pylist():
             rows = [
-                {PLACE: place, TOLD: msgspec.json.encode(soak_one(RunConfig.from_json(text), time_limit))}
+                {PLACE: place, TOLD: msgspec.json.encode(soak_one(RunConfig.from_json(text), time_limit)).decode()}
                 for place, text in zip(chunk[PLACES], chunk[CONFIGS], strict=True)
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=SOAKED)
