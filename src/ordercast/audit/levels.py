@@ -91,7 +91,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
             latest, own = last_cause[message], causes[node].get(message)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
                 continue  # the common case, without a look at each destination
-            late = _late(causes, sent, node, moment, logs.members_at(node, moment))
+            late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unseen)
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
                 sentence = _claim(node, effect, message, but)

@@ -83,6 +83,10 @@ class RunLogs:
     """By node: when it was told of a change of membership, and the members from then on, one bit each."""
     uniform: bool = False
     """Whether the run promises that what anybody was given, even before it stopped, all that go on are given."""
+    unseen: int = 0
+    """Nodes that may have done more than is recorded, one bit each."""
+    priorities_known: bool = True
+    """Whether the send of every message was recorded, and so its priority."""
 
     def has_levels(self) -> bool:
         """Whether the levels of knowledge were recorded."""

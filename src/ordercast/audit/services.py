@@ -46,6 +46,9 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
     ),
 }
 
+BY_PRIORITY: tuple[Property, ...] = (same_runs, sender_order_kept_by_priority)
+"""Asked only where the priority of every message is known."""
+
 ORDERS: tuple[Property, ...] = (same_order, no_cycle)
 """Held against what is left without the tails of nodes that stopped, where a service has views and is not uniform."""
 

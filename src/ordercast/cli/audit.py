@@ -121,6 +121,8 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
         table.add_row(name, "[yellow]not recorded[/]", f"{runs:,}", "")
     console.print(f"{verdict.runs:,} runs, {verdict.deliveries:,} deliveries")
     console.print(table)
+    for sentence in verdict.not_whole:
+        console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for name, finding in verdict.findings.items():
         for witness in finding.witnesses[:_SHOWN]:
             console.print(f"  {name}, run {witness.run}: {witness.violation.sentence}", soft_wrap=True, markup=False)

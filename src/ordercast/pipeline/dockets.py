@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from ordercast.audit.judge import require_silence, runs_by_name
 from ordercast.audit.logs import COLUMNS
+from ordercast.audit.records import UNSEEN
 from ordercast.model.errors import TraceError
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
 from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN
 
 READ = (*COLUMNS, RUN)
 """The columns that are read of each event."""
-_KEPT = (RUN, PROTOCOL, NODES, ABORTED, CONFIG)
+_KEPT = (RUN, PROTOCOL, NODES, ABORTED, CONFIG, UNSEEN)
 
 
 class Place(msgspec.Struct, frozen=True):

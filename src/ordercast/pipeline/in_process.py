@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ordercast.audit.judge import Verdict, service_of
+from ordercast.audit.records import told_of_records
 from ordercast.model.services import Service
 from ordercast.pipeline.dockets import Docket, GroupReader, dockets_of
 from ordercast.pipeline.judging import add_verdict, judge_batches
@@ -15,9 +16,10 @@ def audit_in_process(folders: Sequence[Path], service: Service | None, note: Not
 
     Raises `TraceError` for what is no trace, or not a whole one.
     """
-    verdict = Verdict()
+    dockets = dockets_of(folders)
+    verdict = Verdict(not_whole=told_of_records(docket.row for docket in dockets))
     reader = GroupReader()
-    for docket in dockets_of(folders):
+    for docket in dockets:
         add_verdict(verdict, _judged(docket, service or service_of(docket.row), reader, note))
     return verdict
 

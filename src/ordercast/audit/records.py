@@ -1,0 +1,83 @@
+"""The members of a live group each keep a record of their own: what holds of them together, when some are not whole.
+
+A member that was killed leaves a record that ends early, and one whose machine is gone leaves none. Such a node is
+*unseen*: it may have done more than is known. It is judged as one that stopped; nothing is concluded from what it did
+not record; and what others were given of it counts as sent by it, in the order of its numbers.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ordercast.audit.logs import Moment, RunLogs, Sent
+from ordercast.audit.violations import Message
+from ordercast.model.nodes import everybody, members, name_of
+from ordercast.trace.reader import RunRow
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, EventKind
+
+UNSEEN = "unseen"
+"""Of a run's row: the nodes of which there is no whole record, one bit each."""
+
+
+def unseen_by(row: RunRow) -> int:
+    """The nodes of which this row's record is not a whole one; a record of all nodes is always whole."""
+    node = row.get(NODE)
+    if node is None:
+        return 0
+    ended = row.get(COMPLETE) or row.get(ABORTED)
+    return everybody(row[NODES]) & ~((1 << node) if ended else 0)
+
+
+def has_one_clock(row: RunRow) -> bool:
+    """Whether times of different nodes compare: not if members on several machines recorded them."""
+    return bool(_live(row).get("one_clock", True))
+
+
+def told_of_records(rows: Iterable[RunRow]) -> list[str]:
+    """What a person has to know about the records of some runs: a sentence for each that is not whole."""
+    return [_told(row, row[UNSEEN]) for row in rows if row[UNSEEN]]
+
+
+def _told(row: RunRow, unseen: int) -> str:
+    names = _live(row).get("members")
+    known = names if isinstance(names, list) and len(names) == row[NODES] else None
+    named = ", ".join(str(known[node]) if known else name_of(node) for node in members(unseen))
+    return (
+        f"run {row[RUN]}: there is no whole record of {named}; it is judged as a member that stopped, "
+        "by what it and the others recorded"
+    )
+
+
+def with_unseen(logs: RunLogs, unseen: int, *, selective: bool) -> RunLogs:
+    """The logs of a run, given which nodes are unseen."""
+    if not unseen:
+        return logs
+    stopped = logs.stopped | set(members(unseen))
+    found = _sends_that_others_tell_of(logs, unseen, selective=selective)
+    sent = dict(sorted({**logs.sent, **found}.items(), key=lambda item: (item[0][0], item[1].place)))
+    return replace(logs, sent=sent, stopped=frozenset(stopped), unseen=unseen, priorities_known=not found)
+
+
+def _sends_that_others_tell_of(logs: RunLogs, unseen: int, *, selective: bool) -> dict[Message, Sent]:
+    """To whom they went is known only where everything goes to everybody; else they went to those that have them."""
+    holders: dict[Message, int] = {}
+    for kind in (EventKind.ACCEPT, EventKind.DELIVER):
+        for node, moments in enumerate(logs.first[kind]):
+            for message in moments:
+                if message not in logs.sent and 0 <= message[0] < logs.nodes and unseen >> message[0] & 1:
+                    holders[message] = holders.get(message, 0) | 1 << node
+    known = [sum(message[0] == source for message in logs.sent) for source in range(logs.nodes)]
+    found: dict[Message, Sent] = {}
+    for message, nodes in sorted(holders.items()):
+        destinations = nodes if selective else everybody(logs.nodes)
+        found[message] = Sent(message, known[message[0]], destinations, 0, Moment(-1, 0))
+        known[message[0]] += 1
+    return found
+
+
+def _live(row: RunRow) -> dict[str, object]:
+    try:
+        found = json.loads(row.get(CONFIG) or "{}")["live"]
+    except (KeyError, TypeError, ValueError):  # a simulation, or a trace from elsewhere
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,145 @@
+"""Several members of one group, each with a record of its own, of which some are lacking or end early."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ordercast.audit.judge import Verdict, audit
+from ordercast.model.errors import TraceError
+from ordercast.pipeline.in_process import audit_in_process
+from ordercast.trace.growing import GrowingTrace
+from tests.audit.figures import Figure, Row
+
+NAMES = ["ada", "bob", "cy"]
+
+
+def config(*, one_clock: bool = True) -> str:
+    return json.dumps({"group": {}, "live": {"members": NAMES, "one_clock": one_clock}})
+
+
+def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
+    """What one member recorded, as a live member does it."""
+    told = {"protocol": "to", "nodes": 3, "node": node, "config": config(), "complete": True, "sent": 1, **row}
+    trace = GrowingTrace(folder, f"s-{node}", "g-s")
+    trace.begin({**told, "complete": False, "sent": None})
+    trace.append([(*cells, None, None, None) for cells in rows if cells[0] == node])
+    trace.describe(told)
+    return folder
+
+
+def by_all_means(folders: list[Path]) -> Verdict:
+    """The verdict, which is the same however it is come by."""
+    verdict = audit(folders)
+    assert audit_in_process(folders, None, lambda _: None) == verdict
+    return verdict
+
+
+def broken(folders: list[Path]) -> set[str]:
+    return {name for name, finding in by_all_means(folders).findings.items() if not finding.holds}
+
+
+GOOD = Figure(["a123 b123", "p123", "x123"], ["a p b x"] * 3)
+
+
+def test_records_of_all_members_are_one_run(tmp_path: Path) -> None:
+    folders = [keep(tmp_path / name, GOOD.rows, node) for node, name in enumerate(NAMES)]
+    verdict = by_all_means(folders)
+    assert verdict.holds
+    assert (verdict.runs, verdict.deliveries, verdict.not_whole) == (1, 12, [])
+
+
+def test_members_may_share_a_folder(tmp_path: Path) -> None:
+    for node in range(3):
+        keep(tmp_path, GOOD.rows, node)
+    assert by_all_means([tmp_path]).deliveries == 12
+
+
+def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path) -> None:
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node) for node in (0, 2)]
+    verdict = by_all_means(folders)
+    assert verdict.holds, "what bob sent is known from the others"
+    assert verdict.deliveries == 8
+    assert len(verdict.not_whole) == 1
+    assert "there is no whole record of bob;" in verdict.not_whole[0]
+
+
+def test_what_the_others_disagree_about_is_found_without_the_lacking_record(tmp_path: Path) -> None:
+    figure = Figure(["a123 b123", "p123 q123", "x123"], ["a p b x q", "a p b x q", "a b p x q"])
+    assert broken([keep(tmp_path / NAMES[node], figure.rows, node) for node in (0, 2)]) == {"same_order", "no_cycle"}
+    figure = Figure(["a123", "p123 q123", "x123"], ["a p q x", "", "a q p x"])
+    assert "sender_order_kept" in broken([keep(tmp_path / f"swapped{node}", figure.rows, node) for node in (0, 2)])
+    figure = Figure(["a123", "p123", "x123"], ["a p x", "", "a x"])
+    assert "complete" in broken([keep(tmp_path / f"lacking{node}", figure.rows, node) for node in (0, 2)])
+
+
+def test_what_nobody_unseen_sent_is_still_a_surprise(tmp_path: Path) -> None:
+    figure = Figure(["a123", "p123", "x123"], ["a p x", "", "a p x"])
+    rows = [row for row in figure.rows if row[3] != "send" or row[0] != 0]
+    assert broken([keep(tmp_path / NAMES[node], rows, node) for node in (0, 2)]) == {"complete"}
+
+
+def test_a_record_that_ends_early_is_one_of_a_member_that_stopped(tmp_path: Path) -> None:
+    figure = Figure(["a123", "p123 q123", "x123"], ["a p q x"] * 3)
+    cut = [row for row in figure.rows if row[0] != 1 or row[1] < 3]  # bob: both sends, and its first delivery
+    folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1) for node in range(3)]
+    verdict = by_all_means(folders)
+    assert verdict.holds
+    assert verdict.deliveries == 9
+    assert "bob" in verdict.not_whole[0]
+    whole = [keep(tmp_path / f"whole{node}", cut, node) for node in range(3)]
+    assert broken(whole) == {"complete"}, "the same, if bob had come to its end"
+
+
+def test_sends_that_were_not_written_any_more_are_taken_from_those_that_got_them(tmp_path: Path) -> None:
+    cut = [row for row in GOOD.rows if row[0] != 1]  # bob was killed before anything was written
+    folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1, sent=None) for node in range(3)]
+    assert by_all_means(folders).holds
+    assert by_all_means(folders).deliveries == 8
+
+
+def test_nothing_is_concluded_from_levels_that_were_not_recorded(tmp_path: Path) -> None:
+    figure = Figure(["a123", "", ""], ["", "", ""])
+    for event, time in (("accept", 1), ("preack", 2), ("ack", 3), ("deliver", 4)):
+        for node in range(3):
+            figure.add(node, event, "a", time=time)
+    folders = [keep(tmp_path / NAMES[node], figure.rows, node) for node in (0, 1)]
+    assert by_all_means(folders).holds
+    late = [(*row[:2], 9, *row[3:]) if row[0] == 1 and row[3] == "accept" else row for row in figure.rows]
+    folders = [keep(tmp_path / f"late{node}", late, node) for node in (0, 1)]
+    assert broken(folders) == {"preacknowledged_truthfully"}
+
+
+def test_clocks_of_several_machines_are_not_compared(tmp_path: Path) -> None:
+    figure = Figure(["a123", "", ""], ["", "", ""])
+    for event, time in (("accept", 1), ("preack", 2), ("ack", 3), ("deliver", 4)):
+        for node, behind in enumerate((0, 0, 100)):
+            figure.add(node, event, "a", time=time + behind)
+    one = [keep(tmp_path / f"one{node}", figure.rows, node) for node in range(3)]
+    assert broken(one) == {"preacknowledged_truthfully", "acknowledged_truthfully"}
+    many = [keep(tmp_path / f"many{node}", figure.rows, node, config=config(one_clock=False)) for node in range(3)]
+    assert broken(many) == set()
+    never = [row for row in figure.rows if row[0] != 2 or row[3] != "preack"]
+    many = [keep(tmp_path / f"never{node}", never, node, config=config(one_clock=False)) for node in range(3)]
+    assert "acknowledged_truthfully" in broken(many), "that something never happened needs no clock"
+
+
+def test_priorities_of_what_an_unseen_member_sent_are_not_known(tmp_path: Path) -> None:
+    figure = Figure(["a123", "p123", "x123"], ["p a x"] * 3, {"a": 1, "p": 2, "x": 1})
+    folders = [keep(tmp_path / NAMES[node], figure.rows, node, protocol="prito") for node in (0, 2)]
+    verdict = by_all_means(folders)
+    assert verdict.holds
+    assert verdict.not_recorded["same_runs"] == 1
+
+
+def test_a_node_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    folders = [keep(tmp_path / name, GOOD.rows, 0) for name in ("one", "two")]
+    with pytest.raises(TraceError, match="give no two folders that hold the same node"):
+        audit(folders)
+
+
+def test_silence_is_believed_only_if_somebody_came_to_the_end(tmp_path: Path) -> None:
+    assert audit([keep(tmp_path / "ended", [], 0, sent=0)]).holds
+    with pytest.raises(TraceError, match="nothing to judge"):
+        audit([keep(tmp_path / "killed", [], 0, sent=None, complete=False)])
