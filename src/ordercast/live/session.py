@@ -86,6 +86,7 @@ class Session(WholeState):
         self.close_within = 0
         self.why = ""
         """Why the group did not open, or was given up."""
+        self.by = me
         self.suspect: int | None = None
         self.times_said = 0
         self.told = 0
@@ -153,7 +154,7 @@ class Session(WholeState):
         if self.phase is Phase.OPEN:
             self.liveness.heard |= 1 << member
         elif self.phase is Phase.ABORTED:
-            self._answer_late(member, Say(Abort(self.why, self.suspect), member), out)
+            self._answer_late(member, Say(Abort(self.why, self.by, self.suspect), member), out)
 
     def _answer_late(self, member: int, answer: Say, out: list[Output]) -> None:
         if not self.answered >> member & 1:
@@ -209,8 +210,9 @@ class Session(WholeState):
     def _hear_abort(self, member: int, abort: Abort, out: list[Output]) -> None:
         self.told |= 1 << member
         if self.phase is Phase.OPEN:
-            suspect = abort.suspect if abort.suspect is not None and abort.suspect < len(self.names) else None
-            self._abort(abort.why, suspect, member, out)
+            known = range(len(self.names))
+            by = abort.by if abort.by in known else member
+            self._abort(abort.why, abort.suspect if abort.suspect in known else None, by, out)
         elif self.phase is Phase.ABORTED:
             self._leave_if_all_know(out)
 
@@ -293,7 +295,7 @@ class Session(WholeState):
 
     def _abort(self, why: str, suspect: int | None, by: int, out: list[Output]) -> None:
         """The group is given up: everybody who hears of it says so too, since whoever said it first may be gone."""
-        self.phase, self.why, self.suspect = Phase.ABORTED, clipped(why), suspect
+        self.phase, self.why, self.by, self.suspect = Phase.ABORTED, clipped(why), by, suspect
         out += [CancelTimer(name) for name in ("beat", "closing", "round")]
         out.append(Aborted(self.why, by))
         self._say_over(out)
@@ -308,7 +310,9 @@ class Session(WholeState):
         if self.times_said < TIMES_SAID:
             self.times_said += 1
             out += (
-                self.opening.refusals(self.why) if self.phase is Phase.REFUSED else [Say(Abort(self.why, self.suspect))]
+                self.opening.refusals(self.why)
+                if self.phase is Phase.REFUSED
+                else [Say(Abort(self.why, self.by, self.suspect))]
             )
         self._wait("over", out)
         self._leave_if_all_know(out)
@@ -330,9 +334,9 @@ class Session(WholeState):
             self._give_up("it closed before the group was open", out)
         elif self.phase is Phase.OPEN and not self.closing.wanted:
             self.closing.wanted, self.close_within = True, within
+            self.closing.resting = False  # until the host has looked once more: this is the wrong moment for old news
             if within:
                 out.append(SetTimer("closing", within))
-            self._advance(out)
 
     def _advance(self, out: list[Output]) -> None:
         """Takes every step towards the end that may be taken now."""

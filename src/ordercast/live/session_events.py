@@ -66,14 +66,17 @@ class TimerFired(msgspec.Struct, frozen=True, gc=False):
 
 
 class Close(msgspec.Struct, frozen=True, gc=False):
-    """Input: this member sends nothing more."""
+    """Input: this member sends nothing more. The host then says anew whether it is at rest."""
 
     within: int = 0
     """Give the group up if it has not closed after so long; 0: wait for the others as long as they live."""
 
 
 class AtRest(msgspec.Struct, frozen=True, gc=False):
-    """Input: whether the protocol has nothing under way: all that was sent is everywhere, nothing is waited for."""
+    """Input: whether the protocol has nothing under way: all that was sent is everywhere, nothing is waited for.
+
+    Said whenever it changes, before anything that comes later is handed over.
+    """
 
     resting: bool
 

@@ -15,7 +15,7 @@ LONGEST_NAME = 64
 LONGEST_REASON = 500
 LONGEST_TERMS = 16_384
 
-U64 = Annotated[int, msgspec.Meta(ge=0, le=(1 << 64) - 1)]
+U64 = Annotated[int, msgspec.Meta(ge=0)]  # no number of MessagePack has more than 64 bits
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
 Index = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
@@ -120,6 +120,8 @@ class Abort(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The group is given up."""
 
     why: Reason
+    by: Index
+    """The member that said so first."""
     suspect: Index | None = None
     """The member that is taken for dead."""
 

@@ -1,0 +1,292 @@
+"""Whole groups by the thousand: whatever the network does, all open one session or nobody does, and all come out."""
+
+from random import Random
+
+import pytest
+
+from ordercast.live.session import Phase
+from ordercast.live.session_events import Aborted, Closed, Opened, Refused, SessionConfig
+from ordercast.model.config import MILLISECOND, SECOND
+from tests.live.virtual_network import Network, Process, Weather
+
+FEW, MANY = range(120), range(120, 6000)
+"""Seeds that run always, and those of a long night."""
+
+
+def drawn(seed: int, **choices: object) -> tuple[Random, Network]:
+    """A group of some size in some weather."""
+    chance = Random(f"drawn {seed}")
+    loss = chance.choice([0.0, 0.05, 0.2, 0.3, 0.4])
+    weather = Weather(loss=loss, doubled=chance.choice([0.0, 0.2]), very_late=chance.choice([0.0, 0.03]))
+    return chance, Network(seed, chance.randint(2, 8), weather, **choices)  # type: ignore[arg-type]
+
+
+def check_no_two_sessions(network: Network) -> None:
+    """Two processes that each count the other among their members are in one session and agree on everything."""
+    opened = [life for life in network.lives if life.opened is not None]
+    for one in opened:
+        for other in opened:
+            if _has(one, other) and _has(other, one):
+                assert one.opened == other.opened
+
+
+def _has(one: Process, other: Process) -> bool:
+    assert one.opened is not None
+    return one.opened.incarnations[other.member] == other.incarnation
+
+
+def open_and_close(seed: int) -> None:
+    """Everybody comes within two seconds, sends a little, and closes when it likes."""
+    chance, network = drawn(seed)
+
+    def live(process: Process) -> None:
+        process.to_send = chance.randrange(6)
+        network.at(network.now + chance.randrange(3 * SECOND), process.close)
+
+    network.on_open = live
+    network.start_all(2 * SECOND)
+    network.run()
+    group = network.living()
+    assert [type(process.ends[0]) for process in group] == [Closed] * len(group), [p.ends for p in group]
+    check_no_two_sessions(network)
+    assert len({process.opened for process in group}) == 1
+    for one in group:
+        assert one.session.phase is Phase.GONE
+        assert one.toy_at_close is not None
+        assert one.toy_at_close.is_at_rest(), "it waits for something, and the others have gone"
+        for other in group:
+            if one is not other:
+                assert other.toy_at_close is not None
+                assert one.toy_at_close.got_below[other.member] == other.toy_at_close.sent
+        assert not one.to_send
+
+
+def restart_while_opening(seed: int) -> str:
+    """Members die and come again while the group opens, and what they had said comes late."""
+    chance, network = drawn(seed, config=SessionConfig(opening=15 * SECOND))
+    network.start_all(SECOND)
+    for _ in range(chance.randint(1, 4)):
+        member, when = chance.randrange(len(network.names)), chance.randrange(SECOND // 3, SECOND + 50 * MILLISECOND)
+
+        def restart(member: int = member) -> None:
+            if member in network.processes:
+                network.processes[member].kill()
+                network.at(network.now + chance.randrange(1, 200 * MILLISECOND), network.start, member)
+
+        network.at(when, restart)
+    for end in range(3, 25, 3):
+        network.run(end * SECOND)
+        check_no_two_sessions(network)
+        group = network.living()
+        if len({process.opened for process in group}) == 1 and group[0].opened:
+            return "open"
+    assert any(life.opened for life in network.lives), "as long as nobody is open, everybody may come again"
+    for process in group:
+        assert process.session.phase is Phase.GONE, process.session.waits_for()
+        (end,) = process.ends
+        assert isinstance(end, Refused | Aborted)
+        assert end.why
+    return "failed"
+
+
+def give_up_sometime(seed: int) -> None:
+    """One member dies, or gives up, at any time: all others learn it, and stop."""
+    chance, network = drawn(seed)
+    network.start_all(SECOND)
+    victim, dies = chance.randrange(len(network.names)), chance.random() < 0.5
+    reached: list[Process] = []
+
+    def fail(process: Process) -> None:
+        reached.append(process)
+        if len(reached) == len(network.names):
+            when = network.now + chance.randrange(1, SECOND)
+            if dies:
+                network.at(when, network.processes[victim].kill)
+            else:
+                network.at(when, network.give_up, victim, "the disk is full")
+
+    network.on_open = fail
+    network.run(120 * SECOND)
+    for process in network.living():
+        if process.alive:
+            assert process.session.phase is Phase.GONE
+            (end,) = process.ends
+            assert isinstance(end, Aborted)
+            if dies:
+                assert f"nothing came from {network.names[victim]}" in end.why
+            else:
+                assert end.why == "the disk is full" or "nothing came from" in end.why
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_all_open_and_all_close(seed: int) -> None:
+    open_and_close(seed)
+
+
+def test_members_that_come_again_while_the_group_opens() -> None:
+    results = [restart_while_opening(seed) for seed in FEW]
+    assert {"open", "failed"} == set(results), "some came again when the others were open"
+
+
+@pytest.mark.parametrize("seed", FEW[:60])
+def test_one_that_fails_ends_the_group(seed: int) -> None:
+    give_up_sometime(seed)
+
+
+@pytest.mark.soak
+def test_thousands_of_groups() -> None:
+    for seed in MANY:
+        open_and_close(seed)
+        restart_while_opening(seed)
+        give_up_sometime(seed)
+
+
+def test_all_hear_of_an_abort_at_once_when_nothing_is_lost() -> None:
+    network = Network(1, 5)
+    network.start_all()
+    network.run(SECOND)
+    given_up = network.now
+    network.give_up(2, "enough")
+    network.run()
+    for process in network.living():
+        assert process.ends == [Aborted("enough", 2)]
+        assert process.closed_at is not None
+        assert process.closed_at - given_up <= network.weather.slowest
+        assert process.left_at is not None
+        assert process.left_at - given_up < network.config.farewell, "all know that all know"
+
+
+def test_one_that_missed_the_abort_gets_it_as_an_answer() -> None:
+    network = Network(1, 2)
+    network.start_all()
+    network.run(SECOND)
+    network.cut = lambda source, _target, _message: source == 0 and network.now < SECOND + 400 * MILLISECOND
+    network.give_up(0, "enough")
+    network.run()
+    late = network.processes[1]
+    assert late.ends == [Aborted("enough", 0)]
+    assert late.closed_at is not None
+    assert late.closed_at < 3 * SECOND, "by silence it would have taken longer"
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_terms_that_differ_are_told_to_all(nodes: int, loss: float) -> None:
+    network = Network(3, nodes, Weather(loss=loss))
+    for member in range(nodes):
+        network.start(member, **({"window": 64} if member == 1 else {}))
+    network.run()
+    for process in network.living():
+        (end,) = process.ends
+        assert isinstance(end, Refused)
+        assert "window=64" in end.why
+        assert "window=32" in end.why
+        assert "B has window=64" in end.why
+
+
+def test_who_does_not_come_is_named() -> None:
+    network = Network(4, 4)
+    for member in (0, 1, 3):
+        network.start(member)
+    network.run()
+    assert {str(end.why) for process in network.living() for end in process.ends if isinstance(end, Refused)} == {
+        "the group did not open within 60 s: nothing was heard from C"
+    }
+    assert all(process.session.phase is Phase.GONE for process in network.living())
+
+
+def test_one_that_comes_again_when_the_group_is_open_is_refused() -> None:
+    network = Network(5, 3)
+    network.start_all()
+    network.run(SECOND)
+    network.processes[1].kill()
+    second = network.start(1)
+    network.run(SECOND + 500 * MILLISECOND)
+    (end,) = second.ends
+    assert isinstance(end, Refused)
+    assert end.why.startswith("the group is already open, with another life of B")
+    assert not network.processes[0].ends, "the refused one does not pull the others down; its silence does"
+    network.run()
+    assert all(isinstance(process.ends[0], Aborted) for process in (network.processes[0], network.processes[2]))
+
+
+@pytest.mark.parametrize("lasting", [300 * MILLISECOND, 900 * MILLISECOND, 2500 * MILLISECOND])
+def test_a_pause_shorter_than_the_silence_allowed_is_survived(lasting: int) -> None:
+    network = Network(6, 4, Weather(loss=0.1))
+    network.start_all()
+    network.run(SECOND)
+    network.processes[2].pause(lasting)
+    network.run(20 * SECOND)
+    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 4
+
+
+def test_who_has_slept_does_not_suspect_all_others() -> None:
+    network = Network(7, 3, has_views=True)
+    network.start_all()
+    network.run(SECOND)
+    sleeper = network.processes[0]
+    sleeper.pause(10 * SECOND)
+    lost = range(2 * SECOND, 11 * SECOND)
+    network.cut = lambda _source, target, _message: target == 0 and network.now in lost  # its buffer was full
+    network.run(30 * SECOND)
+    assert sleeper.suspected == []
+    assert all(process.suspected == [0] for process in network.living()[1:]), "said once, and nothing is given up"
+    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 3
+
+
+def test_an_idle_group_under_loss_suspects_nobody() -> None:
+    network = Network(8, 5, Weather(loss=0.3))
+    network.start_all()
+    network.run(300 * SECOND)
+    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 5
+
+
+def test_a_close_that_takes_too_long_says_why() -> None:
+    network = Network(9, 3)
+    network.start_all()
+    network.run(SECOND)
+    network.processes[0].close(within=2 * SECOND)
+    network.processes[1].close()
+    network.run()
+    whys = {end.why for process in network.living() for end in process.ends if isinstance(end, Aborted)}
+    assert whys == {"closing took longer than 2 s: C did not close, or still has messages under way"}
+
+
+def test_who_has_closed_waits_for_one_that_still_sends() -> None:
+    network = Network(10, 3, Weather(loss=0.2))
+    network.start_all()
+    network.run(SECOND)
+    network.processes[0].close()
+    network.processes[1].close()
+    network.run(60 * SECOND)
+    assert [process.ends for process in network.living()] == [[], [], []]
+    network.processes[2].to_send = 3
+    network.processes[2].close()
+    network.run()
+    assert [process.ends for process in network.living()] == [[Closed()]] * 3
+    assert network.processes[0].toy_at_close is not None
+    assert network.processes[0].toy_at_close.got_below[2] == 3
+
+
+def test_one_that_dies_when_it_is_done_is_no_error() -> None:
+    network = Network(11, 3)
+    network.start_all()
+    network.run(SECOND)
+    for process in network.living():
+        process.close()
+    while not network.processes[2].ends:
+        network.run(network.heap[0][0])
+    network.processes[2].kill()
+    network.run()
+    assert [process.ends for process in network.living()] == [[Closed()]] * 3
+
+
+def test_a_group_of_one() -> None:
+    network = Network(12, 1)
+    alone = network.start(0)
+    assert isinstance(alone.opened, Opened)
+    network.run(SECOND)
+    alone.close()
+    network.run()
+    assert alone.ends == [Closed()]
+    assert alone.session.phase is Phase.GONE
