@@ -1,8 +1,11 @@
 """ordercast: ordered group communication over networks that lose messages.
 
-Here are the values that people write down: configurations and errors. What works with them has a room of its own:
-`ordercast.simulator.simulate` runs a configuration, `ordercast.audit.audit` judges its trace.
+`join` makes this process a member of a group. Besides, here are the values that people write down: configurations and
+errors. What works with them has a room of its own: `ordercast.simulator.simulate` runs a configuration,
+`ordercast.audit.audit` judges its trace.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ordercast.model.config import (
     GroupConfig,
@@ -15,10 +18,25 @@ from ordercast.model.config import (
     SequencerReadings,
     Timing,
 )
-from ordercast.model.errors import ConfigError, LocalProtocolError, OrdercastError, TraceError
+from ordercast.model.errors import (
+    ConfigError,
+    GroupAborted,
+    GroupClosed,
+    GroupError,
+    JoinError,
+    LocalProtocolError,
+    OrdercastError,
+    TraceError,
+)
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
 from ordercast.model.services import Service
+
+if TYPE_CHECKING:
+    from ordercast.live.group import Group, Message
+    from ordercast.live.joining import join
+    from ordercast.live.parcels import Receipt
+    from ordercast.live.stats import Stats
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,10 +46,16 @@ __all__ = [
     "Crash",
     "Duplicates",
     "Fault",
+    "Group",
+    "GroupAborted",
+    "GroupClosed",
     "GroupConfig",
+    "GroupError",
     "HearsayRule",
+    "JoinError",
     "LocalProtocolError",
     "Loss",
+    "Message",
     "Miss",
     "Network",
     "OrdercastError",
@@ -39,6 +63,7 @@ __all__ = [
     "Pattern",
     "Pause",
     "PriorityConfig",
+    "Receipt",
     "Record",
     "Recovery",
     "Rules",
@@ -47,9 +72,24 @@ __all__ = [
     "SequencerReadings",
     "Service",
     "Split",
+    "Stats",
     "Timing",
     "TraceError",
     "UnitKind",
     "Workload",
     "__version__",
+    "join",
 ]
+
+_LIVE = {"Group": "group", "Message": "group", "Receipt": "parcels", "Stats": "stats", "join": "joining"}
+
+
+def __getattr__(name: str) -> Any:
+    """Live groups are loaded when they are asked for: sockets and protocols are nothing that a simulation needs."""
+    if name not in _LIVE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    found = getattr(import_module(f"ordercast.live.{_LIVE[name]}"), name)
+    globals()[name] = found
+    return found

@@ -18,7 +18,7 @@ from ordercast.live.lines import Lines
 from ordercast.live.member import Member
 from ordercast.live.network import Endpoint, open_multicast, open_socket, sends_multicast
 from ordercast.live.opening import Beginning
-from ordercast.live.recording import NewRecord, no_record, records_in, row_of
+from ordercast.live.recording import NewRecord, no_record
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
 from ordercast.live.settings import Agreement, agreement, protocol_of
@@ -190,6 +190,8 @@ def _record(options: Options, me: int) -> NewRecord:
     """How to record a session here."""
     if options.record is None or options.recorded is Record.NONE:
         return no_record
+    from ordercast.live.trace_record import records_in, row_of  # noqa: PLC0415 (a third of the time to start)
+
     row = row_of(tuple(options.members), me, options.agreed, one_clock=options.one_clock)
     return records_in(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
 
