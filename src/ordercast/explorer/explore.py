@@ -10,10 +10,13 @@ import struct
 import time
 from array import array
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ordercast.explorer.completion import Completion
+from ordercast.explorer.reduction import Everything, Plan, Reduction
 from ordercast.explorer.scenario import Scenario
+from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.verdict import Violation, ends_badly, shortened
 from ordercast.explorer.world import State, World
 
@@ -51,15 +54,18 @@ class Report:
 class Search:
     """A search breadth first. Make it, then call `run` once."""
 
-    def __init__(self, scenario: Scenario, most: int = 1_000_000) -> None:
-        """`most`: the states after which it is cut off."""
+    def __init__(self, scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False) -> None:
+        """`most`: the states after which it is cut off; `reduced`: equivalent interleavings are left out."""
         self.world = World(scenario)
+        self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)
         self._most = most
         self._completion = Completion(self.world)
         start = self.world.start()
         self._packing = struct.Struct(f"{len(start)}I")
-        self._seen = {self._packing.pack(*start)}
-        self._frontier = deque([start])
+        key = self._packing.pack(*start)
+        self._asleep = {key: 0}
+        """By state what sleeps there, and whether it has been expanded. Keys are the states themselves, not digests."""
+        self._frontier = deque([(0, start, key)])
         self._parents = array("q", [-1])  # by state, in the order of discovery
         self._steps = array("q", [-1])
         self._edges = 0
@@ -68,15 +74,13 @@ class Search:
     def run(self) -> Report:
         """Searches until everything is seen, something is wrong, or it is enough."""
         began = time.perf_counter()
-        expanded = 0
-        while self._frontier and self._violation is None and len(self._steps) < self._most:
-            self._expand(expanded, self._frontier.popleft())
-            expanded += 1
+        while self._frontier and self._violation is None and len(self._asleep) < self._most:
+            self._expand(*self._frontier.popleft())
         exhausted = not self._frontier and self._violation is None
         if self._violation is None:
-            self._continue_frontier(expanded)
+            self._continue_frontier()
         return Report(
-            states=len(self._steps),
+            states=len(self._asleep),
             edges=self._edges,
             exhausted=exhausted,
             seconds=time.perf_counter() - began,
@@ -95,37 +99,51 @@ class Search:
             state = self._parents[state]
         return steps[::-1]
 
-    def _expand(self, index: int, state: State) -> None:
-        world, seen, pack = self.world, self._seen, self._packing.pack
+    def states(self) -> Iterator[State]:
+        """All states that were found."""
+        return map(self._packing.unpack, self._asleep)
+
+    def _expand(self, index: int, state: State, key: bytes) -> None:
+        world, plan = self.world, self._plan
         free = world.free_steps(state)
         if not free:
             self._continue(index, state)
         if self._violation is not None:
             return
-        for step in [*free, *world.disturbances(state)]:
+        asleep = self._asleep[key]
+        self._asleep[key] = asleep | EXPANDED
+        for step, strand in plan.steps(state, free, asleep):
             self._edges += 1
             after, effect = world.take(state, step)
             problem = world.problem(after, effect) if effect is not None else ""
             if problem:
                 self._violation = shortened(self.world, self._completion, [*self.schedule(index), step], live=False)
                 return
-            key = pack(*after)
-            if key not in seen:
-                seen.add(key)
-                self._parents.append(index)
-                self._steps.append(step)
-                self._frontier.append(after)
+            self._arrive(index, step, after, plan.asleep_behind(state, step, strand, effect, asleep))
+            asleep |= strand
+
+    def _arrive(self, index: int, step: int, after: State, asleep: int) -> None:
+        key = self._packing.pack(*after)
+        known = self._asleep.get(key)
+        if known is None:
+            self._asleep[key] = asleep
+        elif woken := known & ~asleep & ~EXPANDED:
+            self._asleep[key] = known & ~woken & ~EXPANDED
+        if known is None or (woken and known & EXPANDED):
+            self._frontier.append((len(self._steps), after, key))
+            self._parents.append(index)
+            self._steps.append(step)
 
     def _continue(self, index: int, state: State) -> None:
         if self._completion.bad_end(state) is not None:
             self._violation = ends_badly(self.world, self._completion, self.schedule(index), state)
 
-    def _continue_frontier(self, first: int) -> None:
-        for place, state in enumerate(self._frontier):
+    def _continue_frontier(self) -> None:
+        for place, (index, state, _) in enumerate(self._frontier):
             if not place % _SAMPLE and self._violation is None:
-                self._continue(first + place, state)
+                self._continue(index, state)
 
 
-def explore(scenario: Scenario, most: int = 1_000_000) -> Report:
+def explore(scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False) -> Report:
     """Searches a scenario; see `Report` for what comes back."""
-    return Search(scenario, most).run()
+    return Search(scenario, most, reduced=reduced).run()

@@ -72,9 +72,9 @@ class World:
         nodes = [self.nodes.start(node) for node in range(self.size)]
         return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings, asked.crashes)
 
-    def steps(self, state: State) -> list[int]:
-        """Everything that may happen next."""
-        return [*self.free_steps(state), *self.disturbances(state)]
+    def steps(self, state: State, free: list[int] | None = None) -> list[int]:
+        """Everything that may happen next; `free` are the steps that need no leave, if they are known."""
+        return [*(self.free_steps(state) if free is None else free), *self.disturbances(state)]
 
     def free_steps(self, state: State) -> list[int]:
         """Receipts and submissions: they need no leave, and there is an end to them."""
@@ -111,7 +111,7 @@ class World:
         if state[self.crashes]:
             found += [_CRASH | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
         if self.scenario.drained:
-            found += [_DRAIN | node << 3 for node in range(self.size)]
+            found += [_DRAIN | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
         return self._promptly(state, found) if self.links.loop_backs else found
 
     def _may_lose(self, queue: int, link: int, place: int) -> bool:
