@@ -1,0 +1,148 @@
+"""Leaving out equivalent interleavings loses nothing: the same final states, and every broken promise is found."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.explorer.explore import Search, explore
+from ordercast.explorer.priorities_scenarios import priority_total, total
+from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.explorer.sequencer_scenarios import broadcasts
+from ordercast.explorer.spo_scenarios import spo, spo_as_printed
+from ordercast.explorer.st_scenarios import selective_total
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Level
+from ordercast.model.runs import Channel
+from tests.explorer import (
+    test_explore_broken,
+    test_explore_prito,
+    test_explore_sequencer,
+    test_explore_st,
+    test_explore_to,
+    toys,
+)
+from tests.mutations.mutation import imported
+
+VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
+ONE: dict[str, Any] = {"channel": Channel.ONE}
+
+
+def finals(scenario: Scenario, *, reduced: bool) -> tuple[set[tuple[object, ...]], int]:
+    """The states in which all is submitted and delivered, whatever their numbers are, and how many states there are."""
+    search = Search(scenario, reduced=reduced)
+    report = search.run()
+    assert report.exhausted, str(report)
+    world = search.world
+    found: set[tuple[object, ...]] = {
+        (tuple(world.nodes.states[node] for node in state[: world.size]), state[world.past_links :])
+        for state in search.states()
+        if not world.free_steps(state)
+    }
+    return found, report.states
+
+
+XYZ = ("x{2,3}", "y{1,2,3}", "z{1,2}")
+SMALL = {
+    "spo": spo(*XYZ, losses=1),
+    "spo-two-losses": spo("a{2} b{3}", "", "", losses=2, firings=1),
+    "spo-timers": spo("a{1,2}", "b{3}", "", losses=1, firings=1),
+    "spo-duplicates": spo("a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
+    "spo-two-duplicates": spo("a{2} b{2}", "c{1}", losses=1, duplicates=2, firings=1),
+    "spo-patient": spo("a{2} b{2}", "", losses=3, firings=4, patient=True),
+    "spo-drained": spo("a{1,2} b{2}", "c{1}", drained=True, losses=1),
+    "spo-one-channel": spo(*XYZ, losses=1, **ONE),
+    "spo-window": spo("a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1),
+    "st": selective_total("", "g{1,3}", "y{1,3}", losses=1),
+    "st-pairs": selective_total("a{1,2}", "b{2,3}", "c{1,3}", losses=1),
+    "st-duplicates": selective_total("a{1,2}", "b{1,2}", duplicates=2, firings=1),
+    "st-patient": selective_total("g{1,3}", "", "", losses=1, firings=2, patient=True),
+    "to": total("a", "b", "", losses=1),
+    "to-duplicates": total("a", "b", duplicates=2, firings=1),
+    "prito": priority_total("p1", "h5", "", firings=1),
+    "sequencer": broadcasts("", "a", "b", losses=1, firings=1),
+    "sequencer-duplicates": broadcasts("", "a", "b", duplicates=2),
+    "sequencer-many": broadcasts("", "a", "b", losses=1, duplicates=1, firings=1, channel=Channel.MANY),
+    "sequencer-crash": broadcasts("a", "b", "", crashes=1, firings=1, **VIEWS),
+    "sequencer-resilience": broadcasts("", "a", "", crashes=1, losses=1, firings=1, resilience=1, **VIEWS),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_final_states_are_the_same(name: str) -> None:
+    every, states = finals(SMALL[name], reduced=False)
+    some, fewer = finals(SMALL[name], reduced=True)
+    assert some == every
+    assert len(every) > 1
+    assert fewer < states
+
+
+def toy_scenarios() -> Iterator[Scenario]:
+    """Toys of all kinds, disturbed at random."""
+    for seed in range(60):
+        chance = Random(seed)
+        nodes = chance.choice([2, 3])
+        lines: list[list[str]] = [[] for _ in range(nodes)]
+        for number in range(chance.randint(1, 4)):
+            to = sorted(chance.sample(range(1, nodes + 1), chance.randint(1, nodes)))
+            chance.choice(lines).append(f"m{number}{{{','.join(map(str, to))}}}")
+        machine = chance.choice([toys.Flood, toys.ChannelFlood, toys.LoopedFlood, toys.Whisper, toys.Ticker])
+        yield Scenario(
+            machine=machine,
+            group=GroupConfig(nodes=nodes),
+            scripts=scripts(*map(" ".join, lines)),
+            promise=Promise(ladder=False, in_the_end=None, one_order=chance.random() < 0.3),
+            channel=chance.choice([Channel.ONE, Channel.MANY, Channel.ANY]),
+            losses=chance.choice([0, 1, 2]),
+            firings=chance.choice([0, 1, 2]),
+            crashes=chance.choice([0, 0, 1]),
+            patient=chance.random() < 0.5,
+            drained=chance.random() < 0.2,
+        )
+
+
+def test_the_final_states_of_toys_are_the_same() -> None:
+    compared = 0
+    for scenario in toy_scenarios():
+        every, some = (explore(scenario, most=60_000, reduced=reduced) for reduced in (False, True))
+        assert (every.violation is None) == (some.violation is None), f"{scenario}\n{every}\n{some}"
+        if every.exhausted:
+            assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], str(scenario)
+            compared += 1
+    assert compared > 20
+
+
+def broken_machines() -> Iterator[Any]:
+    """All machines that other tests have broken, in the scenarios in which they are found."""
+    cases: list[tuple[Any, Any, Any, Any]] = [
+        *[(spo, *case[:3]) for case in [*test_explore_broken.UNTRUE, *test_explore_broken.STUCK]],
+        *[(selective_total, *case[:3]) for case in test_explore_st.BROKEN],
+        *[(total, machine, ("a", "b"), how) for machine, how, _ in test_explore_to.BROKEN],
+    ]
+    some_of_prito: list[Any] = test_explore_prito.BROKEN[:2]
+    cases += [(priority_total, *case[:3]) for case in some_of_prito]
+    for make, machine, lines, how in cases:
+        yield pytest.param(make(*lines, machine=machine, **how), id=machine.__name__)
+    printed: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (("x{2,3}", "q{2} r{2}", "s{2}"), {}),
+        (("a{2,3}", "b{3}", ""), {"in_the_end": Level.ACCEPTED}),
+        (("a{2} b{3}", "", ""), {"in_the_end": Level.ACCEPTED, "losses": 1}),
+        (("a{2} b{2} c{2}", "", ""), {"in_the_end": Level.ACCEPTED, "window": 2}),
+    ]
+    for lines, how in printed:
+        yield pytest.param(spo_as_printed(*lines, **how), id=f"printed {lines}")
+
+
+@pytest.mark.parametrize("scenario", list(broken_machines()))
+def test_whatever_is_broken_is_found(scenario: Scenario) -> None:
+    report = explore(scenario, reduced=True)
+    assert report.violation is not None, str(report)
+
+
+@pytest.mark.parametrize(("name", "lines", "how"), [case[:3] for case in test_explore_sequencer.BROKEN])
+def test_whatever_is_broken_in_the_sequencer_is_found(name: str, lines: tuple[str, ...], how: dict[str, Any]) -> None:
+    [mutation] = [mutation for mutation in test_explore_sequencer.MUTATIONS if mutation.name == name]
+    machine = imported("protocols.sequencer", mutation).Sequencer
+    report = explore(broadcasts(*lines, machine=machine, **how), reduced=True)
+    assert report.violation is not None, str(report)
