@@ -90,6 +90,32 @@ def test_losses_are_mended(order: str, lossy: None) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_send_as_fast_as_they_can(order: str) -> None:
+    """Among them the member that is the channel: what it passes on to itself comes when its own turn is over."""
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", order=order) as groups:
+
+            async def talk(group: Group) -> None:
+                for number in range(4000):
+                    await group.send(number.to_bytes(1000, "big"))
+
+            async def listen(group: Group) -> list[tuple[str, int]]:
+                messages = await hear(group, 12_000)
+                return [(message.sender, int.from_bytes(message.payload, "big")) for message in messages]
+
+            listening = [asyncio.create_task(listen(group)) for group in groups.values()]
+            await asyncio.gather(*(talk(group) for group in groups.values()))
+            heard = await asyncio.gather(*listening)
+        for each in heard:
+            assert [number for sender, number in each if sender == "B"] == list(range(4000))
+        if order != "partial":
+            assert heard[0] == heard[1] == heard[2]
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ["partial", "total"])
 def test_some_are_sent_to_and_others_are_not(order: str) -> None:
     async def test() -> None:

@@ -99,8 +99,11 @@ class Lines:
         self._units.say(self._codec.encode(unit), (CHANNEL if self.by_channel else ALL) if to is None else to)
 
     def flush(self) -> None:
-        """The turn is over."""
+        """The turn is over. What our own relay passed on is heard now: a machine does one thing after the other."""
         self._units.flush()
+        while self._passed and not self._passing:
+            self._hear_passed()
+            self._units.flush()
 
     def _transmit_control(self, body: bytes, to: int) -> None:
         tag, flags = (self._session or 0, 0) if self._in_session else (self._incarnation, OPENING)
@@ -113,7 +116,6 @@ class Lines:
             self._transmit(self._sealed(0, session, body), to)
         elif self._relay is not None:
             self._passed.append(self._relay.pass_on(self._me, session, body))
-            self._hear_passed()
         elif self._relay_address is not None:
             self._endpoint.send(self._sealed(TO_CHANNEL, session, body), self._relay_address)
 
