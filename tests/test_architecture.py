@@ -40,6 +40,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "model",
             "trace",
             "protocols",
+            "wire",
+            "live",
             "audit",
             "drawing",
             "simulator",
@@ -49,7 +51,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "evaluation",
             "report",
         },
-        {"stdlib", "msgspec", "rich", "typer"},
+        {"stdlib", "msgspec", "rich", "typer", "uvloop"},
     ),
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -8,6 +8,7 @@ import typer
 from ordercast import __version__
 from ordercast.cli.audit import audit_command
 from ordercast.cli.evaluate import evaluate_command
+from ordercast.cli.node import node_command
 from ordercast.cli.replay import replay_command
 from ordercast.cli.report import report_command
 from ordercast.cli.simulate import simulate_command
@@ -31,6 +32,7 @@ app.command("soak")(soak_command)
 app.command("evaluate")(evaluate_command)
 app.command("report")(report_command)
 app.command("replay")(replay_command)
+app.command("node")(node_command)
 
 
 def _print_version(wanted: bool) -> None:

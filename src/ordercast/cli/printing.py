@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from rich.console import Console
 
-_BROKEN_PIPE = 141  # as a shell counts a program that wrote to a reader that had gone
+BROKEN_PIPE = 141  # as a shell counts a program that wrote to a reader that had gone
 
 
 class Printer(Console):
@@ -16,4 +16,4 @@ class Printer(Console):
         """Ends with a status that no verdict has; what is still in buffers goes nowhere."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(_BROKEN_PIPE)
+        raise SystemExit(BROKEN_PIPE)

@@ -93,6 +93,11 @@ class Group:
         raise LocalProtocolError(f"priorities are 0 to {HIGHEST_PRIORITY}, not {priority}")
 
     @property
+    def largest(self) -> int:
+        """Bytes that a message may have."""
+        return self._member.largest
+
+    @property
     def waiting(self) -> int:
         """Bytes that were sent and that the protocol has not taken yet."""
         return self._member.outbox.waiting

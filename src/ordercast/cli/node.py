@@ -1,0 +1,220 @@
+"""`ordercast node`: a member of a group that sends what it reads and prints what it is delivered, line by line."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGINT, SIGTERM, Signals
+from typing import Annotated, Any
+
+import typer
+
+from ordercast.cli.joined import KEY, MEMBERS, address_or_port, members_from
+from ordercast.cli.pipes import Output, lines_of
+from ordercast.cli.printing import BROKEN_PIPE
+from ordercast.cli.said import said
+from ordercast.cli.status import StatusView
+from ordercast.live.group import Group, Message
+from ordercast.live.joining import Joining, join
+from ordercast.live.metrics import serve_metrics
+from ordercast.model.errors import GroupError, LocalProtocolError
+from ordercast.model.machine import View
+from ordercast.model.nodes import members
+from ordercast.model.runs import Record
+
+_GROUP, _NET, _SHOW = "The group", "The network", "What is shown and kept"
+_INPUT, _OUTPUT = 0, 1
+
+
+def node_command(
+    group: Annotated[str, typer.Argument(help="The name of the group: all members give the same.")],
+    member_list: Annotated[str, MEMBERS],
+    name: Annotated[
+        str | None,
+        typer.Option(help="Which member this is; if not said, the first whose place is free.", rich_help_panel=_GROUP),
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="partial, total, priority or sequenced; all the same.", rich_help_panel=_GROUP)
+    ] = "total",
+    window: Annotated[int | None, typer.Option(help="Packets under way.", rich_help_panel=_GROUP)] = None,
+    resilience: Annotated[
+        int, typer.Option(help="Failures that sequenced messages survive.", rich_help_panel=_GROUP)
+    ] = 0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds for all members to come together.", rich_help_panel=_GROUP)
+    ] = 60.0,
+    key: Annotated[Path | None, KEY] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Other machines without a key.", rich_help_panel=_NET)
+    ] = False,
+    multicast: Annotated[
+        str | None, typer.Option(help="Send to all at once by this address.", rich_help_panel=_NET)
+    ] = None,
+    channel: Annotated[str | None, typer.Option(help="Where an `ordercast channel` is.", rich_help_panel=_NET)] = None,
+    datagram: Annotated[int | None, typer.Option(help="Bytes of a datagram.", rich_help_panel=_NET)] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
+    ] = None,
+    recorded: Annotated[Record, typer.Option(help="How much it keeps.", rich_help_panel=_SHOW)] = Record.ALL,
+    metrics: Annotated[
+        str | None, typer.Option(help="PORT or HOST:PORT to serve /metrics at.", rich_help_panel=_SHOW)
+    ] = None,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show how it stands on standard error.", rich_help_panel=_SHOW)
+    ] = False,
+    uvloop: Annotated[bool, typer.Option(help="Use uvloop, if it is installed.", rich_help_panel=_SHOW)] = True,
+) -> None:
+    """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
+
+    `@B,C text` goes to B and C only, `!9 text` has the priority 9; a backslash in front sends the rest as it is.
+    At the end of its input it stays until everybody has everything. Exit 0: all was delivered; 1: the group was given
+    up, or did not come about; 2: an argument is wrong, or a line could not be sent.
+    """
+    served_at = address_or_port(metrics) if metrics is not None else None
+    node = _Node(status=status, served_at=served_at)
+    joining = join(
+        group,
+        members=members_from(member_list),
+        name=name,
+        order=order,
+        key=key,
+        insecure=insecure,
+        multicast=multicast,
+        channel=channel,
+        datagram=datagram,
+        window=window,
+        resilience=resilience,
+        timeout=timeout,
+        record=record,
+        recorded=recorded,
+        on_view=node.on_view,
+    )
+    raise typer.Exit(run(node.run(joining), uvloop=uvloop))
+
+
+def run(work: Coroutine[Any, Any, int], *, uvloop: bool) -> int:
+    """Runs to the end in the fastest loop that there is."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if uvloop:
+        with suppress(ImportError):
+            from uvloop import new_event_loop as factory  # noqa: PLC0415
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)
+
+
+class _Node:
+    """The life of a member, from its joining to an exit status."""
+
+    def __init__(self, *, status: bool, served_at: tuple[str, int] | None) -> None:
+        self._shows_status, self._served_at = status, served_at
+        self._group: Group | None = None
+        self._view: StatusView | None = None
+        self._stopped: str | None = None  # why, if not by itself
+        self._refused = 0
+        self._names: tuple[str, ...] = ()
+
+    def on_view(self, view: View) -> None:
+        """The group goes on without somebody."""
+        remaining = ", ".join(self._names[place] for place in members(view.members))
+        self._say(f"the group goes on with {remaining}: {view.why}")
+
+    async def run(self, joining: Joining) -> int:
+        """The exit status."""
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        for signal in (SIGINT, SIGTERM):
+            loop.add_signal_handler(signal, self._stop, task, f"stopped by {Signals(signal).name}")
+        try:
+            self._group = group = await joining
+            self._names = group.members
+            self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
+            return await self._live(group, task)
+        except asyncio.CancelledError:
+            return await self._give_up()
+        except GroupError as error:
+            self._say(str(error))
+            return 1
+
+    async def _live(self, group: Group, task: "asyncio.Task[Any]") -> int:
+        output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
+        server = await serve_metrics(group.stats, self._served_at[1], self._served_at[0]) if self._served_at else None
+        self._view = StatusView(group.stats) if self._shows_status else None
+        sending = asyncio.ensure_future(self._send(group))
+        try:
+            await asyncio.gather(self._hear(group, output), sending)
+        finally:
+            sending.cancel()
+            if self._stopped is None:
+                await output.flushed()
+            if self._view is not None:
+                self._view.close()
+                self._view = None
+            if server is not None:
+                server.close()
+            self._tell_of_record(group)
+        return 2 if self._refused else 0
+
+    async def _send(self, group: Group) -> None:
+        """All lines, and then the end."""
+        number = 0
+        async for line in lines_of(_INPUT, group.largest):
+            number += 1
+            try:
+                text, to, priority = said(line)
+                await group.send(text, to=to, priority=priority)
+            except LocalProtocolError as error:
+                self._refused += 1
+                self._say(f"line {number} was not sent: {error}")
+        await group.close()
+
+    async def _hear(self, group: Group, output: Output) -> None:
+        async for batch in group.batches():
+            if self._view is not None and os.isatty(_OUTPUT):
+                for message in batch:
+                    self._view.say(_printed(message).decode(errors="replace").rstrip("\n"))
+            else:
+                await output.write(b"".join(map(_printed, batch)))
+
+    def _stop(self, task: "asyncio.Task[Any]", why: str) -> None:
+        if self._stopped is None:
+            self._stopped = why
+            task.cancel()
+
+    async def _give_up(self) -> int:
+        assert self._stopped is not None
+        self._say(f"{self._stopped}; the group is given up" if self._group else self._stopped)
+        if self._group is not None:
+            await self._group.abort(f"{self._group.me} was {self._stopped}")
+            self._tell_of_record(self._group)
+        return BROKEN_PIPE if self._stopped == _READER_GONE else 1
+
+    def _tell_of_record(self, group: Group) -> None:
+        failed = group.stats().record_failed
+        if failed is not None:
+            self._say(failed)
+
+    def _say(self, sentence: str) -> None:
+        if self._view is not None:
+            self._view.say(f"ordercast: {sentence}")
+        else:
+            with suppress(OSError):
+                print(f"ordercast: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+_READER_GONE = "left by the reader of its output"
+
+
+def _why_not_written(error: OSError) -> str:
+    return _READER_GONE if isinstance(error, BrokenPipeError) else f"unable to write its output ({error.strerror})"
+
+
+def _others(group: Group) -> list[str]:
+    return [name for name in group.members if name != group.me]
+
+
+def _printed(message: Message) -> bytes:
+    """One line, whatever is in it."""
+    return b"%b\t%b\n" % (message.sender.encode(), message.payload.replace(b"\n", b"\\n"))

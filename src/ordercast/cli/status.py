@@ -1,0 +1,78 @@
+"""How a member stands, in the terminal, while it goes on."""
+
+import asyncio
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from ordercast.live.stats import Stats
+
+_EVERY = 0.5
+
+
+def status_table(now: Stats, before: Stats | None = None) -> Table:
+    """Members and their messages, and what it takes; rates since an earlier look."""
+    seconds = now.uptime - before.uptime if before else 0.0
+    title = f"{now.group}: {now.me} ({now.protocol}), {_time(now.uptime)}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, justify in (("member", "left"), ("delivered", "right"), ("a second", "right"), ("", "left")):
+        table.add_column(name, justify="right" if justify == "right" else "left")
+    for name, count in now.delivered.items():
+        rate = (count - before.delivered[name]) / seconds if before and seconds > 0 else 0.0
+        table.add_row(name, f"{count:,}", f"{rate:,.0f}", "" if name in now.members else "[red]gone[/]")
+    logs = now.logs
+    held = logs.waiting + logs.sent + logs.held + logs.accepted + logs.preacknowledged
+    dropped = sum(now.dropped.values()) + now.overrun
+    lost = f"{now.retransmissions:,} copies, {now.requests:,} requests, {now.recoveries:,} recoveries"
+    table.caption = (
+        f"sent {now.sent:,}, waiting {_bytes(now.waiting_bytes)}, to be read {_bytes(now.inbox_bytes)}, "
+        f"{held:,} packets held; {lost}; "
+        f"in {_bytes(now.bytes_in)}, out {_bytes(now.bytes_out)}; {dropped:,} dropped"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+class StatusView:
+    """Shows it on standard error until it is closed."""
+
+    def __init__(self, stats: Callable[[], Stats]) -> None:
+        self._stats, self._before = stats, stats()
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        self._live.start()
+        self._task = asyncio.ensure_future(self._show())
+
+    def say(self, line: str) -> None:
+        """Writes a line above."""
+        self._live.console.print(Text(line), soft_wrap=True)
+
+    def close(self) -> None:
+        """Leaves the last picture."""
+        self._task.cancel()
+        self._live.stop()
+        Console(stderr=True).print(status_table(self._stats()))
+
+    async def _show(self) -> None:
+        while True:
+            now = self._stats()
+            self._live.update(status_table(now, self._before), refresh=True)
+            self._before = now
+            await asyncio.sleep(_EVERY)
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:,.0f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} GiB"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
