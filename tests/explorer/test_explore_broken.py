@@ -6,7 +6,6 @@ import pytest
 
 from ordercast.explorer.explore import explore
 from ordercast.explorer.scenario import Promise, Scenario
-from ordercast.explorer.spo_scenarios import spo, spo_as_printed
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
 from ordercast.model.config import HearsayRule, PaperRules
@@ -14,6 +13,7 @@ from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.protocols import MachineClass
 from tests.explorer import broken
+from tests.explorer.groups import spo, spo_as_printed
 
 NO_HEARSAY = PaperRules(condition_2=HearsayRule.NONE)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.priorities_scenarios import priority_total
 from ordercast.explorer.walk import wander
+from tests.explorer.groups import priority_total
 from tests.protocols.prio.watching import WatchesItsFreedom
 
 CASES = [

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.priorities_scenarios import priority_total
 from ordercast.explorer.walk import wander
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
+from tests.explorer.groups import priority_total
 from tests.protocols.prito import test_prito_rules
 from tests.protocols.to.driver import Machines, played_by
 from tests.protocols.to.walks import walk

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.sequencer_scenarios import broadcasts
 from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
+from tests.explorer.groups import broadcasts
 from tests.mutations.lists import sequencer_members, sequencer_ordering, sequencer_views
 from tests.mutations.mutation import imported
 

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.st_scenarios import selective_total
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_st
+from tests.explorer.groups import selective_total
 
 GPZ = ("g{1,3} p{1,3}", "z{1,3}", "")
 ABC = ("a{1,2}", "b{2,3}", "c{1,3}")

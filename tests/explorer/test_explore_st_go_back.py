@@ -10,13 +10,13 @@ import pytest
 
 from ordercast.explorer.explore import Report, explore
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.st_scenarios import GO_BACK, selective_total
 from ordercast.explorer.walk import wander
 from ordercast.model.config import Recovery
+from tests.explorer.groups import selective_total
 
 
 def go_back(*lines: str, **how: Any) -> Scenario:
-    return selective_total(*lines, promise=GO_BACK, recovery=Recovery.GO_BACK_N, **how)
+    return selective_total(*lines, recovery=Recovery.GO_BACK_N, **how)
 
 
 def explored(*lines: str, **how: Any) -> Report:

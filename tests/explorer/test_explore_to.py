@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.priorities_scenarios import total
 from ordercast.protocols import MachineClass
 from tests.explorer import broken_prito
+from tests.explorer.groups import total
 from tests.protocols.to.walks import walk
 
 

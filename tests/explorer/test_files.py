@@ -10,11 +10,7 @@ from ordercast.explorer import files
 from ordercast.explorer.explore import explore
 from ordercast.explorer.files import ScheduleFile, read_schedule, schedule_text, write_schedule
 from ordercast.explorer.outcome import outcome_of
-from ordercast.explorer.priorities_scenarios import priority_total
 from ordercast.explorer.scenario import Promise, Scenario
-from ordercast.explorer.sequencer_scenarios import broadcasts
-from ordercast.explorer.spo_scenarios import spo, spo_as_printed
-from ordercast.explorer.st_scenarios import selective_total
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model.config import HearsayRule, PaperRules
@@ -22,6 +18,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from tests.explorer.broken import GoesBack
+from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed
 
 BY_CONDITION_2 = PaperRules(condition_2=HearsayRule.OTHERS)
 WRITTEN = {

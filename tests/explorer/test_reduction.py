@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import Search, explore
-from ordercast.explorer.priorities_scenarios import priority_total, total
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.explorer.sequencer_scenarios import broadcasts
-from ordercast.explorer.spo_scenarios import spo, spo_as_printed
-from ordercast.explorer.st_scenarios import selective_total
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
@@ -23,6 +19,7 @@ from tests.explorer import (
     test_explore_to,
     toys,
 )
+from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed, total
 from tests.mutations.mutation import imported
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}

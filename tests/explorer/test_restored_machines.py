@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from ordercast.explorer.explore import Search, explore
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.spo_scenarios import spo, spo_as_printed
-from ordercast.explorer.st_scenarios import selective_total
 from ordercast.explorer.world import World
 from ordercast.model.machine import Machine, Output
 from ordercast.model.runs import Channel
 from tests.explorer import broken
+from tests.explorer.groups import selective_total, spo, spo_as_printed
 
 MANY_LINES = ("a{2,3} b{2} c{1,2} d{2,3}", "e{1,3} f{3}", "g{1,2,3} h{3}")
 DISTURBED: dict[str, Any] = {"losses": 8, "duplicates": 4, "firings": 40}

@@ -5,16 +5,13 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer.priorities_scenarios import priority_total
 from ordercast.explorer.replay import Replay
 from ordercast.explorer.rows import names_of_messages, rows_of
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.sequencer_scenarios import broadcasts
-from ordercast.explorer.spo_scenarios import spo
-from ordercast.explorer.st_scenarios import selective_total
 from ordercast.explorer.wording import schedule_from_words, schedule_in_words
 from ordercast.explorer.world import World
 from ordercast.model.errors import ConfigError
+from tests.explorer.groups import broadcasts, priority_total, selective_total, spo
 
 WILD: dict[str, Any] = {"losses": 4, "duplicates": 4, "firings": 20}
 SCENARIOS = {

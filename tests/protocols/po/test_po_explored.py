@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.spo_scenarios import spo
 from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
 from ordercast.protocols.po import Po
+from tests.explorer.groups import spo
 
 PAIR, THREE = "{1,2}", "{1,2,3}"
 

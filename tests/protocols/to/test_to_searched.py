@@ -6,8 +6,8 @@ It is what every breakage is held against; the large ones are in `tests/explorer
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.priorities_scenarios import priority_total, total
 from ordercast.explorer.scenario import Scenario
+from tests.explorer.groups import priority_total, total
 from tests.protocols.to.walks import walk
 
 SEARCHES = [

@@ -3,9 +3,9 @@
 from random import Random
 from typing import Any
 
-from ordercast.explorer.priorities_scenarios import priority_total, total
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
+from tests.explorer.groups import priority_total, total
 
 
 def walk(seed: int, **how: Any) -> Violation | None:

@@ -1,0 +1,94 @@
+"""What each protocol owes by each of its rules, and scenarios of all of them.
+
+The printed rules are asked for safety only, unless something is asked for in the end: most of them never fall silent,
+or wait for ever, without any loss.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
+from ordercast.model.nodes import everybody
+from ordercast.protocols import MachineClass, machine_class
+
+_SENDER_ORDER = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
+_TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by"))
+_URGENT_FIRST = replace(_TOTAL, sender_order=False)  # a sender's packets overtake each other, if priorities differ
+_PROMISES: dict[tuple[str, Rules], Promise] = {
+    ("spo", Rules.SOUND): _SENDER_ORDER,
+    ("spo", Rules.PAPER): Promise(in_the_end=None, never_less=("expected", "expected_to_me")),
+    ("po", Rules.SOUND): _SENDER_ORDER,
+    ("st", Rules.SOUND): Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen")),
+    ("st", Rules.PAPER): Promise(one_order=True, in_the_end=None),
+    ("to", Rules.SOUND): _TOTAL,
+    ("prito", Rules.SOUND): _URGENT_FIRST,
+    ("prito", Rules.PAPER): Promise(one_order=True, sender_order=False, in_the_end=None),
+    ("prio", Rules.SOUND): _URGENT_FIRST,
+    ("sequencer", Rules.SOUND): Promise(one_order=True, ladder=False, views=True, never_less=("ordered_below",)),
+    ("sequencer", Rules.PAPER): Promise(one_order=True, ladder=False, in_the_end=None),
+}
+
+_TO_ANY_SUBSET = {"spo", "st"}
+_GROUP = {"window", "quota", "hearsay", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper"}
+_SEQUENCER = {"history", "resilience", "direct_from", "suspect_after"}
+_NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
+
+
+def scenario(
+    protocol: str,
+    lines: Sequence[str],
+    rules: Rules = Rules.SOUND,
+    *,
+    machine: MachineClass | None = None,
+    promise: Promise | None = None,
+    **how: Any,
+) -> Scenario:
+    """A group of a protocol, whose nodes send what the lines say; `how` are fields of its configuration and bounds.
+
+    Where packets have priorities, "p1" may be said for "p[1]". `machine` and `promise` take the place of the
+    protocol's own, and `in_the_end` that of what the promise says about it. The channel is the one that is needed.
+    """
+    kind = machine_class(protocol, rules)
+    if protocol in {"to", "prito", "prio"}:
+        lines = [_NUMBERED.sub(r"\1[\2]", line) for line in lines]
+    sends = scripts(*lines)
+    for submission in (submission for script in sends for submission in script):
+        require(
+            protocol in _TO_ANY_SUBSET or submission.destinations == everybody(len(lines)),
+            f"{protocol} sends everything to everybody: write {submission.payload.decode()!r} without destinations",
+        )
+    group = GroupConfig(
+        nodes=len(lines),
+        rules=rules,
+        priority=PriorityConfig(synchronises=how.pop("synchronises", True)),
+        sequencer=SequencerConfig(**{name: how.pop(name) for name in _SEQUENCER & how.keys()}),
+        **{name: how.pop(name) for name in _GROUP & how.keys()},
+    )
+    owed = promise or promise_of(protocol, group)
+    if "in_the_end" in how:
+        owed = replace(owed, in_the_end=how.pop("in_the_end"))
+    asked = {"channel": kind.needs, **how}
+    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=owed, **asked)
+
+
+def promise_of(protocol: str, group: GroupConfig) -> Promise:
+    """What a protocol owes in such a group."""
+    owed = _PROMISES[protocol, group.rules]
+    if protocol == "st" and group.recovery is Recovery.GO_BACK_N:
+        return replace(owed, never_less=("stamps", "epoch_seen"))  # what was thrown away is expected again
+    return replace(owed, uniform=True) if owed.views and group.sequencer.resilience else owed
+
+
+def usual_lines(protocol: str, nodes: int) -> list[str]:
+    """What two nodes send, where nobody said what is sent."""
+    others = ",".join(str(node + 1) for node in range(1, nodes))
+    two = {
+        "spo": [f"a{{{others}}}", "b"],
+        "prito": ["p[1]", "h[5]"],
+        "prio": ["p[1]", "h[5]"],
+        "sequencer": ["", "a", "b"][:nodes],
+    }.get(protocol, ["a", "b"])
+    return two + [""] * (nodes - len(two))
