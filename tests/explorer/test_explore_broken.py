@@ -90,7 +90,7 @@ def test_a1_acknowledged_does_not_mean_preacknowledged_everywhere(channel: Chann
 
 
 def test_with_everything_to_everybody_the_printed_levels_are_true() -> None:
-    for paper, losses in (None, 0), (NO_HEARSAY, 1):
+    for paper, losses in (PaperRules(), 0), (NO_HEARSAY, 1):
         report = explore(spo_as_printed("x{1,2,3}", "y{1,2,3}", "z{1,2,3}", paper=paper, losses=losses))
         assert report.exhausted, str(report)
 

@@ -49,7 +49,7 @@ def test_long_schedules_at_random() -> None:
 
 
 CYCLE = "the orders of delivery have a cycle: E1 <"
-UNTRUE = "p{1,2} of E1 is acknowledged at E1, but not yet preacknowledged at its destination E2"
+UNTRUE = "p[1]{1,2} of E1 is acknowledged at E1, but not yet preacknowledged at its destination E2"
 PATIENT: dict[str, Any] = {"losses": 1, "firings": 2, "window": 1, "patient": True}
 BROKEN = [
     (broken_prito.DeliversAfterTheLoop, ("p1 h5", ""), PATIENT, CYCLE),
