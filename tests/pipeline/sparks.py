@@ -35,7 +35,9 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    """As a shell has it: a session through Connect leaves words in ours that turn every later Spark into a client."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_REMOTE", "SPARK_CONNECT"))}
+    return {**ours, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
 @dataclass

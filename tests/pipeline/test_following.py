@@ -91,3 +91,13 @@ def test_what_cannot_be_followed_is_said(spark: SparkSession, tmp_path: Path) ->
     add(tmp_path, 0, long_enough("no service").rows())
     with pytest.raises(TraceError, match="--service"):
         follow(spark, tmp_path, until_idle=30)
+
+
+def test_what_could_not_be_judged_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    rows = long_enough("judged later").rows()
+    add(tmp_path, 0, rows)
+    with pytest.raises(TraceError, match="--service"):
+        follow(spark, tmp_path, until_idle=30)
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=4) == []
+    known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
+    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}

@@ -8,14 +8,15 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
-from ordercast.audit.services import ORDERS, TRUTHS, Property, promised
+from ordercast.audit.records import UNSEEN, has_one_clock, told_of_records, unseen_by, with_unseen
+from ordercast.audit.services import BY_PRIORITY, ORDERS, TRUTHS, Property, promised
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN, TIME
 
 MOST_WITNESSES = 10
 """Witnesses that are kept for each property; violations are all counted."""
@@ -38,6 +39,8 @@ class Finding:
     violations: int = 0
     witnesses: list[Witness] = field(default_factory=list)
     """The first few."""
+    at_least: bool = False
+    """Whether some run was not looked into everywhere: there may be more, or some where none were found."""
 
     @property
     def holds(self) -> bool:
@@ -55,6 +58,8 @@ class Verdict:
     """By the name of the property."""
     not_recorded: Counter[str] = field(default_factory=Counter)
     """Properties that some runs promise but recorded too little to be held against: in how many runs."""
+    not_whole: list[str] = field(default_factory=list)
+    """Of runs that several members recorded: whose record lacks, or ends early, in a sentence for each run."""
 
     @property
     def holds(self) -> bool:
@@ -75,10 +80,12 @@ class Verdict:
                         {"run": witness.run, **witness.violation.as_document()} for witness in finding.witnesses
                     ],
                     "runs": finding.runs,
+                    "counts": "at least" if finding.at_least else "exact",
                 }
                 for name, finding in self.findings.items()
             },
             "not_recorded": dict(self.not_recorded),
+            **({"not_whole": self.not_whole} if self.not_whole else {}),
         }
 
 
@@ -88,7 +95,7 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
     Raises `TraceError` for what is no trace, or not a whole one.
     """
     runs = runs_by_name(read_runs(folders))
-    verdict = Verdict()
+    verdict = Verdict(not_whole=told_of_records(runs.values()))
     for name, parts in read_events_by_run(folders, COLUMNS, KINDS):
         if name not in runs:
             raise TraceError(
@@ -104,12 +111,18 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
 
 def judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
     """Holds one run against the promises of its service, or of the one given, and adds what it finds to a verdict."""
-    logs = logs_of(row[RUN], row[NODES], parts)
+    logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
     if row[ABORTED] and not logs.stopped:
         # A narrow recording tells that the group was given up, but not by whom.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
-    logs = replace(logs, uniform=is_uniform(row))
-    judge(logs, service or service_of(row), verdict)
+    asked = service or service_of(row)
+    logs = replace(with_unseen(logs, row.get(UNSEEN, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    judge(logs, asked, verdict)
+
+
+def _without_times(part: EventColumns) -> EventColumns:
+    """Where clocks differ, all is taken to have happened at one instant: causes must have happened, at any time."""
+    return {**part, TIME: [0] * len(part[TIME])}
 
 
 def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
@@ -121,7 +134,7 @@ def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     levels_recorded = logs.has_levels()
     has_tails = service is Service.SEQUENCED and not logs.uniform
     for promise in promised(service, uniform=logs.uniform):
-        if promise in TRUTHS and not levels_recorded:
+        if (promise in TRUTHS and not levels_recorded) or (promise in BY_PRIORITY and not logs.priorities_known):
             verdict.not_recorded[promise.__name__] += 1
         else:
             judged = without_tails(logs) if has_tails and promise in ORDERS else logs
@@ -145,7 +158,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     for row in rows:
         if row.get(ERROR) is not None:
             continue
-        known = runs.setdefault(row[RUN], dict(row))
+        known = runs.setdefault(row[RUN], {**row, UNSEEN: -1})
         for column in (PROTOCOL, NODES):
             if known[column] != row[column]:
                 raise TraceError(
@@ -153,6 +166,8 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
                     "judge folders of different groups one by one"
                 )
         known[ABORTED] = known[ABORTED] or row[ABORTED]
+        known["sent"] = max(known["sent"], row["sent"], key=lambda sent: -1 if sent is None else sent)
+        known[UNSEEN] &= unseen_by(row)
     if rows and not runs:
         raise TraceError(f"no run came to an end, so there is nothing to judge; the first failed: {rows[0][ERROR]}")
     for row in runs.values():

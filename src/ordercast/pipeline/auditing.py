@@ -6,6 +6,7 @@ by run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +19,14 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from ordercast.audit.judge import Verdict, require_silence, runs_by_name, service_of
 from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.records import told_of_records
 from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.dockets import Docket, GroupReader, dockets_of, in_tasks
 from ordercast.pipeline.judging import judge_batches
-from ordercast.pipeline.long_runs import LONG, Each, Note, do, judge_long
+from ordercast.pipeline.long_runs import LONG, Note, do, judge_long
 from ordercast.pipeline.progress import Progress, watched_tasks
+from ordercast.pipeline.surveying import Each
 from ordercast.pipeline.verdicts import (
     NUMBER,
     PROPERTY,
@@ -34,7 +37,7 @@ from ordercast.pipeline.verdicts import (
     rows_of,
     verdict_of,
 )
-from ordercast.trace.schema import ABORTED, CONFIG, EVENT, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, EVENT, NODE, NODES, PROTOCOL, RUN
 
 _ROWS_OF_A_TASK = 500_000
 _PARTITION = "partition"
@@ -43,14 +46,14 @@ _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()),
 _WORK_TABLE = StructType(
     [StructField("place", IntegerType()), StructField("task", BinaryType()), StructField("error", StringType())]
 )
-_RUN_COLUMNS = (RUN, PROTOCOL, NODES, ABORTED, CONFIG, "sent")
+_RUN_COLUMNS = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, "sent")
 
 
 class Judged(NamedTuple):
     """What `audit` gives."""
 
     verdicts: DataFrame
-    """run, property, recorded, holds, violations, deliveries, error: a row for each run and property."""
+    """run, property, recorded, holds, violations, at_least, deliveries, error: a row for each run and property."""
     witnesses: DataFrame
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 
@@ -107,6 +110,7 @@ def audit_folders(
     whole one.
     """
     dockets = dict(enumerate(dockets_of([folder.absolute() for folder in folders])))
+    not_whole = told_of_records(docket.row for docket in dockets.values())
     rows: list[dict[str, Any]] = []
     try:
         for number, docket in list(dockets.items()):
@@ -123,7 +127,7 @@ def audit_folders(
                 rows += table.mapInArrow(_judging_dockets(service), VERDICTS_TABLE).toArrow().to_pylist()
     except PySparkException as error:
         raise PipelineError(f"Spark failed at judging: {str(error).strip().splitlines()[0]}") from error
-    return verdict_of(rows)
+    return replace(verdict_of(rows), not_whole=not_whole)
 
 
 def _one_each(spark: SparkSession, rows: list[dict[str, Any]], schema: pa.Schema) -> DataFrame:

@@ -21,22 +21,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.audit.logs import LEVELS
+from ordercast.audit.priorities import same_runs
+from ordercast.audit.services import PROMISES
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.columns import (
     CODES,
     FIRST_ENDING,
     OTHER,
     UNKNOWN,
+    Flags,
     Numbers,
     RunColumns,
     StrangeError,
     columns_of,
+    endings_of,
     kinds_of,
     numbers,
 )
 from ordercast.pipeline.kernel import acquits
 from ordercast.trace.reader import Part, event_file
-from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, RUN, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, RUN, SEQ, SOURCE, STEP, TIME, EventKind
 
 _LEVELS = [CODES[level] for level in LEVELS]
 MOST, LEAST = int(np.iinfo(np.int64).max), int(np.iinfo(np.int64).min)
@@ -95,6 +99,20 @@ class Range(msgspec.Struct, frozen=True):
 # --- the survey ---
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """An event that is about a node, not about a message: a crash, a view, giving the group up."""
+
+    node: int
+    step: int
+    time: int
+    event: str
+    destinations: tuple[int, ...] | None
+
+    def as_row(self) -> dict[str, object]:
+        """As a trace has it."""
+        return msgspec.structs.asdict(self)
+
+
 class SurveyTask(msgspec.Struct, frozen=True):
     """Row groups to be surveyed."""
 
@@ -109,11 +127,13 @@ class Surveyed(msgspec.Struct, frozen=True):
 
     number: int
     strange: bool
-    """Whether it has what boxes cannot be made of: nodes that stop, views, sources that there are not."""
+    """Whether it names nodes that there are not."""
     rows: int
     """Events about messages."""
+    sends: int
     deliveries: bytes
     """How many, by node."""
+    endings: tuple[Ending, ...]
     levels: bool
     receipts: bool
     begins: int
@@ -141,7 +161,8 @@ def survey(task: SurveyTask) -> list[Surveyed]:
 def _surveyed(nodes: int, number: int, file: GroupsOfFile) -> Surveyed:
     batch = file.read((NODE, STEP, TIME, EVENT, SOURCE, SEQ))
     kind = kinds_of(batch.column(EVENT))
-    strange = bool(np.any((kind >= FIRST_ENDING) & (kind < OTHER)))
+    endings = _endings(file) if np.any((kind >= FIRST_ENDING) & (kind < OTHER)) else ()
+    strange = any(not 0 <= at < nodes for one in endings for at in (one.node, *(one.destinations or ())))
     about = kind < FIRST_ENDING
     if not about.all():
         batch, kind = batch.filter(pa.array(about)), kind[about]
@@ -160,7 +181,9 @@ def _surveyed(nodes: int, number: int, file: GroupsOfFile) -> Surveyed:
         number=number,
         strange=strange,
         rows=int(node.size),
+        sends=int(np.count_nonzero(kind == CODES[EventKind.SEND])),
         deliveries=np.bincount(node[is_delivery], minlength=nodes).tobytes(),
+        endings=endings,
         levels=bool(np.isin(kind, _LEVELS).any()),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
@@ -169,6 +192,13 @@ def _surveyed(nodes: int, number: int, file: GroupsOfFile) -> Surveyed:
         numbers=Range.over(nodes * nodes, cell, seq),
         delivered=Range.over(nodes * nodes, cell[is_delivery], seq[is_delivery]),
     )
+
+
+def _endings(file: GroupsOfFile) -> tuple[Ending, ...]:
+    batch = file.read((NODE, STEP, TIME, EVENT, DESTINATIONS))
+    kind = kinds_of(batch.column(EVENT))
+    rows = batch.filter(pa.array((kind >= FIRST_ENDING) & (kind < OTHER))).to_pylist()
+    return tuple(msgspec.convert(row, Ending) for row in rows)
 
 
 def values(column: pa.Array) -> Numbers:
@@ -188,6 +218,9 @@ class BoxTask(msgspec.Struct, frozen=True):
     levels: bool
     """Whether the run recorded the levels anywhere."""
     receipts: bool
+    uniform: bool
+    endings: tuple[Ending, ...]
+    """Of the whole run."""
     start: tuple[int, ...]
     """By source: the least number in the box."""
     end: tuple[int, ...]
@@ -196,7 +229,9 @@ class BoxTask(msgspec.Struct, frozen=True):
 
     def batches(self) -> list[pa.RecordBatch]:
         """The events of the box."""
-        columns = (NODE, STEP, *((TIME,) if self.levels else ()), EVENT, SOURCE, SEQ, DESTINATIONS)
+        columns = [NODE, STEP, EVENT, SOURCE, SEQ, DESTINATIONS]
+        columns += [TIME] if self.levels else []
+        columns += [PRIORITY] if same_runs in PROMISES[Service(self.service)] else []
         found: list[pa.RecordBatch] = []
         for file in self.files:
             batch = file.read(columns)
@@ -217,14 +252,18 @@ class BoxJudged(msgspec.Struct, frozen=True):
     number: int
     acquitted: bool
     rows: int
-    all_accepted: bool = False
-    """Whether every destination accepted every message."""
+    unaccepted: bytes = b""
+    """By node and source: whether the node did not accept all that it should have."""
     sent: Range | None = None
     """Steps of the sends, by source."""
     delivered: Range | None = None
     """Steps of the deliveries, by node and source."""
     accepted: Range | None = None
     """Steps of the acceptances, by node and source."""
+    given: bytes = b""
+    """How many deliveries, by node."""
+    by_priority: dict[int, Range] = {}
+    """Steps of the deliveries, by node and source, of each priority."""
 
 
 def judge_box(task: BoxTask) -> BoxJudged:
@@ -235,30 +274,44 @@ def judge_box(task: BoxTask) -> BoxJudged:
         run = columns_of(task.nodes, batches)
     except StrangeError:
         return BoxJudged(task.number, acquitted=False, rows=rows)
+    stopped, gave_up, views = endings_of(task.nodes, [ending.as_row() for ending in task.endings])
+    run = replace(run, stopped=stopped, gave_up=gave_up, views=views)
     run = replace(run, levels_recorded=task.levels, receipts_recorded=task.receipts)
     service = Service(task.service)
     return BoxJudged(
         number=task.number,
-        acquitted=acquits(run, service),
+        acquitted=acquits(run, service, uniform=task.uniform),
         rows=rows,
-        all_accepted=not task.levels or _all_accepted(run, service),
+        unaccepted=_unaccepted(run, service).tobytes() if task.levels else b"",
         sent=Range.over(task.nodes, run.sends.source, run.sends.step),
         delivered=_steps_of(run, EventKind.DELIVER),
         accepted=_steps_of(run, EventKind.ACCEPT),
+        given=np.bincount(run.happened[EventKind.DELIVER].node, minlength=task.nodes).tobytes(),
+        by_priority=_steps_by_priority(run) if same_runs in PROMISES[service] else {},
     )
 
 
-def _steps_of(run: RunColumns, kind: EventKind) -> Range:
+def _steps_of(run: RunColumns, kind: EventKind, priority: int | None = None) -> Range:
     rows = run.happened[kind]
-    known = rows.message != UNKNOWN
+    (known,) = np.nonzero(rows.message != UNKNOWN)
+    if priority is not None:
+        known = known[run.sends.priority[rows.message[known]] == priority]
     source = run.sends.source[rows.message[known]]
     cell = rows.node[known].astype(np.int32) * run.nodes + source
     return Range.over(run.nodes**2, cell, rows.step[known])
 
 
-def _all_accepted(run: RunColumns, service: Service) -> bool:
+def _steps_by_priority(run: RunColumns) -> dict[int, Range]:
+    priorities: list[int] = np.unique(run.sends.priority).tolist()
+    return {priority: _steps_of(run, EventKind.DELIVER, priority) for priority in priorities}
+
+
+def _unaccepted(run: RunColumns, service: Service) -> Flags:
     rows = run.happened[EventKind.ACCEPT]
     known = rows.message != UNKNOWN
-    accepted = np.zeros_like(run.sends.addressed)
-    accepted[rows.node[known], rows.message[known]] = True
-    return bool(np.all(accepted >= (run.sends.addressed if service in SELECTIVE else np.True_)))
+    lacking = run.sends.addressed.copy() if service in SELECTIVE else np.ones_like(run.sends.addressed)
+    lacking[rows.node[known], rows.message[known]] = False
+    found = np.zeros((run.nodes, run.nodes), np.bool_)
+    node, message = np.nonzero(lacking)
+    found[node, run.sends.source[message]] = True
+    return found

@@ -110,7 +110,7 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
         nodes,
         sends,
         happened,
-        *_endings_of(nodes, rows.endings),
+        *endings_of(nodes, rows.endings),
         levels_recorded=any(happened[level].node.size for level in LEVELS),
         receipts_recorded=bool(happened[EventKind.RECEIVE].node.size),
     )
@@ -277,9 +277,12 @@ class _Places:
         return found
 
 
-def _endings_of(
-    nodes: int, rows: Iterable[Mapping[str, Any]]
-) -> tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]:
+Endings = tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]
+"""`stopped`, `gave_up` and `views` of a run."""
+
+
+def endings_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Endings:
+    """What the few rows that are about nodes amount to."""
     stopped: set[int] = set()
     gave_up: dict[int, int] = {}
     views: dict[int, list[tuple[int, int]]] = {}

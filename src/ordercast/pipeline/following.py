@@ -2,10 +2,15 @@
 
 Spark remembers in the checkpoint which files it has handed out; beside it stands what is known of each run, with the
 number of the batch that it is the outcome of. A batch that is handed out again after a restart is passed over if its
-outcome is there, and judged on the state before it if not: so a restart neither loses nor repeats anything.
+outcome is there, and judged on the state before it if not: so a restart neither loses nor repeats anything. A batch
+that cannot be judged fails, so that Spark hands it out again as well.
+
+Batches are judged where Spark calls for it: in this process, or, through Spark Connect, at the server. Whoever follows
+learns the outcome from the file alone, so the checkpoint must be in a place that both see.
 """
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +27,6 @@ from ordercast.audit.logs import COLUMNS
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.prefixes import Beginning
-from ordercast.pipeline.progress import is_connect
 from ordercast.pipeline.schemas import EVENTS_TABLE
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
@@ -43,26 +47,26 @@ class _State(msgspec.Struct):
     witnesses: list[Witness] = []
 
 
+class _Outcome(msgspec.Struct):
+    """What of a state whoever follows wants to know."""
+
+    batch: int = -1
+    witnesses: list[Witness] = []
+
+
 class Follower:
     """Judges the batches of one growing trace, and remembers the outcome in a folder."""
 
     def __init__(self, folder: Path, checkpoint: Path, service: Service | None) -> None:
         self.folder = folder
         self.service = service
-        self.error: TraceError | None = None
-        self.busy = time.monotonic()
-        """When something last came."""
         self._file = checkpoint / _STATE
         self.state = self._known()
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Judges a batch, unless its outcome is known."""
-        if number <= self.state.batch or self.error is not None:
-            return
-        try:
+        if number > self.state.batch:
             self.take_events(batch.select(RUN, *COLUMNS).toArrow(), number)
-        except TraceError as error:
-            self.error = error
 
     def take_events(self, events: pa.Table, number: int) -> None:
         """Judges some events, given the number of their batch."""
@@ -74,8 +78,6 @@ class Follower:
             for part in mine.to_batches():
                 found = known.grow(part, service, uniform=uniform)
                 self.state.witnesses += [Witness(run, violation) for violation in found]
-        if events.num_rows:
-            self.busy = time.monotonic()
         self.state.batch = number
         self._remember()
 
@@ -129,13 +131,11 @@ def follow(
 
     Returns what is broken. Raises `TraceError` for files that are no part of a trace.
     """
-    if is_connect(spark):
-        raise ConfigError("a trace is followed by a Spark in this process or a cluster's, not through Spark Connect")
     events = (folder / EVENTS_FOLDER).absolute()
     if not events.is_dir():
         raise TraceError(f"{folder} holds no trace: it has no folder {EVENTS_FOLDER}/; make it, or give another")
     place = (checkpoint or folder / CHECKPOINT).absolute()
-    follower = Follower(folder, place, service)
+    follower = Follower(folder.absolute(), place, service)
     stream = spark.readStream.schema(EVENTS_TABLE).option("pathGlobFilter", f"*{SUFFIX}").parquet(str(events))
     query = (
         stream.writeStream.foreachBatch(follower.take)
@@ -146,27 +146,39 @@ def follow(
     stop = told_to_stop or Event()
     # A batch that is under way when we stop fails, and is handed out again the next time: nothing to tell anybody.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    known = _Outcome()
+    busy = time.monotonic()
     try:
-        while not follower.state.witnesses and follower.error is None and not stop.wait(_EVERY):
+        while not known.witnesses and not stop.wait(_EVERY):
             if not query.isActive:
                 query.awaitTermination()  # raises what ended it
-            if query.status["isDataAvailable"] or query.lastProgress is None:
-                follower.busy = time.monotonic()
-            if until_idle is not None and time.monotonic() - follower.busy > until_idle:
+            before, known = known.batch, _outcome(place / _STATE)
+            if known.batch != before or query.status["isDataAvailable"] or query.lastProgress is None:
+                busy = time.monotonic()
+            if until_idle is not None and time.monotonic() - busy > until_idle:
                 break
     except PySparkException as error:
         raise _as_ours(error) from error
     finally:
         query.stop()
-    if follower.error is not None:
-        raise follower.error
-    return follower.state.witnesses
+    return _outcome(place / _STATE).witnesses
 
 
-def _as_ours(error: PySparkException) -> PipelineError:
+def _outcome(file: Path) -> _Outcome:
+    """What is known so far; it is written whole or not at all."""
+    try:
+        return msgspec.msgpack.decode(file.read_bytes(), type=_Outcome)
+    except FileNotFoundError:
+        return _Outcome()
+
+
+def _as_ours(error: PySparkException) -> TraceError | PipelineError:
+    told = re.search(r"TraceError: (.+)", str(error))
+    if told:
+        return TraceError(told[1])
     lines: Sequence[str] = str(error).strip().splitlines()
-    told = next((line.strip() for line in lines if "FAILED_READ_FILE" in line or "Caused by" in line), lines[0])
-    return PipelineError(f"following stopped: {told}; take that file away, or write it anew, and follow again")
+    line = next((line.strip() for line in lines if "FAILED_READ_FILE" in line or "Caused by" in line), lines[0])
+    return PipelineError(f"following stopped: {line}; take that file away, or write it anew, and follow again")
 
 
 def _rows_of(folder: Path) -> dict[str, RunRow]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, is_uniform, judge_run, service_of
 from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.records import UNSEEN
 from ordercast.audit.services import TRUTHS, Property, promised
 from ordercast.model.services import Service
 from ordercast.pipeline.columns import RunColumns, StrangeError, columns_of
@@ -27,7 +28,7 @@ def judge_batches(row: RunRow, batches: Sequence[pa.RecordBatch], service: Servi
     except StrangeError:
         pass
     else:
-        if acquitted(row, run, asked):
+        if not row.get(UNSEEN) and acquitted(row, run, asked):
             _add_good(run, promised(asked, uniform=is_uniform(row)), verdict)
             return verdict
     judge_run(row, map(as_lists, batches), asked, verdict)
@@ -73,4 +74,5 @@ def add_verdict(total: Verdict, other: Verdict) -> None:
         known = total.findings.setdefault(name, Finding())
         known.runs += finding.runs
         known.violations += finding.violations
+        known.at_least |= finding.at_least
         known.witnesses += finding.witnesses[: MOST_WITNESSES - len(known.witnesses)]

@@ -19,7 +19,8 @@ from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 
 NUMBER, RUN, PROPERTY, RECORDED, HOLDS = "number", "run", "property", "recorded", "holds"
-VIOLATIONS, DELIVERIES, WITNESSES, ERROR = "violations", "deliveries", "witnesses", "error"
+VIOLATIONS, AT_LEAST, DELIVERIES = "violations", "at_least", "deliveries"
+WITNESSES, ERROR = "witnesses", "error"
 SENTENCE, MESSAGES, NODES, PLACES = "sentence", "messages", "nodes", "places"
 
 _MESSAGE = pa.struct([pa.field("source", pa.int32()), pa.field("seq", pa.int64())])
@@ -39,6 +40,7 @@ VERDICTS = pa.schema(
         pa.field(RECORDED, pa.bool_()),  # whether the run recorded what the property is about
         pa.field(HOLDS, pa.bool_()),  # null where it was not recorded
         pa.field(VIOLATIONS, pa.int64()),
+        pa.field(AT_LEAST, pa.bool_()),  # whether these were counted in some parts of a long run only
         pa.field(DELIVERIES, pa.int64()),
         pa.field(WITNESSES, pa.list_(_WITNESS)),  # the first few
         pa.field(ERROR, pa.string()),  # why the run cannot be judged
@@ -62,6 +64,7 @@ VERDICTS_TABLE = StructType(
         StructField(RECORDED, BooleanType()),
         StructField(HOLDS, BooleanType()),
         StructField(VIOLATIONS, LongType()),
+        StructField(AT_LEAST, BooleanType()),
         StructField(DELIVERIES, LongType()),
         StructField(WITNESSES, ArrayType(_SPARK_WITNESS)),
         StructField(ERROR, StringType()),
@@ -74,10 +77,10 @@ def rows_of(number: int, run: str, verdict: Verdict) -> Iterator[dict[str, Any]]
     common = {NUMBER: number, RUN: run, DELIVERIES: verdict.deliveries, ERROR: None}
     for name, finding in verdict.findings.items():
         witnesses = [_as_row(witness.violation) for witness in finding.witnesses]
-        told = {HOLDS: finding.holds, VIOLATIONS: finding.violations, WITNESSES: witnesses}
+        told = {HOLDS: finding.holds, VIOLATIONS: finding.violations, AT_LEAST: finding.at_least, WITNESSES: witnesses}
         yield {**common, PROPERTY: name, RECORDED: True, **told}
     for name in verdict.not_recorded:
-        yield {**common, PROPERTY: name, RECORDED: False, HOLDS: None, VIOLATIONS: None, WITNESSES: []}
+        yield {**common, PROPERTY: name, RECORDED: False, HOLDS: None, WITNESSES: []}
 
 
 def row_of_error(number: int, run: str, error: TraceError) -> dict[str, Any]:
@@ -115,6 +118,7 @@ def verdict_of(rows: Iterable[dict[str, Any]]) -> Verdict:
         finding = verdict.findings.setdefault(row[PROPERTY], Finding())
         finding.runs += 1
         finding.violations += row[VIOLATIONS]
+        finding.at_least |= row[AT_LEAST]
         room = MOST_WITNESSES - len(finding.witnesses)
         finding.witnesses += [Witness(row[RUN], _violation(row[PROPERTY], told)) for told in row[WITNESSES][:room]]
     return verdict

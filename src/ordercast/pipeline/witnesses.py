@@ -2,6 +2,9 @@
 
 Some messages of a run, with all their events, are a run as well. Whatever it breaks, the whole run breaks: orders and
 cycles among some messages are there among all. Only places have to be told as they are in the whole logs.
+
+Not so with what is said of whole logs: which priority runs they have, and where the log of a node that stopped departs
+from the others'. These are left out here.
 """
 
 import re
@@ -16,10 +19,12 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.judge import MOST_WITNESSES
 from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle, same_order
-from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.priorities import same_runs
+from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
+from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violation
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.boxes import GroupsOfFile, values
+from ordercast.pipeline.boxes import Ending, GroupsOfFile, values
 from ordercast.pipeline.columns import CODES, FIRST_ENDING, kinds_of
 from ordercast.pipeline.judging import as_lists
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, STEP, EventKind
@@ -39,6 +44,8 @@ class LookTask(msgspec.Struct, frozen=True):
     nodes: int
     service: str
     levels: bool
+    endings: tuple[Ending, ...]
+    """Of the whole run."""
     boxes: tuple[Interval, ...]
     files: tuple[GroupsOfFile, ...]
     """One row group each."""
@@ -60,18 +67,28 @@ def look(task: LookTask) -> list[Found]:
     places: list[list[tuple[int, int]]] = [[] for _ in range(task.nodes)]  # by node: step, place in the whole log
     for file, before in zip(task.files, task.before, strict=True):
         batches.append(_inside(task, file.read(COLUMNS), before, places))
-    logs = logs_of(task.run, task.nodes, map(as_lists, batches))
+    endings = [ending.as_row() for ending in task.endings]
+    about_nodes = {column: [row.get(column) for row in endings] for column in COLUMNS}
+    logs = logs_of(task.run, task.nodes, [about_nodes, *map(as_lists, batches)])
     service = Service(task.service)
     if service not in SELECTIVE:
         logs = logs.addressed_to_everybody()
     in_whole_log = [[place for _, place in sorted(rows)] for rows in places]
     found: list[Found] = []
-    for promise in PROMISES[service]:
+    for promise in told_by_parts(service, stops=bool(logs.stopped)):
         if promise not in TRUTHS or task.levels:
             violations = promise(logs)
             kept = tuple(_placed(violation, in_whole_log) for violation in islice(violations, MOST_WITNESSES))
             found.append(Found(promise.__name__, len(kept) + sum(1 for _ in violations), kept))
     return found
+
+
+def told_by_parts(service: Service, *, stops: bool) -> list[Property]:
+    """The promises that some messages of a run tell of; `stops`: whether nodes stop in it."""
+    whole: tuple[Property, ...] = (same_runs, delivered_uniformly)
+    if stops and service is Service.SEQUENCED:
+        whole += ORDERS
+    return [promise for promise in PROMISES[service] if promise not in whole]
 
 
 def _inside(
