@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.network
+import ordercast.live.endpoint
 from ordercast.live.group import Group, Message
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError, LocalProtocolError
@@ -41,13 +41,13 @@ async def hear(group: Group, count: int) -> list[Message]:
 def lossy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loses a tenth of all datagrams, and sends some twice."""
     chance = Random(1)
-    send = ordercast.live.network.Endpoint.send
+    send = ordercast.live.endpoint.Endpoint.send
 
     def send_perhaps(self: Any, datagram: bytes, address: Any) -> None:
         for _ in range(chance.choices((0, 1, 2), (10, 85, 5))[0]):
             send(self, datagram, address)
 
-    monkeypatch.setattr(ordercast.live.network.Endpoint, "send", send_perhaps)
+    monkeypatch.setattr(ordercast.live.endpoint.Endpoint, "send", send_perhaps)
 
 
 @pytest.mark.parametrize("order", [*ORDERS, "to", "po", "prio"])

@@ -13,15 +13,16 @@ import msgspec
 
 from ordercast.live.addresses import Address, address_of, members_of
 from ordercast.live.channel import Relay
+from ordercast.live.endpoint import Endpoint
 from ordercast.live.group import Group
 from ordercast.live.lines import Lines
 from ordercast.live.member import Member
-from ordercast.live.network import Endpoint, open_multicast, open_socket, sends_multicast
+from ordercast.live.network import open_multicast, open_socket, sends_multicast
 from ordercast.live.opening import Beginning
 from ordercast.live.recording import NewRecord, no_record
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
-from ordercast.live.settings import Agreement, agreement, protocol_of
+from ordercast.live.settings import Agreement, Wishes, agreement, protocol_of
 from ordercast.live.terms import terms_of
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
@@ -86,6 +87,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     insecure: bool = False,
     multicast: str | None = None,
     channel: str | None = None,
+    mtu: int | None = None,
     datagram: int | None = None,
     window: int | None = None,
     resilience: int = 0,
@@ -107,30 +109,25 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     by one member). `key`: a file with the group's keys, or the keys; without it, those in ORDERCAST_KEY. Without any
     key only this machine is allowed, unless `insecure`. `multicast`: an address to send to all at once; without it each
     member is sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it
-    the first member is the channel. `datagram`, `window`: bytes of a datagram, packets under way. `resilience`: how
-    many members besides the sequencer hold a message before anybody is given it (sequenced only). `timeout`: seconds
-    that the members may take to come together. `record`: a folder to write a trace of this member to, which
-    `ordercast audit` judges together with those of the others; `recorded`: all of it, or "deliveries" only, which costs
-    less. `on_view`: is told when a sequenced group goes on without a member.
+    the first member is the channel. `mtu`: bytes that fit into a packet of the network; `datagram`: of a datagram, which
+    may take several; `window`: packets that may be under way. `resilience`: how many members besides the sequencer hold
+    a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take to come together.
+    `record`: a folder to write a trace of this member to, which `ordercast audit` judges together with those of the
+    others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a sequenced group goes
+    on without a member.
     """
     found = members_of(group, members)
-    keys = _keys(key)
     loopback = all(address.is_loopback() for address in found.values())
-    if keys is None and not loopback and not insecure:
-        raise ConfigError(
-            "members on other machines need a key: give all the same key file, or say insecure=True on a network that "
-            "only you can reach"
-        )
+    keys = keys_for(found.values(), key, insecure=insecure)
     if name is not None and name not in found:
         raise ConfigError(f"{name!r} is no member; members are: {', '.join(found)}")
     protocol = protocol_of(order)
+    wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience)
     options = Options(
         group=group,
         name=name,
         members=found,
-        agreed=agreement(
-            protocol, len(found), loopback=loopback, datagram=datagram, window=window, resilience=resilience
-        ),
+        agreed=agreement(protocol, len(found), wishes, loopback=loopback),
         one_clock=loopback,
         keys=keys,
         multicast=address_of(multicast) if multicast else None,
@@ -196,10 +193,18 @@ def _record(options: Options, me: int) -> NewRecord:
     return records_in(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
 
 
-def _keys(key: GroupKeys | Path | str | None) -> GroupKeys | None:
+def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
+    """The keys that are given, in a file or by the environment; none are needed on one machine, or if so wished."""
     if key is None:
-        return keys_from_environment(os.environ)
-    return key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
+        keys = keys_from_environment(os.environ)
+    else:
+        keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
+    if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
+        raise ConfigError(
+            "members on other machines need a key: give all the same key file (`ordercast key` makes one), or say "
+            "insecure on a network that only you can reach"
+        )
+    return keys
 
 
 def _bind(options: Options) -> tuple[int, Any]:
@@ -218,10 +223,11 @@ def _bind(options: Options) -> tuple[int, Any]:
 def _endpoint(options: Options, me: int, own: Any) -> Endpoint:
     others = [address for place, address in enumerate(options.members.values()) if place != me]
     if options.multicast is None:
-        return Endpoint(own, others)
+        return Endpoint(own, others, segment=options.agreed.mtu)
     interface = list(options.members.values())[me].host
     sends_multicast(own, interface)
-    return Endpoint(own, others, options.multicast, open_multicast(options.multicast, interface))
+    heard = open_multicast(options.multicast, interface)
+    return Endpoint(own, others, multicast=options.multicast, heard=heard, segment=options.agreed.mtu)
 
 
 def _relay(options: Options, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:

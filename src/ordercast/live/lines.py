@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ordercast.live.addresses import Address
 from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Heard, Relay
-from ordercast.live.network import Endpoint
+from ordercast.live.endpoint import Endpoint
 from ordercast.live.outgoing import ALL, CHANNEL, Outgoing
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
@@ -132,7 +132,7 @@ class Lines:
 
     # --- in ---
 
-    def _receive(self, datagram: memoryview) -> None:
+    def _receive(self, datagram: bytes | memoryview) -> None:
         if len(datagram) >= HEADER.size and int.from_bytes(datagram[4:6]) == self._me:
             return  # a multicast brings us our own
         said = self._seal.open(datagram)

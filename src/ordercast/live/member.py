@@ -31,6 +31,9 @@ OUTBOX_LIMIT = 1 << 20
 """Bytes that wait for the protocol, before who sends has to wait."""
 
 
+_MANY = 0.02  # of the units that are sent: so many copies say that the network loses
+
+
 class Member:
     """Holds everything together. Made and used inside one event loop."""
 
@@ -49,6 +52,7 @@ class Member:
         self._relay, self._record = relay, record
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._counted = 0, 0  # units that were sent, and copies and requests, when we last looked
         self._signed = 0  # members of which the session knows that they live, for this half beat
         self._host: Host | None = None
         self.members = everybody(len(names))
@@ -200,8 +204,22 @@ class Member:
 
     def _forget_signs(self) -> None:
         self._signed = 0
+        self._suit_losses()
         if not self.left.done():
             self._loop.call_later(self._agreed.beat / SECOND / 2, self._forget_signs)
+
+    def _suit_losses(self) -> None:
+        """Where units are lost, shorter packets lose less; where none is, longer ones cost less."""
+        host, least, most = self._host, self._agreed.least_room(), self._agreed.packet_room()
+        if host is None or least == most:
+            return
+        units, copies = host.transmitted, host.retransmitted + host.requests
+        more_units, more_copies = units - self._counted[0], copies - self._counted[1]
+        self._counted = units, copies
+        if more_copies > more_units * _MANY:
+            self.outbox.room = max(least, self.outbox.room // 2)
+        elif not more_copies:
+            self.outbox.room = min(most, self.outbox.room * 5 // 4)
 
     def opens(self, member: int, session: int) -> bool:
         """Whoever speaks in the session that we have agreed to has heard that all agree."""

@@ -106,7 +106,7 @@ class Outbox:
 
     def __init__(self, room: int) -> None:
         """`room`: bytes of messages, with their lengths, that a packet takes."""
-        self._room = room
+        self.room = room
         self._queues: dict[int, deque[Parcel]] = {}  # by priority
         self._open: Parcel | None = None  # the last of its queue; takes more as long as it is not taken itself
         self.waiting = 0
@@ -118,7 +118,7 @@ class Outbox:
         parcel = self._open
         if (
             parcel is not None
-            and parcel.size + size <= self._room
+            and parcel.size + size <= self.room
             and parcel.destinations == destinations
             and parcel.priority == priority
         ):
@@ -126,11 +126,11 @@ class Outbox:
             parcel.size += size
             self.waiting += size
             return parcel.receipt
-        if size <= self._room:
+        if size <= self.room:
             self._open = self._append(Parcel(payload, destinations, priority))
             return self._open.receipt
         self._open = None
-        piece = self._room - LENGTH_COST
+        piece = self.room - LENGTH_COST
         for start in range(0, len(payload) - piece, piece):
             self._append(Parcel(payload[start : start + piece], destinations, priority, PIECE))
         last = (len(payload) - 1) // piece * piece

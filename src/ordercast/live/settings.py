@@ -4,6 +4,7 @@ from enum import Enum
 
 import msgspec
 
+from ordercast.live.trains import HEADING, MOST_SEGMENTS
 from ordercast.model.config import (
     MICROSECOND,
     MILLISECOND,
@@ -45,10 +46,13 @@ HIGHEST = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol tells, where it is not the third."""
 
 LOOPBACK_DATAGRAM = 60_000
-NETWORK_DATAGRAM = 1_400
+NETWORK_MTU = 1_400
+SEGMENTS = 8
+"""Packets of the network that a datagram takes: with more of them a loss costs more than a long datagram gains."""
 _ROUND_TRIP = {True: 2 * MILLISECOND, False: 10 * MILLISECOND}  # on this machine, or not
 
 
+_UNDER_WAY = 1 << 20  # bytes of one sender
 _BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
 
 _FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
@@ -62,6 +66,8 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     config: GroupConfig
     datagram: int
     """The bytes that a datagram should not have more of."""
+    mtu: int = 0
+    """The bytes that fit into a packet of the network: longer datagrams go as trains; 0: as they are."""
     largest_message: int = 64 << 20
     beat: int = 250 * MILLISECOND
     """How long a member may be silent before it shows that it lives."""
@@ -72,12 +78,23 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
         require(
             512 <= self.datagram <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {self.datagram} (datagram)"
         )
+        require(
+            self.mtu == 0 or (self.mtu >= 512 and self.datagram <= (MOST_SEGMENTS - 1) * (self.mtu - HEADING.size)),
+            f"a packet of the network has at least 512 bytes and a datagram at most {MOST_SEGMENTS - 1} of them (mtu)",
+        )
         require(self.beat > 0, "the beat must be positive")
         require(self.silence >= 4 * self.beat, "the silence must be at least four beats, or every loss is a failure")
 
     def packet_room(self) -> int:
         """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
-        return self.datagram - _FIXED - _EACH_MEMBER * self.config.nodes
+        return self._room(self.datagram)
+
+    def least_room(self) -> int:
+        """The same where losses are so many that only what fits into one packet of the network is worth sending."""
+        return self._room(min(self.mtu, self.datagram)) if self.mtu else self.packet_room()
+
+    def _room(self, datagram: int) -> int:
+        return datagram - _FIXED - _EACH_MEMBER * self.config.nodes
 
     def parameters(self) -> dict[str, object]:
         """All of it, for comparison."""
@@ -85,12 +102,20 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
         return found
 
 
-def agreement(
-    protocol: str, nodes: int, *, loopback: bool, datagram: int | None, window: int | None, resilience: int
-) -> Agreement:
+class Wishes(ConfigValue, frozen=True, kw_only=True):
+    """What a user may say about the network; None is what suits it."""
+
+    mtu: int | None = None
+    datagram: int | None = None
+    window: int | None = None
+    resilience: int = 0
+
+
+def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
     """What suits the network: large datagrams where nothing but this machine is between the members."""
-    datagram = datagram or (LOOPBACK_DATAGRAM if loopback else NETWORK_DATAGRAM)
-    window = window or (16 if datagram > 8_000 else 128)
+    mtu = wishes.mtu if wishes.mtu is not None else 0 if loopback else NETWORK_MTU
+    datagram = wishes.datagram or (SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
+    window = wishes.window or min(128, max(16, _UNDER_WAY // datagram))
     timing = Timing.for_round_trip(_ROUND_TRIP[loopback], least_status=500 * MICROSECOND)
     silence = 3 * SECOND
     history = max(16, min(1024, _BUFFERED // datagram))
@@ -103,12 +128,12 @@ def agreement(
         sequencer=SequencerConfig(
             history=history,
             says_after=history // 4,
-            resilience=resilience,
+            resilience=wishes.resilience,
             suspect_after=_times(silence, timing.repeat),
             heartbeat=250 * MILLISECOND,
         ),
     )
-    return Agreement(protocol=protocol, config=config, datagram=datagram, silence=silence)
+    return Agreement(protocol=protocol, config=config, datagram=datagram, mtu=mtu, silence=silence)
 
 
 def _times(duration: int, each: int) -> int:

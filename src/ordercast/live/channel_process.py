@@ -1,0 +1,66 @@
+"""The one channel of a group as a process of its own: it may be stopped and started again while the group goes on.
+
+Members and channel must be reached by each other; nobody has to be started first. What is under way while there is no
+channel is lost, and what is lost the members send again, for as long as they are patient.
+"""
+
+import time
+from collections import Counter
+
+from ordercast.live.addresses import Address
+from ordercast.live.channel import Relay, is_for_relay
+from ordercast.live.endpoint import Endpoint
+from ordercast.live.network import open_socket, sends_multicast
+from ordercast.wire.datagram import Rejection
+from ordercast.wire.keys import GroupKeys
+from ordercast.wire.sealing import seal_for
+
+
+class ChannelProcess:
+    """Passes on what the members of one group say, from `start` to `close`. Used inside one event loop."""
+
+    def __init__(
+        self,
+        group: str,
+        address: Address,
+        members: list[Address],
+        *,
+        keys: GroupKeys | None = None,
+        multicast: Address | None = None,
+    ) -> None:
+        self._members = len(members)
+        self._seal = seal_for(group, keys)
+        own = open_socket(address)
+        if multicast is not None:
+            sends_multicast(own, address.host)
+        self._endpoint = Endpoint(own, members, multicast)
+        self._relay = Relay(self._seal, time.time_ns(), self._endpoint.send_to_all)
+        self.dropped: Counter[str] = Counter()
+        """What was not for a channel, or not understood, by reason."""
+
+    @property
+    def passed(self) -> int:
+        """Datagrams that were passed on."""
+        return self._relay.passed
+
+    @property
+    def late(self) -> int:
+        """Those that were overtaken on their way here, and dropped."""
+        return self._relay.late
+
+    def start(self) -> None:
+        """Begins to pass on."""
+        self._endpoint.start(self._receive, lambda: None)
+
+    def close(self) -> None:
+        """Ends; members go on if another one is started soon."""
+        self._endpoint.close()
+
+    def _receive(self, datagram: memoryview) -> None:
+        said = self._seal.open(datagram)
+        if isinstance(said, Rejection):
+            self.dropped[said] += 1
+        elif not is_for_relay(said) or said.sender >= self._members:
+            self.dropped["stranger"] += 1
+        else:
+            self._relay.take(said)

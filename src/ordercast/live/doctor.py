@@ -1,0 +1,174 @@
+"""Whether this machine suits a live group: each check tries what a member will do, and says what helps.
+
+What cannot be known from one machine is not claimed: whether others hear us, and by how much their clocks differ.
+Members need no common time; only records of members on several machines tell it.
+"""
+
+import select
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from ordercast.live.addresses import LOOPBACK, Address
+from ordercast.live.network import BUFFER, open_multicast, open_socket, sends_multicast
+from ordercast.live.settings import NETWORK_DATAGRAM
+from ordercast.model.errors import ConfigError
+
+_HEADERS = 48  # of IPv6 and UDP
+_IP_MTU, _IPV6_MTU = 14, 24  # of Linux; Python has no names for them
+_INTERFACES = Path("/sys/class/net")
+_UP, _MULTICAST = 0x1, 0x1000
+_PATIENCE = 1.0
+TRIED_MULTICAST = Address("239.255.77.77", 20_777)
+
+
+class Health(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARN = "warn"
+    """A group works, but slower than it could, or not everywhere."""
+    FAIL = "fail"
+    """What was asked for does not work."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was tried."""
+
+    name: str
+    health: Health
+    found: str
+    fix: str = ""
+    """The command, or the step, that helps."""
+
+
+def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterator[Check]:
+    """All checks, one after the other: `members` and a multicast address if they are to be tried, too."""
+    yield from _software()
+    yield _clock()
+    yield from _buffers()
+    yield from _interfaces()
+    for name, address in members.items():
+        yield _member(name, address)
+    own = next((address.host for address in members.values() if _is_here(address)), None)
+    if multicast is None:
+        yield _multicast(TRIED_MULTICAST, own or LOOPBACK, Health.WARN)
+    else:
+        yield _multicast(multicast, own or _default_host(multicast), Health.FAIL)
+
+
+def _software() -> Iterator[Check]:
+    yield Check("python", Health.OK, sys.version.split()[0])
+    needed = {"cryptography": "for members on other machines", "uvloop": "for speed"}
+    for package, why in needed.items():
+        if find_spec(package):
+            yield Check(package, Health.OK, "installed")
+        else:
+            yield Check(package, Health.WARN, f"not installed; wanted {why}", "pip install 'ordercast[live]'")
+
+
+def _clock() -> Check:
+    resolution = time.get_clock_info("monotonic").resolution
+    begun = time.monotonic()
+    for _ in range(10):
+        time.sleep(0.001)
+    slept = (time.monotonic() - begun) / 10
+    found = f"resolution {resolution * 1e9:,.0f} ns; a sleep of 1 ms takes {slept * 1e3:.1f} ms"
+    if resolution > 1e-3 or slept > 0.02:
+        return Check("clock", Health.WARN, found, "timers are late: give the machine less to do")
+    return Check("clock", Health.OK, f"{found}; against other machines' clocks it was not compared")
+
+
+def _buffers() -> Iterator[Check]:
+    with open_socket(Address(LOOPBACK, 0)) as tried:
+        for name, option, setting in (
+            ("receive buffer", socket.SO_RCVBUF, "net.core.rmem_max"),
+            ("send buffer", socket.SO_SNDBUF, "net.core.wmem_max"),
+        ):
+            size = tried.getsockopt(socket.SOL_SOCKET, option)
+            found = f"{size:,} bytes, {BUFFER:,} wanted"
+            fix = "" if size >= BUFFER else f"sysctl -w {setting}={BUFFER}"
+            yield Check(name, Health.WARN if fix else Health.OK, found, fix)
+
+
+def _interfaces() -> Iterator[Check]:
+    """Linux tells in files; elsewhere there is nothing to tell."""
+    for place in sorted(_INTERFACES.glob("*")):
+        try:
+            flags = int((place / "flags").read_text(), 16)
+            mtu = int((place / "mtu").read_text())
+        except (OSError, ValueError):
+            continue
+        if flags & _UP:
+            words = [f"MTU {mtu:,}", "multicast" if flags & _MULTICAST else "no multicast"]
+            short = mtu < NETWORK_DATAGRAM + _HEADERS
+            fix = f"give all members --datagram {mtu - _HEADERS}, or datagrams travel in pieces" if short else ""
+            yield Check(f"interface {place.name}", Health.WARN if short else Health.OK, ", ".join(words), fix)
+
+
+def _member(name: str, address: Address) -> Check:
+    title = f"member {name}"
+    if _is_here(address):
+        try:
+            open_socket(address).close()
+        except ConfigError as error:
+            return Check(title, Health.WARN, f"{address} is taken: {error}", "fine, if this member runs already")
+        return Check(title, Health.OK, f"{address} is on this machine, and free")
+    v6 = ":" in address.host
+    try:
+        with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM) as tried:
+            tried.connect((address.host, address.port))
+            here = tried.getsockname()[0]
+            mtu = tried.getsockopt(socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP, _IPV6_MTU if v6 else _IP_MTU)
+    except OSError as error:
+        return Check(
+            title, Health.FAIL, f"there is no way to {address}: {error.strerror}", "check routes and addresses"
+        )
+    found = f"{address} is reached from {here}, with an MTU of {mtu:,}; whether it answers was not asked"
+    if mtu < NETWORK_DATAGRAM + _HEADERS:
+        return Check(title, Health.WARN, found, f"give all members --datagram {mtu - _HEADERS}")
+    return Check(title, Health.OK, found)
+
+
+def _is_here(address: Address) -> bool:
+    """Whether an address is one of this machine: then a socket can be bound to it, at some port."""
+    try:
+        open_socket(Address(address.host, 0)).close()
+    except ConfigError:
+        return False
+    return True
+
+
+def _default_host(group: Address) -> str:
+    """The address of this machine that the system would send to this group from."""
+    with socket.socket(socket.AF_INET6 if ":" in group.host else socket.AF_INET, socket.SOCK_DGRAM) as tried:
+        try:
+            tried.connect((group.host, group.port))
+            return str(tried.getsockname()[0])
+        except OSError:
+            return "::1" if ":" in group.host else LOOPBACK
+
+
+def _multicast(group: Address, interface: str, if_not: Health) -> Check:
+    """Sends one datagram to the group and waits to hear it."""
+    title = "multicast"
+    fix = "leave --multicast away: members are then sent to one by one"
+    said = b"ordercast doctor %d" % time.monotonic_ns()
+    try:
+        with open_multicast(group, interface) as heard, open_socket(Address(interface, 0)) as sender:
+            sends_multicast(sender, interface)
+            sender.sendto(said, group)
+            end = time.monotonic() + _PATIENCE
+            while (left := end - time.monotonic()) > 0 and select.select([heard], [], [], left)[0]:
+                if heard.recv(1 << 16) == said:
+                    found = f"what is sent to {group} on {interface} is heard on this machine"
+                    return Check(title, Health.OK, f"{found}; whether others hear it was not asked")
+    except (ConfigError, OSError) as error:
+        return Check(title, if_not, str(error), fix)
+    return Check(title, if_not, f"what is sent to {group} on {interface} is not heard", fix)

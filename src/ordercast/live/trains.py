@@ -1,0 +1,97 @@
+"""Datagrams that are longer than the network's packets travel as trains: segments of one size, each with its place.
+
+The system cuts a train for us when it is sent, and couples it again when it is received, where it can (Linux's
+`UDP_SEGMENT` and `UDP_GRO`): many segments then cost what one does. Nothing here is trusted: a train is opened like any
+datagram when it is whole, and what a stranger adds to one spoils only that train.
+
+Segment, network byte order: u8 magic 0xC6, u8 spare, u32 train, u16 place, u16 segments in all; then the piece.
+"""
+
+from collections import OrderedDict
+from struct import Struct
+
+MAGIC = 0xC6
+HEADING = Struct(">BxIHH")
+MOST_SEGMENTS = 64  # of a train: what the system cuts at once
+MOST_TRAINS = 256
+"""Trains that are not whole yet; what stands longest is given up when there are more."""
+
+Source = object
+
+
+def cut(datagram: bytes, train: int, segment: int) -> list[bytes | memoryview]:
+    """The segments of a datagram: heading and piece in turn, all together of the size but the last."""
+    piece = segment - HEADING.size
+    view = memoryview(datagram)
+    count = -(-len(datagram) // piece)
+    found: list[bytes | memoryview] = []
+    for place in range(count):
+        found += [HEADING.pack(MAGIC, train & 0xFFFFFFFF, place, count), view[place * piece : (place + 1) * piece]]
+    return found
+
+
+class _Train:
+    __slots__ = ("lacking", "pieces")
+
+    def __init__(self, count: int) -> None:
+        self.pieces: list[bytes | None] = [None] * count
+        self.lacking = count
+
+
+class Assembler:
+    """Puts trains together, whatever the order of their segments."""
+
+    def __init__(self) -> None:
+        self._trains: OrderedDict[tuple[Source, int, int], _Train] = OrderedDict()
+        self.given_up = 0
+        """Trains that never became whole."""
+
+    def take(self, data: memoryview, segment: int, source: Source) -> list[bytes | memoryview]:
+        """The datagrams that these segments, coupled by the system, are or complete."""
+        if data[0] == MAGIC and len(data) > segment:
+            whole = _whole(data, segment)
+            if whole is not None:
+                return [whole]
+        found: list[bytes | memoryview] = []
+        for start in range(0, len(data), segment):
+            part = data[start : start + segment]
+            datagram = self._add(part, source) if part[0] == MAGIC else part
+            if datagram is not None:
+                found.append(datagram)
+        return found
+
+    def _add(self, part: memoryview, source: Source) -> bytes | None:
+        if len(part) <= HEADING.size:
+            return None
+        _, number, place, count = HEADING.unpack_from(part)
+        if not (place < count <= MOST_SEGMENTS):
+            return None
+        name = (source, number, count)
+        train = self._trains.get(name)
+        if train is None:
+            train = self._trains[name] = _Train(count)
+            if len(self._trains) > MOST_TRAINS:
+                self._trains.popitem(last=False)
+                self.given_up += 1
+        if train.pieces[place] is None:
+            train.pieces[place] = bytes(part[HEADING.size :])
+            train.lacking -= 1
+        if train.lacking:
+            return None
+        del self._trains[name]
+        return b"".join(piece for piece in train.pieces if piece is not None)
+
+
+def _whole(data: memoryview, segment: int) -> bytes | None:
+    """The datagram, if the segments are all of one train in their order: as most are."""
+    count = -(-len(data) // segment)
+    _, number, _, of = HEADING.unpack_from(data)
+    if of != count:
+        return None
+    pieces = []
+    for place in range(count):
+        start = place * segment
+        if len(data) - start <= HEADING.size or HEADING.unpack_from(data, start) != (MAGIC, number, place, count):
+            return None
+        pieces.append(data[start + HEADING.size : start + segment])
+    return b"".join(pieces)
