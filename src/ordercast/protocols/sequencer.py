@@ -104,7 +104,9 @@ class Sequencer(SequencerViews):
             out.append(Discard(unit, "stray"))
 
     def _receive_as_sequencer(self, unit: Unit, out: list[Output]) -> None:
-        if type(unit) is Offer:
+        if getattr(unit, "received_below", 0) > self.received_below:
+            out.append(Discard(unit, "impossible"))  # nobody has what I have not numbered
+        elif type(unit) is Offer:
             self._receive_offer(unit, out)
         elif type(unit) is Have:
             self._receive_have(unit, out)

@@ -7,7 +7,7 @@ what; if that does not help, it synchronises.
 """
 
 from ordercast.model.machine import Discard, Output, Send
-from ordercast.model.nodes import members, name_of
+from ordercast.model.nodes import members
 from ordercast.model.sequencer_units import (
     Broadcast,
     Bulletin,
@@ -30,8 +30,6 @@ class SequencerOrdering(SequencerReceiving):
     def _receive_offer(self, unit: Offer, out: list[Output]) -> None:
         source = unit.packet.source
         self._note(source, unit.received_below, out)
-        if self.closed:
-            return
         why = self._take_offer(unit.packet, out, direct=unit.direct)
         if why:
             out.append(Discard(unit, why))
@@ -112,8 +110,6 @@ class SequencerOrdering(SequencerReceiving):
 
     def _receive_have(self, unit: Have, out: list[Output]) -> None:
         self._note(unit.source, unit.received_below, out)
-        if self.closed:
-            return
         copies = 0
         for start, stop in unit.missing:
             stop_here = min(stop, self.received_below, start + MOST_COPIES - copies)
@@ -130,10 +126,6 @@ class SequencerOrdering(SequencerReceiving):
         self.unanswered[node] = 0
         row = self.rows[node]
         if below <= row:
-            return
-        if below > self.received_below:
-            says = f"says that it has {below} broadcasts, but there are {self.received_below}"
-            self.abort(f"{name_of(node)} {says}", out)
             return
         self.rows[node] = below
         self.status_moved = True

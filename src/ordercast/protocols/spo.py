@@ -234,6 +234,8 @@ class Spo(SpoState):
 
     def _learn(self, source: int, status: Status, out: list[Output]) -> None:
         """Takes the newest facts, from whatever unit they came with: they are true whoever hears them."""
+        if self.takes_back(source, status):
+            return
         self.stamps[source] = status.stamp
         if self.free[source] < self.config.window:
             self._opened = True

@@ -5,14 +5,14 @@ What they mean, how they are looked at, taken and put back; what changes them ar
 
 from collections import deque
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, lt
 from typing import Any, ClassVar
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Echo, LogSizes, Snapshot, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.units import Packet
+from ordercast.model.units import Packet, Status
 from ordercast.protocols.gaps import missing_ranges
 from ordercast.protocols.sending_log import SendingLog
 from ordercast.protocols.watched_logs import UNBOUNDED, WatchedLogs
@@ -122,6 +122,11 @@ class SpoState:
             if column[source] > seen and source != node:
                 mask |= 1 << source
         return mask & ~self._my_bit
+
+    def takes_back(self, node: int, status: Status) -> bool:
+        """Whether a node says less than it said before. Nobody does who is honest, and the logs rest on that."""
+        accepted, preacknowledged = self.accepted.columns[node], self.preacknowledged.columns[node]
+        return any(map(lt, status.expects, accepted)) or any(map(lt, status.preacknowledged_below, preacknowledged))
 
     def tops(self) -> tuple[int, ...]:
         """What stands first in each log: in what I accepted, in what I pre-acknowledged, and in what I sent to each."""

@@ -142,7 +142,9 @@ class St(StNormal):
         self._take_reply(reply, out)
 
     def _receive_reset(self, unit: ResetReply | ResetNeed | ResetDone, epoch: int, out: list[Output]) -> None:
-        if epoch == self.epoch:
+        if type(unit) is ResetReply and unit.preacknowledged > len(unit.log):
+            out.append(Discard(unit, "impossible"))
+        elif epoch == self.epoch:
             if type(unit) is ResetDone:
                 self._take_done(1 << unit.source, out)
                 return

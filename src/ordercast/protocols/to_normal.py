@@ -106,6 +106,9 @@ class ToNormal(ToState):
             return "gap"
         if any(map(gt, heading.expects, expected)):
             return "hearsay"
+        if self._is_impossible(unit, heading):
+            out.append(Discard(unit, "impossible"))
+            return ""
         if heading.wants & self._my_bit:
             self.owes = True
         self.delivered_by[source] = heading.delivered
@@ -118,6 +121,12 @@ class ToNormal(ToState):
             for risen in accepted.rise():
                 self._preacknowledge(risen, out)
         return ""
+
+    def _is_impossible(self, unit: Sequenced | Standing, heading: Heading) -> bool:
+        """Whether it claims to be mine and I never sent it, or ends a run of packets that nobody has sent yet."""
+        if type(unit) is RunMarker and unit.through > self.preacknowledged_count + self.unpreacknowledged:
+            return True
+        return heading.source == self.me and heading.seq >= self.next_seq and type(unit) is not Standing
 
     def _accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
         self.accepted.entries.append((source, seq, unit))
@@ -145,7 +154,7 @@ class ToNormal(ToState):
         if type(unit) is OrderedData:
             self.unpreacknowledged -= 1
             self.owes = True  # the others wait to hear that I have the units by which I know it
-            if source == self.me:
+            if source == self.me and self.sent and self.sent[0][0] == heading.seq:
                 self.sent.popleft()
                 self.allowance = min(self.config.window, self.allowance + 1)
             self._enter(unit.packet, heading.seq, out)

@@ -88,11 +88,6 @@ MUTATIONS = changes(
     ),
     ("questions are not answered", "elif unit.asks and not copies:", "elif False:"),
     ("the table goes backwards (Q7)", "        if below <= row:\n            return\n", ""),
-    (
-        "claims that cannot be are believed",
-        "if below > self.received_below:\n            says",
-        "if False:\n            says",
-    ),
     ("who is heard stays unanswered", "        self.unanswered[node] = 0\n", ""),
     ("an offer says nothing about what its sender has", "        self._note(source, unit.received_below, out)\n", ""),
     ("commit by one less", "[self.resilience - 1]", "[max(0, self.resilience - 2)]"),

@@ -310,6 +310,8 @@ DISPATCH = changes(
         "            return out[: ends[0]] if ends else out\n",
         "            return out\n",
     ),
+    ("claims that cannot be are believed", 'if getattr(unit, "received_below", 0) > self.received_below:', "if False:"),
+    ("who has everything is not believed", '"received_below", 0) > self', '"received_below", 0) >= self'),
     ("older views are installed", "            if view > self.view:\n", "            if view >= 0:\n"),
     ("the need timer does nothing", '        if name == "need":\n', '        if name == "never":\n'),
     ("the gap timer does nothing", '        elif name == "gap":\n', '        elif name == "never":\n'),

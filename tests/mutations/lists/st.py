@@ -280,6 +280,8 @@ RECOVERY = changes(
         "if not (self.owes or self.unfinished()):",
     ),
     ("speaks twice", "        if self.status_paid:\n", "        if False:\n"),
+    ("impossible replies are taken", "unit.preacknowledged > len(unit.log)", "False"),
+    ("who holds all is not believed", "unit.preacknowledged > len(unit.log)", "unit.preacknowledged >= len(unit.log)"),
     ("asks once", "if not self.aborted and self.unfinished():", "if False:"),
     ("no patience", "self.patience = min(MOST_PATIENT, 2 * self.patience)", "self.patience = 1"),
     ("endless patience", "min(MOST_PATIENT, 2 * self.patience)", "2 * self.patience"),

@@ -115,6 +115,15 @@ NORMAL = changes(
     ),
     ("all nodes wait equally long", "spread(duration, self.me, self.stamp)", "duration"),
     ("timers never fire", "out.append(SetTimer(name, spread(duration, self.me, self.stamp)))", "pass"),
+    ("the impossible is taken", "if self._is_impossible(unit, heading):", "if False:"),
+    ("runs of what nobody sent are ended", "if type(unit) is RunMarker and unit.through > self.pre", "if 0 > self.pre"),
+    ("the last that was heard cannot be ended", "unit.through > self.pre", "unit.through >= self.pre"),
+    ("a marker ends no more than is preacknowledged", "_count + self.unpreacknowledged:", "_count:"),
+    ("what I never sent is mine", "return heading.source == self.me and", "return False and"),
+    ("what I sent last is not mine", "heading.seq >= self.next_seq and", "heading.seq >= self.next_seq - 1 and"),
+    ("what nobody sent is not its sender's", "return heading.source == self.me and", "return"),
+    ("my standings are not mine", " and type(unit) is not Standing\n", "\n"),
+    ("any data of mine are those sent first", " and self.sent and self.sent[0][0] == heading.seq:", ":"),
 )
 
 LOG = changes(

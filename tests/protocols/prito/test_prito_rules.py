@@ -227,11 +227,34 @@ def test_a_timer_that_fires_while_the_group_goes_back_does_nothing() -> None:
 
 def test_a_marker_for_more_than_is_acknowledged_ends_what_is() -> None:
     group = overtaken()
-    marker = RunMarker(group.nodes[E2].machine._heading_in_sequence(), 99)
+    machine = group.nodes[E2].machine
+    heard = machine.preacknowledged_count + machine.unpreacknowledged
+    assert heard > machine.acknowledged_count
+    marker = RunMarker(machine._heading_in_sequence(), heard)
     for queue in group.queues:
         queue.append(marker)
     group.settle()
     assert group.delivered() == ["h p"] * 3
+
+
+def test_a_marker_for_what_nobody_has_sent_is_thrown_away_and_suppresses_no_other() -> None:
+    node, peer = Node(E1, 2, priorities=True), Peer(E2, 2)
+    node.hears(peer.sends("p1"))
+    before = node.machine.snapshot()
+    for through in (2, 1 << 62):
+        marker = RunMarker(peer.heading(), through)
+        peer.next_seq -= 1
+        assert node.hears(marker).discards == ["impossible"]
+        assert node.machine.covered_below == 0
+    assert node.machine.snapshot() == before
+    assert node.hears(peer.marker(1)).discards == []
+    assert node.machine.covered_below == 1
+
+
+def test_a_marker_that_is_ahead_of_a_gap_shows_the_gap_whatever_it_ends() -> None:
+    node, peer = Node(E1, 2, priorities=True), Peer(E2, 2)
+    peer.sends("p1")  # lost
+    assert node.hears(peer.marker(1)).stops == ["gap"]
 
 
 def test_who_gives_up_delivers_nothing_more() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast.model.machine import Discard
 from ordercast.model.sequencer_units import Broadcast, Bulletin, Offer, Order, Synchronise, Synchronised
 from ordercast.model.units import Unit
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, Node, broadcast, have, offer
@@ -256,9 +257,14 @@ def test_whoever_asks_is_answered_alone() -> None:
     assert node.hears(have(E2, 1, asks=True)).to(E2) == [Bulletin(0, E1, 1, 1, 0)]
 
 
-def test_a_node_that_claims_too_much_ends_the_group() -> None:
-    did = sequencer().hears(have(E2, 1))
-    assert did.aborts == ["E2 says that it has 1 broadcasts, but there are 0"]
+def test_a_node_that_claims_too_much_is_not_believed_and_nothing_else_happens() -> None:
+    node = sequencer()
+    node.submits("a")
+    before = node.machine.snapshot()
+    for unit in (have(E2, 2), offer(E2, 0, "b", received=2), Synchronised(0, E2, 0, 2)):
+        assert node.hears(unit) == [Discard(unit, "impossible")]
+    assert node.machine.snapshot() == before
+    assert not node.hears(have(E2, 1)).discards
 
 
 # --- resilience ---

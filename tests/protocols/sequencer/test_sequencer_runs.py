@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.simulator.swarm import draw_config, failures, run_and_judge
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 
 
 @pytest.mark.parametrize("number", range(40))

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from ordercast.model.config import SECOND
-from tests.simulator.swarm import draw_config, failures, run_and_judge
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 
 
 @pytest.mark.parametrize("number", range(60))

@@ -30,6 +30,25 @@ def test_merge_of_equal_stamps_the_first_stays() -> None:
     assert node.machine.snapshot() == before
 
 
+def test_merge_nobody_takes_back_what_it_has_said() -> None:
+    """A look at a packet's destinations that was broken off goes on where it was: who has passed has passed."""
+    node, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    packet = node.submits(E1, E2, E3).numbered[0]
+    node.hears(e2.has_free(9).preacknowledges(E1, below=1).ready())
+    before = node.machine.snapshot()
+    e2.preacknowledged_below[E1] = 0
+    node.hears(e2.ready())
+    e2.preacknowledged_below[E1] = 1
+    node.hears(e2.has_free(5).accepts(E1, below=0).ready())
+    assert node.machine.snapshot() == before
+    twin = Node(E1)
+    twin.machine.restore(before)
+    last = e3.preacknowledges(E1, below=1).ready()
+    out = node.hears(last)
+    assert packet in out.delivered
+    assert out == twin.hears(last)
+
+
 def test_merge_the_newest_status_replaces_also_what_is_free_now() -> None:
     """Not the largest: free places come and go."""
     node, e2 = Node(E1), Peer(E2)

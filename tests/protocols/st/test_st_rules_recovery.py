@@ -285,3 +285,12 @@ def test_who_answers_in_time_is_not_given_up() -> None:
         out = e1.fires("status")
         assert (out.aborts, len(out.of(Ready))) == ([], 1)
         e1.hears(e2.ready(), e3.ready())
+
+
+def test_a_reply_that_pre_acknowledges_more_than_it_holds_is_thrown_away() -> None:
+    node, e2 = Node(E1, 2), Peer(E2, 2)
+    before = node.machine.snapshot()
+    x = e2.sends("x", E1, E2)
+    assert node.hears(e2.reply(x, preacknowledged=2)).discards == ["impossible"]
+    assert node.machine.snapshot() == before
+    assert node.hears(e2.reply(x, preacknowledged=1)).stops == ["told"]

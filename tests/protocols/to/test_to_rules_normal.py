@@ -224,6 +224,26 @@ def test_acknowledged_is_what_units_in_sequence_acknowledge_that_all_have() -> N
     assert node.did.delivered == ["x"]
 
 
+def test_what_claims_to_be_mine_and_was_never_sent_is_thrown_away() -> None:
+    node = Node(E1, 2)
+    for unit in (Peer(E1, 2).sends("x"), Peer(E1, 2).ready(), Peer(E1, 2).marker(0)):
+        before = node.machine.snapshot()
+        assert node.hears(unit).discards == ["impossible"]
+        assert node.machine.snapshot() == before
+    assert node.hears(Peer(E1, 2).standing(E1)).discards == [], "the number of a standing is that of what comes next"
+    mine = node.submits("a")
+    assert node.hears_itself(mine).accepted == ["a"]
+
+
+def test_data_in_the_place_of_my_status_are_not_taken_for_what_i_sent() -> None:
+    node, two, liar = Node(E1, 2), Peer(E2, 2), Peer(E1, 2)
+    node.hears(two.sends("x"))
+    assert node.fires("status").of(OrderedReady), "number 0 is mine, and no data"
+    node.hears(liar.expecting(0, 1).sends("y"))
+    assert node.hears(two.expecting(1, 1).standing()).aborts == []
+    assert node.hears(two.expecting(1, 1).ready()).aborts == []
+
+
 def test_everything_is_delivered_to_everybody_in_the_order_of_the_channel() -> None:
     group = Group(3)
     for node, word in [(E1, "a"), (E3, "x"), (E2, "p"), (E1, "b"), (E3, "y")]:
