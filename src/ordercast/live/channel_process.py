@@ -11,6 +11,7 @@ from ordercast.live.addresses import Address
 from ordercast.live.channel import Relay, is_for_relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.network import open_socket, sends_multicast
+from ordercast.live.settings import NETWORK_MTU
 from ordercast.wire.datagram import Rejection
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.sealing import seal_for
@@ -27,13 +28,17 @@ class ChannelProcess:
         *,
         keys: GroupKeys | None = None,
         multicast: Address | None = None,
+        mtu: int | None = None,
     ) -> None:
+        """`mtu`: as the members have it; None is what they take if they are told nothing."""
         self._members = len(members)
         self._seal = seal_for(group, keys)
         own = open_socket(address)
         if multicast is not None:
             sends_multicast(own, address.host)
-        self._endpoint = Endpoint(own, members, multicast)
+        near = all(member.is_loopback() for member in (address, *members))
+        segment = mtu if mtu is not None else 0 if near else NETWORK_MTU
+        self._endpoint = Endpoint(own, members, multicast=multicast, segment=segment)
         self._relay = Relay(self._seal, time.time_ns(), self._endpoint.send_to_all)
         self.dropped: Counter[str] = Counter()
         """What was not for a channel, or not understood, by reason."""
@@ -56,7 +61,7 @@ class ChannelProcess:
         """Ends; members go on if another one is started soon."""
         self._endpoint.close()
 
-    def _receive(self, datagram: memoryview) -> None:
+    def _receive(self, datagram: bytes | memoryview) -> None:
         said = self._seal.open(datagram)
         if isinstance(said, Rejection):
             self.dropped[said] += 1

@@ -17,7 +17,7 @@ import msgspec
 
 from ordercast.live.addresses import LOOPBACK, Address
 from ordercast.live.network import BUFFER, open_multicast, open_socket, sends_multicast
-from ordercast.live.settings import NETWORK_DATAGRAM
+from ordercast.live.settings import NETWORK_MTU
 from ordercast.model.errors import ConfigError
 
 _HEADERS = 48  # of IPv6 and UDP
@@ -107,7 +107,7 @@ def _interfaces() -> Iterator[Check]:
             continue
         if flags & _UP:
             words = [f"MTU {mtu:,}", "multicast" if flags & _MULTICAST else "no multicast"]
-            short = mtu < NETWORK_DATAGRAM + _HEADERS
+            short = mtu < NETWORK_MTU + _HEADERS
             fix = f"give all members --datagram {mtu - _HEADERS}, or datagrams travel in pieces" if short else ""
             yield Check(f"interface {place.name}", Health.WARN if short else Health.OK, ", ".join(words), fix)
 
@@ -131,7 +131,7 @@ def _member(name: str, address: Address) -> Check:
             title, Health.FAIL, f"there is no way to {address}: {error.strerror}", "check routes and addresses"
         )
     found = f"{address} is reached from {here}, with an MTU of {mtu:,}; whether it answers was not asked"
-    if mtu < NETWORK_DATAGRAM + _HEADERS:
+    if mtu < NETWORK_MTU + _HEADERS:
         return Check(title, Health.WARN, found, f"give all members --datagram {mtu - _HEADERS}")
     return Check(title, Health.OK, found)
 
