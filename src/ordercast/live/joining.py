@@ -111,9 +111,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     member is sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it
     the first member is the channel. `mtu`: bytes that fit into a packet of the network; `datagram`: of a datagram,
     which may take several; `window`: packets that may be under way. `resilience`: how many members besides the
-    sequencer hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take to
-    come together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together with
-    those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
+    sequencer hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take
+    to come together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together
+    with those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
     sequenced group goes on without a member.
     """
     found = members_of(group, members)

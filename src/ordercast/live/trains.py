@@ -48,7 +48,7 @@ class Assembler:
 
     def take(self, data: memoryview, segment: int, source: Source) -> list[bytes | memoryview]:
         """The datagrams that these segments, coupled by the system, are or complete."""
-        if data[0] == MAGIC and len(data) > segment:
+        if data[0] == MAGIC and len(data) > segment > HEADING.size:
             whole = _whole(data, segment)
             if whole is not None:
                 return [whole]

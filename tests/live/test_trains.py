@@ -1,0 +1,110 @@
+"""Long datagrams over small packets: cut, coupled in whole or in part, lost, doubled, forged."""
+
+import asyncio
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ordercast.live.addresses import Address
+from ordercast.live.endpoint import Endpoint
+from ordercast.live.network import open_socket
+from ordercast.live.trains import HEADING, MOST_SEGMENTS, MOST_TRAINS, Assembler, cut
+
+SEGMENT = 100
+
+
+def segments_of(datagram: bytes, train: int) -> list[bytes]:
+    parts = cut(datagram, train, SEGMENT)
+    return [bytes(heading) + bytes(piece) for heading, piece in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def test_a_segment_is_written_as_documented() -> None:
+    first, second = segments_of(bytes(range(150)), 7)
+    assert first == bytes((0xC6, 0, 0, 0, 0, 7, 0, 0, 0, 2)) + bytes(range(90))
+    assert second == bytes((0xC6, 0, 0, 0, 0, 7, 0, 1, 0, 2)) + bytes(range(90, 150))
+
+
+@given(st.binary(min_size=1, max_size=2000), st.randoms(use_true_random=False))
+def test_any_order_of_segments_makes_the_datagram(datagram: bytes, chance: Random) -> None:
+    segments = segments_of(datagram, chance.getrandbits(40))
+    segments += chance.sample(segments, len(segments) // 2)  # doubles
+    chance.shuffle(segments)
+    whole, assembler = [], Assembler()
+    for segment in segments:
+        whole += assembler.take(memoryview(segment), len(segment), "peer")
+    assert whole == [datagram]
+
+
+@given(st.binary(min_size=1, max_size=3000), st.integers(1, 40))
+def test_what_the_system_couples_is_taken_apart(datagram: bytes, coupled: int) -> None:
+    """However many segments it couples: the whole train, parts of it, or just one."""
+    assembler, whole = Assembler(), []
+    segments = segments_of(datagram, 1)
+    for start in range(0, len(segments), coupled):
+        data = b"".join(segments[start : start + coupled])
+        whole += [bytes(found) for found in assembler.take(memoryview(data), min(SEGMENT, len(data)), "peer")]
+    assert whole == [datagram]
+
+
+def test_plain_datagrams_may_be_coupled_too() -> None:
+    data = bytes((0xC5,)) * 150 + b"\xc5last"
+    assert [len(found) for found in Assembler().take(memoryview(data), 50, "peer")] == [50, 50, 50, 5]
+
+
+def test_trains_of_different_senders_do_not_mix() -> None:
+    assembler = Assembler()
+    first, second = segments_of(b"a" * 150, 1), segments_of(b"b" * 150, 1)
+    found = []
+    for source, segment in (("A", first[0]), ("B", second[0]), ("B", second[1]), ("A", first[1])):
+        found += assembler.take(memoryview(segment), len(segment), source)
+    assert found == [b"b" * 150, b"a" * 150]
+
+
+def test_trains_that_never_arrive_are_forgotten() -> None:
+    assembler = Assembler()
+    for train in range(10 * MOST_TRAINS):
+        segment = segments_of(b"a" * 150, train)[0]
+        assert not assembler.take(memoryview(segment), len(segment), "peer")
+    assert assembler.given_up == 9 * MOST_TRAINS
+    assert len(assembler._trains) == MOST_TRAINS
+
+
+@given(st.binary(min_size=1, max_size=500), st.integers(1, 300))
+def test_whatever_comes_is_survived(data: bytes, segment: int) -> None:
+    for beginning in (b"", b"\xc6", b"\xc6\0\0\0\0\1"):
+        for found in Assembler().take(memoryview(beginning + data), segment, "stranger"):
+            assert len(found) <= len(beginning + data)
+
+
+@pytest.mark.parametrize(("place", "count"), [(0, 0), (2, 2), (5, 3), (0, MOST_SEGMENTS + 1), (0, 0xFFFF)])
+def test_impossible_places_are_dropped(place: int, count: int) -> None:
+    segment = HEADING.pack(0xC6, 1, place, count) + b"x"
+    assembler = Assembler()
+    assert not assembler.take(memoryview(segment), len(segment), "stranger")
+    assert not assembler._trains
+
+
+@pytest.mark.parametrize("cuts", [True, False], ids=["the system cuts", "we cut"])
+def test_trains_cross_real_sockets(cuts: bool) -> None:
+    """With the system's help where it gives it, and without."""
+
+    async def test() -> None:
+        sockets = [open_socket(Address("127.0.0.1", port)) for port in (18_641, 18_642)]
+        there = Address("127.0.0.1", 18_642)
+        sender, receiver = (Endpoint(each, [there], segment=1400) for each in sockets)
+        sender._cuts = cuts
+        heard: list[bytes] = []
+        receiver.start(lambda datagram: heard.append(bytes(datagram)), lambda: None)
+        sent = [Random(size).randbytes(size) for size in (1, 1400, 1401, 11_200, 60_000, 3)]
+        for datagram in sent:
+            sender.send_to_all(datagram)
+        while len(heard) < len(sent):
+            await asyncio.sleep(0.001)
+        assert heard == sent
+        assert sender.datagrams_out == receiver.datagrams_in == len(sent)
+        receiver.close()
+        sockets[0].close()
+
+    asyncio.run(asyncio.wait_for(test(), 10))
