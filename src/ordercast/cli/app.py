@@ -7,6 +7,8 @@ import typer
 
 from ordercast import __version__
 from ordercast.cli.audit import audit_command
+from ordercast.cli.channel import channel_command
+from ordercast.cli.doctor import doctor_command, key_command
 from ordercast.cli.evaluate import evaluate_command
 from ordercast.cli.node import node_command
 from ordercast.cli.replay import replay_command
@@ -33,6 +35,9 @@ app.command("evaluate")(evaluate_command)
 app.command("report")(report_command)
 app.command("replay")(replay_command)
 app.command("node")(node_command)
+app.command("channel")(channel_command)
+app.command("key")(key_command)
+app.command("doctor")(doctor_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,14 +1,32 @@
 """What the commands about live groups have in common."""
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
 import typer
 
 from ordercast.live.addresses import LOOPBACK, address_of
 from ordercast.model.errors import ConfigError
 
+NETWORK = "The network"
 MEMBERS = typer.Option(
     "--members", help="All members: names, such as A,B,C, on this machine; or NAME=ADDRESS, such as A=10.0.0.1:7000,…"
 )
-KEY = typer.Option(help="A file with the group's keys (see `ordercast key`); if not said, those in ORDERCAST_KEY.")
+KEY = typer.Option(
+    help="A file with the group's keys (see `ordercast key`); if not said, those in ORDERCAST_KEY.",
+    rich_help_panel=NETWORK,
+)
+INSECURE = typer.Option("--insecure", help="Members on other machines, without a key.", rich_help_panel=NETWORK)
+MULTICAST = typer.Option(
+    help="An address such as 239.7.7.7:7000 to send to all at once; if not said, one by one.", rich_help_panel=NETWORK
+)
+MTU = typer.Option(
+    help="Bytes that fit into a packet of the network; if not said, 1400, and any on one machine.",
+    rich_help_panel=NETWORK,
+)
+UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)
 
 
 def members_from(text: str) -> dict[str, str]:
@@ -30,3 +48,13 @@ def address_or_port(text: str) -> tuple[str, int]:
         return LOOPBACK, int(text)
     address = address_of(text)
     return address.host, address.port
+
+
+def run(work: Coroutine[Any, Any, int], *, uvloop: bool) -> int:
+    """Runs to the end in the fastest loop that there is."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if uvloop:
+        with suppress(ImportError):
+            from uvloop import new_event_loop as factory  # noqa: PLC0415
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)

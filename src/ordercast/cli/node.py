@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
@@ -11,7 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ordercast.cli.joined import KEY, MEMBERS, address_or_port, members_from
+from ordercast.cli.joined import (
+    INSECURE,
+    KEY,
+    MEMBERS,
+    MTU,
+    MULTICAST,
+    NETWORK,
+    UVLOOP,
+    address_or_port,
+    members_from,
+    run,
+)
 from ordercast.cli.pipes import Output, lines_of
 from ordercast.cli.printing import BROKEN_PIPE
 from ordercast.cli.said import said
@@ -24,7 +34,7 @@ from ordercast.model.machine import View
 from ordercast.model.nodes import members
 from ordercast.model.runs import Record
 
-_GROUP, _NET, _SHOW = "The group", "The network", "What is shown and kept"
+_GROUP, _SHOW = "The group", "What is shown and kept"
 _INPUT, _OUTPUT = 0, 1
 
 
@@ -46,14 +56,13 @@ def node_command(
         float, typer.Option(help="Seconds for all members to come together.", rich_help_panel=_GROUP)
     ] = 60.0,
     key: Annotated[Path | None, KEY] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Other machines without a key.", rich_help_panel=_NET)
-    ] = False,
-    multicast: Annotated[
-        str | None, typer.Option(help="Send to all at once by this address.", rich_help_panel=_NET)
+    insecure: Annotated[bool, INSECURE] = False,
+    multicast: Annotated[str | None, MULTICAST] = None,
+    channel: Annotated[
+        str | None, typer.Option(help="Where an `ordercast channel` is.", rich_help_panel=NETWORK)
     ] = None,
-    channel: Annotated[str | None, typer.Option(help="Where an `ordercast channel` is.", rich_help_panel=_NET)] = None,
-    datagram: Annotated[int | None, typer.Option(help="Bytes of a datagram.", rich_help_panel=_NET)] = None,
+    mtu: Annotated[int | None, MTU] = None,
+    datagram: Annotated[int | None, typer.Option(help="Bytes of a datagram.", rich_help_panel=NETWORK)] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
     ] = None,
@@ -64,7 +73,7 @@ def node_command(
     status: Annotated[
         bool, typer.Option("--status", help="Show how it stands on standard error.", rich_help_panel=_SHOW)
     ] = False,
-    uvloop: Annotated[bool, typer.Option(help="Use uvloop, if it is installed.", rich_help_panel=_SHOW)] = True,
+    uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
     """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
 
@@ -83,6 +92,7 @@ def node_command(
         insecure=insecure,
         multicast=multicast,
         channel=channel,
+        mtu=mtu,
         datagram=datagram,
         window=window,
         resilience=resilience,
@@ -92,16 +102,6 @@ def node_command(
         on_view=node.on_view,
     )
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
-
-
-def run(work: Coroutine[Any, Any, int], *, uvloop: bool) -> int:
-    """Runs to the end in the fastest loop that there is."""
-    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
-    if uvloop:
-        with suppress(ImportError):
-            from uvloop import new_event_loop as factory  # noqa: PLC0415
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
 
 
 class _Node:
