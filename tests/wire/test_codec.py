@@ -1,0 +1,142 @@
+"""Every unit that a protocol really sends survives the wire; what makes no sense in a group does not get through."""
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ordercast.explorer.scenarios import scenario, usual_lines
+from ordercast.explorer.world import World
+from ordercast.model.errors import ConfigError
+from ordercast.model.sequencer_units import Broadcast, Have, NextView, Propose
+from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.wire.checks import CHECKS, makes_sense
+from ordercast.wire.codec import KINDS, Codec, Malformed
+from ordercast.wire.control import CONTROL
+
+NODES = 3
+
+
+def units_of(protocol: str, seed: int) -> list[Unit]:
+    """All units of a schedule drawn at random, with losses, timers and, where nodes may, crashes."""
+    crashes = 1 if protocol == "sequencer" else 0
+    chosen = scenario(
+        protocol, usual_lines(protocol, NODES), losses=6, duplicates=2, firings=60, crashes=crashes, drained=True
+    )
+    world, chance = World(chosen), Random(seed)
+    state = world.start()
+    for _ in range(400):
+        possible = world.steps(state)
+        if not possible:
+            break
+        state, _ = world.take(state, chance.choice(possible))
+    return world.nodes.units
+
+
+@pytest.mark.parametrize("protocol", KINDS)
+def test_what_is_really_sent_survives_the_wire(protocol: str) -> None:
+    codec, kinds = Codec(protocol, CONTROL), set()
+    for seed in range(12):
+        for unit in units_of(protocol, seed):
+            assert codec.decode(codec.encode(unit)) == unit
+            assert makes_sense(unit, NODES), unit
+            kinds.add(type(unit))
+    assert kinds <= set(KINDS[protocol])
+    assert len(kinds) > 1
+
+
+def test_every_kind_has_a_number_of_its_own_and_a_check() -> None:
+    every = {kind for kinds in KINDS.values() for kind in kinds}
+    tags = [kind.__struct_config__.tag for kind in (*every, *CONTROL)]
+    assert len(tags) == len(set(tags))
+    assert every == CHECKS.keys()
+
+
+def test_a_unit_is_an_array_of_its_kind_and_its_fields() -> None:
+    unit = Have(2, 1, 7, ((3, 5),), asks=True)
+    assert msgspec.msgpack.decode(Codec("sequencer").encode(unit)) == [43, 2, 1, 7, [[3, 5]], True]
+
+
+def test_units_of_other_protocols_are_not_read() -> None:
+    with pytest.raises(Malformed):
+        Codec("spo").decode(Codec("sequencer").encode(Have(0, 1, 2)))
+    with pytest.raises(ConfigError, match="no protocol 'x'"):
+        Codec("x")
+
+
+@given(st.sampled_from(list(KINDS)), st.binary(max_size=200))
+def test_whatever_comes_is_read_or_malformed(protocol: str, record: bytes) -> None:
+    try:
+        unit = Codec(protocol, CONTROL).decode(record)
+    except Malformed:
+        return
+    assert isinstance(unit, (Unit, *CONTROL))
+
+
+@given(st.sampled_from(["spo", "st", "to", "sequencer"]), st.integers(0, 30), st.data())
+def test_a_changed_unit_is_read_or_malformed(protocol: str, seed: int, data: st.DataObject) -> None:
+    codec = Codec(protocol, CONTROL)
+    record = bytearray(codec.encode(data.draw(st.sampled_from(units_of(protocol, seed)))))
+    for _ in range(data.draw(st.integers(1, 4))):
+        record[data.draw(st.integers(0, len(record) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        unit = codec.decode(bytes(record[: data.draw(st.integers(1, len(record)))]))
+    except Malformed:
+        return
+    if isinstance(unit, Unit):
+        makes_sense(unit, NODES)  # says yes or no, and raises nothing
+
+
+def data_unit(**changes: Any) -> Data:
+    whole: dict[str, Any] = {
+        "source": 1,
+        "destinations": 0b101,
+        "seq": 4,
+        "seq_to": (1, 2, 3),
+        "first": 9,
+        "lengths": (1, 2),
+        "payload": b"\0abc",
+    }
+    return Data(Packet(**{**whole, **changes}), Status(3, (1, 2, 3)))
+
+
+SENSELESS = [
+    data_unit(source=3),
+    data_unit(source=-1),
+    data_unit(destinations=0),
+    data_unit(destinations=8),
+    data_unit(destinations=-1),
+    data_unit(seq=-1),
+    data_unit(seq=1 << 60),
+    data_unit(seq_to=(1, 2)),
+    data_unit(seq_to=()),
+    data_unit(seq_to=(1, 2, -3)),
+    data_unit(first=-1),
+    data_unit(lengths=()),
+    data_unit(lengths=(-1, 2)),
+    data_unit(lengths=(3, 2)),
+    data_unit(priority=256),
+    msgspec.structs.replace(data_unit(), status=Status(3, (1, 2))),
+    msgspec.structs.replace(data_unit(), status=Status(-1, (1, 2, 3))),
+    msgspec.structs.replace(data_unit(), status=Status(3, (1, 2, 3), (1,))),
+    Ready(1, 0, (0, 0), Status(1, (0, 0, 0))),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), wants=8),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((3, ((0, 1),)),)),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((0, ((1, 1),)),)),
+    Have(0, 3, 0),
+    Have(0, 1, -1),
+    Have(0, 1, 0, ((2, 1),)),
+    Broadcast(data_unit().packet, 0, 0, 1 << 61, 0, 0),
+    Propose(0, 1, (1, 3), NextView(1, 7, 0, 0, ""), 0),
+    Propose(0, 1, (1, 1), NextView(1, 6, 0, 0, ""), 0),
+    Propose(0, 1, (1, 1), NextView(1, 15, 0, 0, ""), 0),
+]
+
+
+@pytest.mark.parametrize("unit", SENSELESS, ids=repr)
+def test_what_makes_no_sense_in_the_group_does_not_get_through(unit: Unit) -> None:
+    assert makes_sense(data_unit(), NODES)
+    assert not makes_sense(unit, NODES)
