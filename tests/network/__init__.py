@@ -1,0 +1,1 @@
+"""Groups of processes on networks of their own: namespaces, and a switch that loses, delays and doubles."""
