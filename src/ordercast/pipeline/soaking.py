@@ -27,7 +27,7 @@ from ordercast.pipeline.progress import is_connect
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, alarm
 from ordercast.simulator.simulate import runs_row, simulate
-from ordercast.swarm.judging import ENDINGS, ENDLESS, RAISES, Failure, found_in
+from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
 from ordercast.swarm.soak import Soaked, Tally, came_to_nothing, soak_config, soaked
 from ordercast.trace.files import UNFINISHED, cannot_write, events_batch
 from ordercast.trace.schema import RUN, EventRow
@@ -222,7 +222,7 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
             result = simulate(config, sink=take)
             verdict = judge_batches({RUN: name, **runs_row(result)}, batches)
     except OutOfTimeError:
-        return came_to_nothing(config, Failure(ENDLESS, f"it goes on after {time_limit:g} s"))
+        return came_to_nothing(config, Failure(INCOMPLETE, f"it goes on after {time_limit:g} s"))
     except Exception as error:  # whatever a machine raises is a mistake of its own
         return came_to_nothing(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a word"))
     failures = found_in(result, verdict, endings)

@@ -13,15 +13,17 @@ from ordercast.model.nodes import mask_of
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
+from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.simulation import Simulation
+from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
 from ordercast.trace.schema import EVENTS, EventKind, EventRow
 
-INCOMPLETE, RESTLESS, ENDLESS, RAISES = "incomplete", "restless", "endless", "raises"
-"""The ways of failing that are no broken property: something is lacking, somebody still waits, it does not end, a
-machine raises."""
+INCOMPLETE, RESTLESS, RAISES = "incomplete", "restless", "raises"
+"""The ways of failing that are no broken property: it does not come to its end, somebody waits, a machine raises."""
 
-MOST_EVENTS = 2_000_000
-"""A run with more events than this does not end, as far as anybody who waits can tell."""
+_LEAST_EVENTS = 50_000
+_EVENTS_OF_A_DELIVERY = 60  # a run that goes well has ten
 
 ENDINGS = frozenset({EventKind.VIEW.value, EventKind.CRASH.value, EventKind.ABORT.value})
 """The events about members: what tells whether a group can go on."""
@@ -43,27 +45,47 @@ class EndlessError(Exception):
     """A run has more events than anybody wants."""
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """A run of whatever may be wrong with it."""
+
+    rows: list[EventRow]
+    failures: list[Failure]
+    """All that is wrong with it, the gravest first."""
+
+
+def most_events(config: RunConfig) -> int:
+    """A run with more events than this does not end, as far as anybody who waits can tell."""
+    return _LEAST_EVENTS + _EVENTS_OF_A_DELIVERY * sum(to_send(config)) * config.group.nodes
+
+
 def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list[Failure]:
     """Runs a configuration and tells all that is wrong with it, the gravest first; `machine` in place of its own.
 
     Raises `ConfigError` if it is none that can be run.
     """
+    return attempt(config, machine).failures
+
+
+def attempt(config: RunConfig, machine: type[Machine] | None = None, mishaps: Mishaps | None = None) -> Attempt:
+    """The same with its rows; of a run that did not end, with those before."""
     rows: list[EventRow] = []
+    most = most_events(config)
 
     def keep(batch: Sequence[EventRow]) -> None:
         rows.extend(batch)
-        if len(rows) > MOST_EVENTS:
+        if len(rows) > most:
             raise EndlessError
 
     try:
-        result = simulate(config, sink=keep, machine=machine)
+        result = Simulation(config, keep, machine=machine, mishaps=mishaps).run()
     except ConfigError:
         raise
     except EndlessError:
-        return [Failure(ENDLESS, f"it goes on after {MOST_EVENTS:,} events")]
+        return Attempt(rows, [Failure(INCOMPLETE, f"it goes on and on: after {most:,} events it has not ended")])
     except Exception as error:  # whatever a machine raises is a mistake of its own
-        return [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a word")]
-    return found_in(result, judge_rows(config, rows), rows)
+        return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a word")])
+    return Attempt(rows, found_in(result, judge_rows(config, rows), rows))
 
 
 def run_and_judge(config: RunConfig, machine: type[Machine] | None = None) -> tuple[RunResult, Verdict]:

@@ -1,0 +1,218 @@
+"""Ways to make a configuration smaller or plainer, one at a time. Whether the result still fails is asked elsewhere."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ordercast.model.config import GroupConfig, Recovery
+from ordercast.model.faults import Crash, Fault, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.machine import Machine
+from ordercast.model.nodes import members
+from ordercast.model.runs import Network, Pattern, Record, RunConfig, Sending, Workload
+from ordercast.model.services import BROADCASTS
+from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.workloads import senders, submissions
+from ordercast.swarm.judging import attempt
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """How large a run is, as somebody counts who has to understand it."""
+
+    nodes: int
+    messages: int
+    faults: int
+
+    def __str__(self) -> str:
+        return f"{self.nodes} nodes, {self.messages:,} messages, {self.faults:,} faults"
+
+
+def size_of(config: RunConfig) -> Size:
+    """Of a configuration."""
+    script = config.workload.sendings()
+    messages = (
+        sum(sending.messages for sending in script)
+        if script is not None
+        else len(senders(config)) * config.workload.messages
+    )
+    return Size(config.group.nodes, messages, len(config.faults))
+
+
+# --- from chance to a script ---
+
+
+def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConfig:
+    """The run with everything that chance decided written down, but for how long units are under way.
+
+    Each loss becomes a fault of its own, whatever caused it; each packet a sending.
+    """
+    mishaps = Mishaps()
+    attempt(replace(config, record=Record.ALL), machine, mishaps)
+    script = tuple(
+        Sending(
+            node=node,
+            to=() if config.protocol in BROADCASTS else members(submission.destinations),
+            at=at,
+            messages=len(submission.lengths),
+            priority=submission.priority,
+        )
+        for node in range(config.group.nodes)
+        for at, submission in submissions(config, node)
+    )
+    kept = tuple(fault for fault in config.faults if isinstance(fault, Pause | Crash))
+    return replace(
+        config,
+        workload=Workload(size=config.workload.size, batch=config.workload.batch, script=script),
+        network=replace(config.network, receive_buffer=0),
+        faults=(*kept, *dict.fromkeys(mishaps.found)),
+    )
+
+
+# --- fewer nodes ---
+
+
+def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
+    """The group without some nodes, what they send and the faults that name them; the others close ranks."""
+    place = {node: new for new, node in enumerate(node for node in range(config.group.nodes) if node not in gone)}
+    group, work = config.group, config.workload
+    sequencer = replace(
+        group.sequencer,
+        node=place.get(group.sequencer.node, 0),
+        resilience=min(group.sequencer.resilience, len(place) - 1),
+    )
+    first_seq = tuple(seq for node, seq in enumerate(group.first_seq) if node in place)
+    script = work.sendings()
+    if script is not None:
+        moved = (_moved_sending(sending, place) for sending in script)
+        work = replace(work, script=tuple(sending for sending in moved if sending is not None))
+    work = replace(work, senders=tuple(place[node] for node in work.senders if node in place))
+    faults = (_moved_fault(fault, place) for fault in config.faults)
+    return replace(
+        config,
+        group=replace(group, nodes=len(place), first_seq=first_seq, sequencer=sequencer),
+        workload=work,
+        faults=tuple(fault for fault in faults if fault is not None),
+    )
+
+
+def _moved_sending(sending: Sending, place: dict[int, int]) -> Sending | None:
+    to = tuple(place[node] for node in sending.to if node in place)
+    if sending.node not in place or (sending.to and not to):
+        return None
+    return replace(sending, node=place[sending.node], to=to)
+
+
+def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
+    match fault:
+        case Miss(node=node, source=source) | Twice(node=node, source=source):
+            known = node in place and source in place
+            return replace(fault, node=place[node], source=place[source]) if known else None
+        case Pause(node=node) | Crash(node=node):
+            return replace(fault, node=place[node]) if node in place else None
+        case Split(side=side):
+            moved = tuple(place[node] for node in side if node in place)
+            return replace(fault, side=moved) if 0 < len(moved) < len(place) else None
+    return fault
+
+
+# --- fewer sendings ---
+
+
+def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
+    """The script with only these of its sendings; what befell a first transmission still befalls the same one."""
+    script = config.workload.sendings() or ()
+    by_source: dict[int, list[int]] = {}
+    for place in sorted(range(len(script)), key=lambda place: script[place].at):
+        by_source.setdefault(script[place].node, []).append(place)
+    left = set(kept)
+    faults: list[Fault] = []
+    for fault in config.faults:
+        if not isinstance(fault, Miss | Twice) or fault.kind is not UnitKind.DATA:
+            faults.append(fault)
+            continue
+        sent = by_source.get(fault.source, [])
+        if fault.nth > len(sent):
+            faults.append(fault)
+        elif sent[fault.nth - 1] in left:
+            before = sum(place not in left for place in sent[: fault.nth - 1])
+            faults.append(replace(fault, nth=fault.nth - before))
+    work = replace(config.workload, script=tuple(script[place] for place in sorted(left)))
+    return replace(config, workload=work, faults=tuple(dict.fromkeys(faults)))
+
+
+def with_fewer_destinations(config: RunConfig) -> Iterator[RunConfig]:
+    """Each sending without each of its destinations."""
+    script = config.workload.sendings() or ()
+    for place, sending in enumerate(script):
+        for node in sending.to if len(sending.to) > 1 else ():
+            fewer = replace(sending, to=tuple(other for other in sending.to if other != node))
+            work = replace(config.workload, script=(*script[:place], fewer, *script[place + 1 :]))
+            yield replace(config, workload=work)
+
+
+# --- smaller numbers, while chance decides ---
+
+
+def smaller(config: RunConfig) -> Iterator[RunConfig]:
+    """Fewer nodes, fewer messages, fewer senders, fewer faults: the boldest first."""
+    nodes, work = config.group.nodes, config.workload
+    for count in _below(nodes, least=2):
+        yield without_nodes(config, range(count, nodes))
+    for messages in _below(work.messages, least=1):
+        yield replace(config, workload=replace(work, messages=messages, batch=min(work.batch, messages)))
+    sending = senders(config)
+    for sender in sending if len(sending) > 1 else ():
+        yield replace(config, workload=replace(work, senders=(sender,)))
+    for sender in sending if len(sending) > 2 else ():
+        yield replace(config, workload=replace(work, senders=tuple(node for node in sending if node != sender)))
+    for place in range(len(config.faults)):
+        yield replace(config, faults=(*config.faults[:place], *config.faults[place + 1 :]))
+
+
+def _below(number: int, least: int) -> list[int]:
+    wanted = {least, least + 1, least + 2, number // 4, number // 2, number - 1}
+    return sorted(value for value in wanted if least <= value < number)
+
+
+# --- plainer ---
+
+
+def plainer(config: RunConfig) -> Iterator[RunConfig]:
+    """The same run with one thing as it usually is."""
+    usual_group, usual_network = GroupConfig(nodes=config.group.nodes), Network(channel=config.network.channel)
+    calm = replace(usual_network, jitter=0)
+    for network in (calm, usual_network, replace(config.network, jitter=0)):
+        yield replace(config, network=network)
+    for name in ("receive_time", "receive_buffer", "send_time", "bits_per_second", "drained", "propagation"):
+        yield replace(config, network=replace(config.network, **{name: getattr(usual_network, name)}))
+    for name in ("first_seq", "hearsay", "window", "quota", "log_limit", "priority", "timing", "sequencer"):
+        yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))
+    yield replace(config, group=replace(config.group, recovery=Recovery.SELECTIVE))
+    suited = config.suited()
+    yield replace(config, group=suited.group)
+    yield from _plainer_work(config)
+    yield replace(config, seed=0)
+
+
+def _plainer_work(config: RunConfig) -> Iterator[RunConfig]:
+    work = config.workload
+    script = work.sendings()
+    if script is None:
+        plain = {"batch": 1, "pattern": Pattern.STEADY, "spread": 1.0, "priorities": 1, "urgent": 0.0, "size": 0}
+        for name, value in plain.items():
+            changed = {name: value} | ({"urgent": 0.0} if name == "priorities" else {})
+            yield replace(config, workload=replace(work, **changed))
+        return
+    for name, value in (("at", 0), ("messages", 1), ("priority", 0)):
+        yield _rescripted(config, [replace(sending, **{name: value}) for sending in script])
+        for place in range(len(script)):
+            plain_one = replace(script[place], **{name: value})
+            yield _rescripted(config, [*script[:place], plain_one, *script[place + 1 :]])
+    yield replace(config, workload=replace(work, batch=1, size=0))
+
+
+def _rescripted(config: RunConfig, script: Sequence[Sending]) -> RunConfig:
+    return replace(config, workload=replace(config.workload, script=tuple(script)))

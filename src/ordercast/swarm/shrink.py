@@ -1,0 +1,238 @@
+"""Makes a run that fails as small as it can be while it fails in the same way.
+
+First the configuration is reduced while chance still decides what is lost, with some seeds for each attempt. Then
+all that chance decided is written down, and taken away piece by piece (Zeller's delta debugging), until without any
+single fault, message or node the run does not fail in that way any more.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Machine
+from ordercast.model.runs import Record, RunConfig
+from ordercast.swarm.judging import Failure, attempt
+from ordercast.swarm.reductions import (
+    Size,
+    explicit,
+    plainer,
+    size_of,
+    smaller,
+    with_fewer_destinations,
+    with_sendings,
+    without_nodes,
+)
+
+replace = msgspec.structs.replace
+
+Progress = Callable[[str, Size, int], None]
+"""Told what is being done, how large the run is by now, and how many runs were tried."""
+
+_SEEDS = 6  # for each attempt, while chance decides
+_EXPLICIT_SEEDS = 24  # in search of one whose script fails as chance did
+_PATIENT_POLLS = 96  # in a row that come to nothing: who waits for a thousand runs does not wait for a thousand
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """What is left of a run that failed."""
+
+    config: RunConfig
+    failure: Failure
+    before: Size
+    after: Size
+    minimal: bool
+    """Without any one of its faults, sendings or nodes it does not fail in this way; else time was too short."""
+    tried: int
+    """Runs."""
+    seconds: float
+
+
+class OutOfBudgetError(Exception):
+    """No more runs, or no more time."""
+
+
+def shrink(
+    config: RunConfig,
+    *,
+    machine: type[Machine] | None = None,
+    kind: str | None = None,
+    seconds: float = 60.0,
+    most_runs: int = 100_000,
+    progress: Progress | None = None,
+) -> Shrunk:
+    """Reduces a run that fails; `kind` is the way of failing that is kept, if not the gravest.
+
+    Raises `ConfigError` if it does not fail. The same run gives the same result, unless time ends the search.
+    """
+    config = replace(config, record=Record.ALL)
+    found = attempt(config, machine)
+    if not found.failures:
+        raise ConfigError("this run does not fail: it is complete, and keeps all that its service promises")
+    chosen = [failure for failure in found.failures if kind in {None, failure.kind}]
+    if not chosen:
+        kinds = ", ".join(sorted({failure.kind for failure in found.failures}))
+        raise ConfigError(f"this run does not fail by {kind}; it fails by: {kinds}")
+    started = time.monotonic()
+    search = _Search(config, machine, chosen[0], started + seconds, most_runs, progress)
+    with suppress(OutOfBudgetError):
+        search.run()
+    return Shrunk(
+        config=search.best,
+        failure=search.failure,
+        before=size_of(config),
+        after=size_of(search.best),
+        minimal=search.minimal,
+        tried=search.tried,
+        seconds=round(time.monotonic() - started, 2),
+    )
+
+
+@dataclass
+class _Search:
+    best: RunConfig
+    machine: type[Machine] | None
+    failure: Failure
+    until: float
+    most_runs: int
+    progress: Progress | None
+    tried: int = 0
+    minimal: bool = False
+    known: dict[str, Failure | None] = field(default_factory=dict)
+    """By configuration: how it fails; None if not in this way."""
+
+    def run(self) -> None:
+        """Reduces the best, with less patience at first; if that made it fail, then with as much as it had."""
+        before, failure, patience = self.best, self.failure, self.best.patience
+        hasty = min(patience, _PATIENT_POLLS * self.best.group.timing.poll)
+        if self._take(replace(before, patience=hasty), "patience"):
+            try:
+                self._reduce()
+            finally:
+                if not self._restore(patience):
+                    self.best, self.failure, self.minimal = before, failure, False
+            if self.minimal:
+                return
+        self._reduce()
+
+    def _restore(self, patience: int) -> bool:
+        patient = replace(self.best, patience=patience)
+        failure = self._try(patient)
+        if failure is not None:
+            self.best, self.failure = patient, failure
+        return failure is not None
+
+    def _reduce(self) -> None:
+        self._while_chance_decides()
+        if self.best.workload.sendings() is None and not self._write_down():
+            return
+        while self._faults() + self._sendings() + self._nodes() + self._destinations() + self._plain("script"):
+            pass
+        self.minimal = True
+
+    # --- while chance decides ---
+
+    def _while_chance_decides(self) -> None:
+        if self.best.workload.sendings() is not None:
+            return
+        while self._any(smaller, _SEEDS, "configuration") or self._plain("configuration"):
+            pass
+
+    def _write_down(self) -> bool:
+        """Puts a script in the place of chance."""
+        for seed in (self.best.seed, *range(_EXPLICIT_SEEDS)):
+            candidate = replace(self.best, seed=seed)
+            if self._outcome(candidate) is not None and self._take(explicit(candidate, self.machine), "script"):
+                return True
+        return False
+
+    # --- piece by piece ---
+
+    def _faults(self) -> int:
+        def of(kept: Sequence[int]) -> RunConfig:
+            return replace(base, faults=tuple(base.faults[place] for place in kept))
+
+        base = self.best
+        return self._fewest(len(base.faults), of, "faults")
+
+    def _sendings(self) -> int:
+        base = self.best
+        script = base.workload.sendings() or ()
+        return self._fewest(len(script), lambda kept: with_sendings(base, kept), "messages")
+
+    def _nodes(self) -> int:
+        taken = 0
+        for node in reversed(range(self.best.group.nodes)):
+            if self.best.group.nodes > 2:
+                taken += self._take(without_nodes(self.best, {node}), "nodes")
+        return taken
+
+    def _destinations(self) -> int:
+        return self._any(with_fewer_destinations, 1, "destinations")
+
+    def _plain(self, what: str) -> int:
+        """Each simplification once, on top of those before it."""
+        taken, place = 0, 0
+        while True:
+            candidates = list(plainer(self.best))
+            if place >= len(candidates):
+                return taken
+            taken += candidates[place] != self.best and self._take(candidates[place], what)
+            place += 1
+
+    def _fewest(self, count: int, of: Callable[[Sequence[int]], RunConfig], what: str) -> int:
+        """Delta debugging: as few of so many pieces as still fail, so that no single one can be left out."""
+        kept, parts = list(range(count)), 2
+        while kept:
+            size = -(-len(kept) // parts)
+            for start in range(0, len(kept), size):
+                rest = kept[:start] + kept[start + size :]
+                if self._take(of(rest), what):
+                    kept, parts = rest, max(parts - 1, 2)
+                    break
+            else:
+                if size == 1:
+                    break
+                parts = min(len(kept), 2 * parts)
+        return count - len(kept)
+
+    # --- attempts ---
+
+    def _any(self, candidates: Callable[[RunConfig], Iterable[RunConfig]], seeds: int, what: str) -> int:
+        """Takes candidates for as long as one of them fails."""
+        taken = 0
+        while any(self._take(candidate, what, seeds) for candidate in candidates(self.best)):
+            taken += 1
+        return taken
+
+    def _take(self, candidate: RunConfig, what: str, seeds: int = 1) -> bool:
+        """Goes on with a candidate if it fails in the same way, with its own seed or one of some others."""
+        for seed in (candidate.seed, *range(seeds - 1)):
+            seeded = replace(candidate, seed=seed)
+            outcome = self._outcome(seeded)
+            if outcome is not None:
+                self.best, self.failure = seeded, outcome
+                if self.progress is not None:
+                    self.progress(what, size_of(seeded), self.tried)
+                return True
+        return False
+
+    def _outcome(self, config: RunConfig) -> Failure | None:
+        key = config.to_json()
+        if key not in self.known:
+            if self.tried >= self.most_runs or time.monotonic() > self.until:
+                raise OutOfBudgetError
+            self.known[key] = self._try(config)
+        return self.known[key]
+
+    def _try(self, config: RunConfig) -> Failure | None:
+        self.tried += 1
+        try:
+            found = attempt(config, self.machine)
+        except ConfigError:
+            return None
+        return next((failure for failure in found.failures if failure.kind == self.failure.kind), None)
