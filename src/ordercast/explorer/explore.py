@@ -19,6 +19,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.verdict import Violation, ends_badly, shortened
 from ordercast.explorer.world import State, World
+from ordercast.model.config import require
 
 _SAMPLE = 61  # of what is not searched to its end, one state in so many is continued
 
@@ -54,9 +55,20 @@ class Report:
 class Search:
     """A search breadth first. Make it, then call `run` once."""
 
-    def __init__(self, scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False) -> None:
-        """`most`: the states after which it is cut off; `reduced`: equivalent interleavings are left out."""
+    def __init__(
+        self, scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False, eager: bool = False
+    ) -> None:
+        """`most`: the states after which it is cut off; `reduced`: equivalent interleavings are left out.
+
+        `eager`: every state is continued, not only those in which everything is delivered. It is slower, but what it
+        takes a long recovery to bring to light is found a few steps after the loss.
+        """
+        require(
+            not (reduced and scenario.promise.most_under_way),
+            "how much is under way at once depends on what a reduced search leaves out: search without reduction",
+        )
         self.world = World(scenario)
+        self._eager = eager
         self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)
         self._most = most
         self._completion = Completion(self.world)
@@ -106,7 +118,7 @@ class Search:
     def _expand(self, index: int, state: State, key: bytes) -> None:
         world, plan = self.world, self._plan
         free = world.free_steps(state)
-        if not free:
+        if self._eager or not free:
             self._continue(index, state)
         if self._violation is not None:
             return
@@ -144,6 +156,6 @@ class Search:
                 self._continue(index, state)
 
 
-def explore(scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False) -> Report:
-    """Searches a scenario; see `Report` for what comes back."""
-    return Search(scenario, most, reduced=reduced).run()
+def explore(scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False, eager: bool = False) -> Report:
+    """Searches a scenario; see `Search` for how, and `Report` for what comes back."""
+    return Search(scenario, most, reduced=reduced, eager=eager).run()

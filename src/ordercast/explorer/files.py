@@ -89,6 +89,7 @@ class _Promise(ConfigValue, frozen=True, kw_only=True):
     never_less: tuple[str, ...] = ()
     views: bool = False
     uniform: bool = False
+    most_under_way: int = 0
 
 
 class _Expected(ConfigValue, frozen=True, kw_only=True):

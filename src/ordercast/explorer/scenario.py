@@ -63,6 +63,8 @@ class Promise:
     views: bool = False
     """The group goes on without nodes that fail: what is promised is promised of those that go on, and in one order.
     Pre-acknowledged means accepted by all that a node knows to be members; there is no level above it."""
+    most_under_way: int = 0
+    """No more units than so many are ever under way to one node; 0: as many as you like."""
     uniform: bool = False
     """Nor are those that failed given anything but a beginning of what the others are given."""
 

@@ -224,6 +224,17 @@ class World:
         if effect.delivers and promise.one_order and not promise.views and not self._is_one_order(state):
             logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
             return f"the orders of delivery have a cycle: {logs}"
+        return self._too_many(state) if effect.sends and promise.most_under_way else ""
+
+    def _too_many(self, state: State) -> str:
+        """To which node more units are under way than ever should be."""
+        counts = [0] * self.size
+        for link, receiver in enumerate(self.links.receivers):
+            counts[receiver] += len(self.queues.contents[state[self.first_link + link]])
+        for node, count in enumerate(counts):
+            if count > self.scenario.promise.most_under_way:
+                most = self.scenario.promise.most_under_way
+                return f"{count} units are under way to {name_of(node)}, and never should there be more than {most}"
         return ""
 
     def _untrue(self, effect: Effect, level: int, number: int, node: int) -> str:
