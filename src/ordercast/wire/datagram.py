@@ -103,9 +103,10 @@ def join(records: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def split(body: bytes) -> list[bytes] | Rejection:
-    """The records of a body; of an empty one, none."""
+def split(body: bytes) -> list[memoryview] | Rejection:
+    """The records of a body, where they are; of an empty one, none."""
     records = []
+    whole = memoryview(body)
     at, end = 0, len(body)
     while at + LENGTH_SIZE <= end:
         (length,) = _LENGTH.unpack_from(body, at)
@@ -113,5 +114,5 @@ def split(body: bytes) -> list[bytes] | Rejection:
             return Rejection.MALFORMED
         start = at + LENGTH_SIZE
         at = start + length
-        records.append(body[start:at])
+        records.append(whole[start:at])
     return records if at == end else Rejection.MALFORMED
