@@ -67,21 +67,27 @@ def test_a_header_that_is_cut_short() -> None:
     assert read_header(whole, datagram.SEALED, 25) is Rejection.UNSEALED, "its kind says more than its size"
 
 
+def records_of(body: bytes) -> list[bytes]:
+    records = split(body)
+    assert isinstance(records, list)
+    return [bytes(record) for record in records]
+
+
 def test_records_stand_behind_their_lengths() -> None:
     body = join([b"abc", b"z" * 258])
     assert body == b"\x00\x03abc\x01\x02" + b"z" * 258
-    assert split(body) == [b"abc", b"z" * 258]
+    assert records_of(body) == [b"abc", b"z" * 258]
     assert split(b"") == []
 
 
 def test_the_longest_record() -> None:
     longest = bytes(0xFFFF)
-    assert split(join([longest, b"x"])) == [longest, b"x"]
+    assert records_of(join([longest, b"x"])) == [longest, b"x"]
 
 
 @given(RECORDS)
 def test_what_is_joined_is_split_again(records: list[bytes]) -> None:
-    assert split(join(records)) == records
+    assert records_of(join(records)) == records
 
 
 @given(RECORDS)
