@@ -74,8 +74,8 @@ def restart_while_opening(seed: int) -> str:
                 network.at(network.now + chance.randrange(1, 200 * MILLISECOND), network.start, member)
 
         network.at(when, restart)
-    for end in range(3, 25, 3):
-        network.run(end * SECOND)
+    for seconds in range(3, 25, 3):
+        network.run(seconds * SECOND)
         check_no_two_sessions(network)
         group = network.living()
         if len({process.opened for process in group}) == 1 and group[0].opened:

@@ -125,7 +125,7 @@ class Process:
         """A datagram came. The tag of the session is checked as a host does it."""
         if self._deferred(self.receive, source, tag, message) or not self.alive:
             return
-        in_session = not isinstance(message, Control)  # type: ignore[misc,arg-type]
+        in_session = not isinstance(message, Control)
         if (in_session or isinstance(message, IN_SESSION)) and tag != self.session.session:
             return
         if in_session:
@@ -185,20 +185,22 @@ class Network:
         self.chance, self.weather, self.config, self.has_views = Random(seed), weather, config, has_views
         self.names = tuple("ABCDEFGHIJ"[:nodes])
         self.now = self.running = self.datagrams = 0
-        self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
         self.processes: dict[int, Process] = {}
         self.lives: list[Process] = []
         self.on_open: Callable[[Process], None] = lambda _: None
         self.cut: Callable[[int, int, object], bool] = lambda _source, _target, _message: False
         """Datagrams that are lost whatever the weather."""
 
-    def at(self, when: int, action: Callable[..., None], *arguments: Any) -> None:
+    def at(self, when: int, action: Callable[..., object], *arguments: Any) -> None:
         """Something is to happen."""
         self.running += 1
         heapq.heappush(self.heap, (when, self.running, action, arguments))
 
     def start(self, member: int, **parameters: object) -> Process:
         """A new life of a member, with terms that differ if parameters are named."""
+        if member in self.processes:
+            self.processes[member].kill()
         process = Process(self, member, terms_of("toys", self.names, {**TERMS, **parameters}))
         self.processes[member] = process
         self.lives.append(process)

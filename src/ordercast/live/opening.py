@@ -128,19 +128,16 @@ class Opening(WholeState):
 
     def _take(self, member: int, join: Join, out: list[Output]) -> None:
         self.joins[member] = join
-        self._agree(out)
-        if self._wants(join.heard[self.me]):
+        if not self._agree(out) and self._wants(join.heard[self.me]):
             out.append(Say(self.join(), member))
 
     def hear_late(self, member: int, join: Join, out: list[Output]) -> bool:
         """Takes a join when the session is open; whether it came from the process that is in it."""
-        known = self.joins[member]
-        assert known is not None
         assert self.opened_at is not None
         if join.incarnation in (0, self.mine.incarnation):
             return False
         self.addressed[member] = join.incarnation
-        if join.incarnation != known.incarnation:
+        if not self.has(member, join.incarnation):
             why = f"the group is already open, with another life of {self.names[member]}; start all members anew"
             out.append(self.refusal(member, why))
             return False
@@ -153,6 +150,11 @@ class Opening(WholeState):
         elif self._wants(mine):
             out.append(Say(self.join(), member))
         return True
+
+    def has(self, member: int, incarnation: int) -> bool:
+        """Whether this is the life of that member that we know."""
+        known = self.joins[member]
+        return known is not None and known.incarnation == incarnation
 
     def _shows_life(self, mine: LastJoin, since: int) -> bool:
         """Whether it has heard us after that round."""
@@ -169,15 +171,19 @@ class Opening(WholeState):
                 return member
         return None
 
-    def _agree(self, out: list[Output]) -> None:
-        """Phase two begins when everybody was heard, and begins anew when somebody comes with a new life."""
+    def _agree(self, out: list[Output]) -> bool:
+        """Phase two begins when everybody was heard, and begins anew when somebody comes with a new life.
+
+        Whether it begins now: then all were told.
+        """
         joins = self._all_joins()
         session = session_of(self.terms, self.names, joins) if joins else 0
-        if session != self.session:
-            self.session = session
-            self.quiet_rounds = 0
-            if session:
-                self.repeat(out)
+        if session == self.session:
+            return False
+        self.session = session
+        self.quiet_rounds = 0
+        self.repeat(out)
+        return True
 
     def _all_joins(self) -> list[Join]:
         """The joins of all in their order, with ours; empty if one is missing."""

@@ -125,8 +125,7 @@ class Session(WholeState):
                 self.closing.resting = resting
                 self._advance(out)
             case Remaining(remaining):
-                self.closing.others &= remaining
-                self._advance(out)
+                self._remain(remaining, out)
             case GiveUp(why):
                 self._give_up(why, out)
         return out
@@ -184,6 +183,8 @@ class Session(WholeState):
         elif self.phase in (Phase.OPEN, Phase.CLOSED):
             if self.opening.hear_late(member, join, out):
                 self._sign(member, out)
+        elif self.phase is Phase.ABORTED and self.opening.has(member, join.incarnation):
+            self._sign(member, out)
         elif self.phase in (Phase.REFUSED, Phase.ABORTED) and join.incarnation:
             self.opening.addressed[member] = join.incarnation
             self._answer_late(member, self.opening.refusal(member, self.why), out)
@@ -194,10 +195,8 @@ class Session(WholeState):
         self.told |= 1 << member
         if self.phase is Phase.OPENING:
             self._refuse(refuse.why, out)
-        elif self.phase is Phase.OPEN:
-            known = self.opening.joins[member]
-            if known is not None and known.incarnation == refuse.incarnation:
-                self._miss(member, f"{self.names[member]} did not come in: {refuse.why}", out)
+        elif self.phase is Phase.OPEN and self.opening.has(member, refuse.incarnation):
+            self._miss(member, f"{self.names[member]} did not come in: {refuse.why}", out)
 
     def _hear_beat(self, member: int, beat: Beat, out: list[Output]) -> None:
         self._sign(member, out)
@@ -281,6 +280,16 @@ class Session(WholeState):
             out.append(Suspected(member))
         else:
             self._abort(why, member, self.me, out)
+
+    def _remain(self, remaining: int, out: list[Output]) -> None:
+        """The protocol goes on with these. If we are not among them it is over for us, and nobody needs to be told."""
+        self.closing.others &= remaining
+        if remaining >> self.me & 1:
+            self._advance(out)
+        elif self.phase is Phase.OPEN:
+            self.phase, self.why = Phase.ABORTED, f"the group goes on without {self.names[self.me]}"
+            out.append(Aborted(self.why, self.me))
+            self._leave(out)
 
     # --- abort ---
 

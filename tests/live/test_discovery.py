@@ -1,0 +1,216 @@
+"""Members that know only a name and a number find each other, whatever is lost, and turn the others away."""
+
+import heapq
+from random import Random
+from typing import Any
+
+import pytest
+
+from ordercast.live.discovery import FORGET_AFTER, Begin, Discovery, Found, Heard, NotFound, Say, TimerFired
+from ordercast.live.session_events import SessionConfig
+from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.wire.control import Hello, Known, Unwelcome
+
+
+class Place:
+    """Where everybody listens, and hears its own words as well; in virtual time."""
+
+    def __init__(self, seed: int, loss: float = 0.0) -> None:
+        self.chance, self.loss = Random(seed), loss
+        self.now = self.running = 0
+        self.heap: list[tuple[int, int, Discovery, Any, int]] = []
+        self.present: list[Discovery] = []
+        self.timers: dict[tuple[int, str], int] = {}
+        self.results: dict[int, Found | NotFound] = {}
+
+    def come(self, name: str, size: int, group: str = "toys") -> Discovery:
+        """A new process."""
+        incarnation = self.chance.getrandbits(64) | 1
+        newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(opening=20 * SECOND))
+        self.present.append(newcomer)
+        self._put(newcomer, Begin())
+        return newcomer
+
+    def leave(self, gone: Discovery) -> None:
+        """It ends without a word."""
+        self.present.remove(gone)
+
+    def _at(self, when: int, who: Discovery, event: Any, number: int = 0) -> None:
+        self.running += 1
+        heapq.heappush(self.heap, (when, self.running, who, event, number))
+
+    def _put(self, who: Discovery, event: Any) -> None:
+        for output in who.handle(event):
+            match output:
+                case Say(message):
+                    for listener in self.present:
+                        if self.chance.random() >= self.loss:
+                            self._at(self.now + 1 + self.chance.randrange(5 * MILLISECOND), listener, Heard(message))
+                case SetTimer(name, after):
+                    self.timers[id(who), name] = self.running + 1
+                    self._at(self.now + after, who, TimerFired(name), self.running + 1)
+                case CancelTimer(name):
+                    self.timers.pop((id(who), name), None)
+                case Found() | NotFound():
+                    assert id(who) not in self.results
+                    self.results[id(who)] = output
+
+    def run(self, until: int = 60 * SECOND) -> None:
+        """Until nothing happens any more, or for so long."""
+        while self.heap and self.heap[0][0] <= until:
+            self.now, _, who, event, number = heapq.heappop(self.heap)
+            if who in self.present and (not number or self.timers.get((id(who), event.name)) == number):
+                self._put(who, event)
+
+    def result(self, who: Discovery) -> Any:
+        """What came of it; None if it still looks."""
+        return self.results.get(id(who))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_all_find_the_same(seed: int) -> None:
+    chance = Random(seed)
+    place = Place(seed, chance.choice([0.0, 0.2, 0.4]))
+    names = chance.sample("ABCDEFGH", chance.randint(1, 8))
+    looking = []
+    for name in names:
+        looking.append(place.come(name, len(names)))
+        place.run(place.now + chance.randrange(SECOND))
+    place.run()
+    found = {place.result(one) for one in looking}
+    assert len(found) == 1
+    (only,) = found
+    assert isinstance(only, Found)
+    assert only.names == tuple(sorted(names))
+    assert only.addresses == tuple(f"{name}:1" for name in sorted(names))
+    assert only.incarnations == tuple(one.incarnation for one in sorted(looking, key=lambda one: one.name))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_one_too_many_is_turned_away(seed: int) -> None:
+    chance = Random(seed)
+    place = Place(seed, chance.choice([0.0, 0.2]))
+    looking = []
+    for name in chance.sample("ABCD", 4):
+        looking.append(place.come(name, 3))
+        place.run(place.now + chance.randrange(300 * MILLISECOND))
+    place.run()
+    results = [place.result(one) for one in looking]
+    found = {result for result in results if isinstance(result, Found)}
+    assert len(found) == 1, "whoever finds a group finds the same"
+    (only,) = found
+    for one, result in zip(looking, results, strict=True):
+        if one.name in only.names:
+            assert result == only
+        else:
+            assert result == NotFound(f"the group has its 3 members: {', '.join(only.names)}")
+
+
+def test_a_group_that_is_found_has_no_place_for_a_fourth() -> None:
+    place = Place(1)
+    for name in "BCD":
+        place.come(name, 3)
+    place.run(SECOND)
+    late = place.come("A", 3)
+    place.run(2 * SECOND)
+    assert place.result(late) == NotFound("the group has its 3 members: B, C, D")
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.3])
+def test_of_two_with_one_name_the_second_is_turned_away(loss: float) -> None:
+    place = Place(2, loss)
+    first = place.come("A", 3)
+    other = place.come("B", 3)
+    place.run(SECOND)
+    second = place.come("A", 3)
+    place.run(2 * SECOND)
+    assert isinstance(place.result(second), NotFound)
+    assert "A" in place.result(second).why
+    assert place.result(first) is None
+    place.come("C", 3)
+    place.run()
+    assert place.result(first) == place.result(other)
+    assert isinstance(place.result(first), Found)
+
+
+def test_one_that_has_ended_is_forgotten_and_may_come_again() -> None:
+    place = Place(3)
+    first = place.come("A", 2)
+    place.run(place.now + SECOND // 2)
+    place.leave(first)
+    other = place.come("B", 2)
+    place.run(SECOND)
+    assert place.result(other) is None
+    again = place.come("A", 2)
+    place.run(place.now + SECOND)
+    assert isinstance(place.result(again), Found)
+    assert place.result(again) == place.result(other)
+
+
+def test_a_life_that_is_counted_keeps_its_place_until_it_is_forgotten() -> None:
+    place = Place(3)
+    other = place.come("B", 3)
+    first = place.come("A", 3)
+    place.run(SECOND // 2)
+    place.leave(first)
+    too_soon = place.come("A", 3)
+    place.run(SECOND)
+    assert isinstance(place.result(too_soon), NotFound)
+    assert "B knows another process that calls itself A" in place.result(too_soon).why
+    place.run(SECOND + FORGET_AFTER * 200 * MILLISECOND)
+    again, last = place.come("A", 3), place.come("C", 3)
+    place.run()
+    assert isinstance(place.result(again), Found)
+    assert place.result(again) == place.result(other) == place.result(last)
+
+
+def test_sizes_that_differ_are_told_to_both() -> None:
+    place = Place(4)
+    one, other = place.come("A", 3), place.come("B", 4)
+    place.run()
+    for result in (place.result(one), place.result(other)):
+        assert isinstance(result, NotFound)
+        assert "A" in result.why
+        assert "3" in result.why
+        assert "B" in result.why
+        assert "4" in result.why
+
+
+def test_other_groups_do_not_matter() -> None:
+    place = Place(5)
+    one, other = place.come("A", 2, "toys"), place.come("B", 2, "tools")
+    third = place.come("C", 2, "toys")
+    place.run()
+    assert place.result(one).names == place.result(third).names == ("A", "C")
+    assert place.result(other) == NotFound("within 20 s 1 of 2 members of tools came: B")
+
+
+def test_old_words_do_not_undo_newer_ones() -> None:
+    looking = Discovery("toys", "A", "a", 1, 3)
+    looking.handle(Begin())
+    knows = (Known("A", 1), Known("B", 2), Known("C", 3))
+    looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 1, (), found=False)))
+    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 5, knows, found=False)))
+    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False)))
+    out = looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 2, knows, found=False)))
+    assert Found(("A", "B", "C"), ("a", "b", "c"), (1, 2, 3)) in out
+
+
+def test_only_the_life_that_is_meant_is_turned_away() -> None:
+    looking = Discovery("toys", "A", "a", 1, 3)
+    looking.handle(Begin())
+    for unwelcome in (("toys", "A", 2), ("toys", "B", 1), ("tools", "A", 1)):
+        assert looking.handle(Heard(Unwelcome(*unwelcome, "no"))) == []
+    assert NotFound("no") in looking.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+    assert looking.handle(TimerFired("hello")) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("", "A", "a", 1, 3), ("toys", "", "a", 1, 3), ("toys", "A", "a" * 65, 1, 3), ("toys", "A", "a", 1, 0)],
+)
+def test_what_cannot_be_said_is_refused_at_once(arguments: Any) -> None:
+    with pytest.raises(ConfigError):
+        Discovery(*arguments)
