@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
@@ -66,3 +67,16 @@ def test_a_run_that_contradicts_itself_is_an_error_for_people(spark: SparkSessio
     write(tmp_path, runs)
     with pytest.raises(TraceError, match=f"contradicts itself: E{run.nodes + 1}#7 was sent at E{sender + 1}"):
         audit_folders(spark, [tmp_path])
+
+
+def test_tables_tell_runs_that_failed_from_runs_that_are_bad(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, random_runs("failed tables", 2))
+    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
+    failed, other = sorted(row["run"] for row in rows.collect())
+    error = sql.when(sql.col("run") == failed, sql.lit("RuntimeError: it is lost"))
+    judged = audit(spark, events.where(f"run = '{other}'"), rows.withColumn("error", error)).verdicts.collect()
+    (row,) = [row for row in judged if row["run"] == failed]
+    assert (row["property"], row["holds"]) == (None, None)
+    assert row["error"] == "the run came to nothing: RuntimeError: it is lost"
+    assert all(row["error"] is None for row in judged if row["run"] == other)

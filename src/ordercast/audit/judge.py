@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from ordercast.audit.completeness import complete
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
 from ordercast.audit.records import UNSEEN, has_one_clock, told_of_records, unseen_by, with_unseen
 from ordercast.audit.services import BY_PRIORITY, ORDERS, TRUTHS, Property, promised
@@ -16,7 +17,7 @@ from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN, TIME
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN, TIME
 
 MOST_WITNESSES = 10
 """Witnesses that are kept for each property; violations are all counted."""
@@ -117,7 +118,40 @@ def judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | Non
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
     logs = replace(with_unseen(logs, row.get(UNSEEN, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    before = verdict.findings[complete.__name__].violations if complete.__name__ in verdict.findings else 0
     judge(logs, asked, verdict)
+    if verdict.findings[complete.__name__].violations == before:
+        sends = len(logs.sent) + len(logs.numbered_twice)
+        add_uncounted(row, sends, sum(len(log) for log in logs.delivered), verdict)
+
+
+def uncounted(row: RunRow, sends: int, deliveries: int) -> str:
+    """What the record of a run lacks by the run's own counters, in words; nothing if they agree, or were not kept.
+
+    The counters of a member of a live group are about that member alone, and are not asked.
+    """
+    if row.get(NODE) is not None:
+        return ""
+    told = [
+        f"the run counted {row[counter]:,} {what}, and its record has {found:,}"
+        for counter, what, found in (("sent", "messages sent", sends), ("delivered", "deliveries", deliveries))
+        if row.get(counter) is not None and row[counter] != found
+    ]
+    return "; ".join(told)
+
+
+def add_uncounted(row: RunRow, sends: int, deliveries: int, verdict: Verdict) -> None:
+    """Adds to a verdict, under `complete`, if a run's record lacks something by the run's own counters.
+
+    Asked if nothing else shows that something is lacking: a message that is taken out with its send and with all its
+    deliveries leaves no other trace.
+    """
+    sentence = uncounted(row, sends, deliveries)
+    if sentence:
+        finding = verdict.findings[complete.__name__]
+        finding.violations += 1
+        if len(finding.witnesses) < MOST_WITNESSES:
+            finding.witnesses.append(Witness(row[RUN], Violation(complete.__name__, sentence)))
 
 
 def _without_times(part: EventColumns) -> EventColumns:

@@ -115,8 +115,12 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
     """The table that `ordercast audit` prints."""
     table = Table("property", "verdict", "runs", "violations", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, finding in verdict.findings.items():
-        word = "[green]holds[/]" if finding.holds else "[bold red]violated[/]"
-        table.add_row(name, word, f"{finding.runs:,}", f"{finding.violations:,}")
+        if not finding.holds:
+            word = "[bold red]violated[/]"
+        else:
+            word = "[yellow]none seen[/]" if finding.at_least else "[green]holds[/]"
+        at_least = "at least " if finding.at_least else ""
+        table.add_row(name, word, f"{finding.runs:,}", f"{at_least}{finding.violations:,}")
     for name, runs in verdict.not_recorded.items():
         table.add_row(name, "[yellow]not recorded[/]", f"{runs:,}", "")
     console.print(f"{verdict.runs:,} runs, {verdict.deliveries:,} deliveries")

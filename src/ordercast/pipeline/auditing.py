@@ -34,10 +34,11 @@ from ordercast.pipeline.verdicts import (
     VERDICTS_TABLE,
     WITNESSES,
     row_of_error,
+    row_of_failure,
     rows_of,
     verdict_of,
 )
-from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, EVENT, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, EVENT, NODE, NODES, PROTOCOL, RUN
 
 _ROWS_OF_A_TASK = 500_000
 _PARTITION = "partition"
@@ -46,7 +47,7 @@ _WORK = pa.schema([pa.field("place", pa.int32()), pa.field("task", pa.binary()),
 _WORK_TABLE = StructType(
     [StructField("place", IntegerType()), StructField("task", BinaryType()), StructField("error", StringType())]
 )
-_RUN_COLUMNS = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, "sent")
+_RUN_COLUMNS = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, ERROR, "sent", "delivered")
 
 
 class Judged(NamedTuple):
@@ -62,8 +63,8 @@ def audit(spark: SparkSession, events: DataFrame, runs: DataFrame, service: Serv
     """Holds all runs of two tables, `events` and `runs` of a trace, against their services, or against the one given.
 
     A run that cannot be judged, because it contradicts itself or is not whole, has one row without a property, whose
-    `error` says why. A run's events come together in one task: for runs of many millions of events, which may not fit
-    there, use `audit_folders`.
+    `error` says why; so has a run of a sweep that came to nothing, and that one neither holds nor fails to. A run's
+    events come together in one task: for runs of many millions of events, which may not fit there, use `audit_folders`.
     """
     del spark  # the tables know theirs
     wanted = events.select(RUN, *COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)))
@@ -77,8 +78,12 @@ def audit(spark: SparkSession, events: DataFrame, runs: DataFrame, service: Serv
 def _judging_tables(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def judge(events: pa.Table, runs: pa.Table) -> pa.Table:
         name = (events if events.num_rows else runs).column(RUN)[0].as_py()
+        failures = runs.column(ERROR).drop_null().to_pylist()
         try:
-            found = list(rows_of(0, name, _judge_tables(name, events, runs, service)))
+            if failures and not events.num_rows:
+                found = [row_of_failure(0, name, failures[0])]
+            else:
+                found = list(rows_of(0, name, _judge_tables(name, events, runs, service)))
         except TraceError as error:
             found = [row_of_error(0, name, error)]
         return pa.Table.from_pylist(found, schema=VERDICTS)
@@ -181,6 +186,6 @@ def judge_docket(number: int, docket: Docket, reader: GroupReader, service: Serv
     """The rows of the verdict on one run."""
     run = docket.row[RUN]
     try:
-        return list(rows_of(number, run, judge_batches(docket.row, list(reader.batches(docket)), service)))
+        return list(rows_of(number, run, judge_batches(docket.row, reader.whole(docket), service)))
     except TraceError as error:
         return [row_of_error(number, run, error)]

@@ -15,12 +15,13 @@ from ordercast.audit.judge import require_silence, runs_by_name
 from ordercast.audit.logs import COLUMNS
 from ordercast.audit.records import UNSEEN
 from ordercast.model.errors import TraceError
+from ordercast.pipeline.memory import BY_KERNEL, require_room
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
 
 READ = (*COLUMNS, RUN)
 """The columns that are read of each event."""
-_KEPT = (RUN, PROTOCOL, NODES, ABORTED, CONFIG, UNSEEN)
+_KEPT = (RUN, PROTOCOL, NODES, NODE, ABORTED, CONFIG, UNSEEN, "sent", "delivered")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -49,6 +50,11 @@ class GroupReader:
     def __init__(self, columns: Sequence[str] = COLUMNS) -> None:
         self._columns = tuple(columns)
         self._shared = lru_cache(maxsize=4)(self._read_shared)
+
+    def whole(self, docket: Docket) -> list[pa.RecordBatch]:
+        """A run's events, if there is room for them."""
+        require_room(docket.row[RUN], docket.rows, BY_KERNEL)
+        return list(self.batches(docket))
 
     def batches(self, docket: Docket) -> Iterator[pa.RecordBatch]:
         """A run's events."""

@@ -26,4 +26,4 @@ def audit_in_process(folders: Sequence[Path], service: Service | None, note: Not
 
 def _judged(docket: Docket, service: Service, reader: GroupReader, note: Note) -> Verdict:
     found = judge_long(docket, service, here, note) if docket.rows > LONG else None
-    return found or judge_batches(docket.row, list(reader.batches(docket)), service)
+    return found or judge_batches(docket.row, reader.whole(docket), service)

@@ -5,21 +5,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, is_uniform, judge_run, service_of
+from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, is_uniform, judge_run, service_of, uncounted
 from ordercast.audit.logs import COLUMNS, KINDS
 from ordercast.audit.records import UNSEEN
 from ordercast.audit.services import TRUTHS, Property, promised
 from ordercast.model.services import Service
 from ordercast.pipeline.columns import RunColumns, StrangeError, columns_of
 from ordercast.pipeline.kernel import acquits
+from ordercast.pipeline.memory import BY_REFERENCE, require_room
 from ordercast.trace.reader import EventColumns, RunRow
-from ordercast.trace.schema import ABORTED, EVENT, NODES, EventKind
+from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
 
 
 def judge_batches(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service | None = None) -> Verdict:
     """What is found of one run, given all of its events.
 
-    Raises `TraceError` if they contradict themselves.
+    Raises `TraceError` if they contradict themselves, or do not fit into memory.
     """
     asked = service or service_of(row)
     verdict = Verdict()
@@ -31,13 +32,15 @@ def judge_batches(row: RunRow, batches: Sequence[pa.RecordBatch], service: Servi
         if not row.get(UNSEEN) and acquitted(row, run, asked):
             _add_good(run, promised(asked, uniform=is_uniform(row)), verdict)
             return verdict
+    require_room(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
     judge_run(row, map(as_lists, batches), asked, verdict)
     return verdict
 
 
 def acquitted(row: RunRow, run: RunColumns, service: Service) -> bool:
     """Whether the kernel finds that a run keeps all that the service promises."""
-    return acquits(_as_recorded(row, run), service, uniform=is_uniform(row))
+    sends, deliveries = run.sends.seq.size, run.happened[EventKind.DELIVER].node.size
+    return acquits(_as_recorded(row, run), service, uniform=is_uniform(row)) and not uncounted(row, sends, deliveries)
 
 
 def as_lists(batch: pa.RecordBatch) -> EventColumns:

@@ -6,7 +6,8 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness, is_uniform
+from ordercast.audit.completeness import complete
+from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness, add_uncounted, is_uniform
 from ordercast.audit.services import TRUTHS, promised
 from ordercast.model.services import Service
 from ordercast.pipeline.boxes import BoxTask, GroupsOfFile, Range, Surveyed, SurveyTask
@@ -134,6 +135,8 @@ class LongRun:
                 finding.violations += one.violations
                 room = MOST_WITNESSES - len(finding.witnesses)
                 finding.witnesses += [Witness(self.row[RUN], violation) for violation in one.witnesses[:room]]
+        if verdict.findings[complete.__name__].holds:
+            add_uncounted(self.row, self.sends, self.deliveries, verdict)
         return verdict
 
 

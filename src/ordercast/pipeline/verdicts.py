@@ -88,6 +88,11 @@ def row_of_error(number: int, run: str, error: TraceError) -> dict[str, Any]:
     return {NUMBER: number, RUN: run, HOLDS: False, WITNESSES: [], ERROR: str(error)}
 
 
+def row_of_failure(number: int, run: str, error: str) -> dict[str, Any]:
+    """The row of a run that came to nothing, so that there is nothing to judge."""
+    return {NUMBER: number, RUN: run, WITNESSES: [], ERROR: f"the run came to nothing: {error}"}
+
+
 def _as_row(violation: Violation) -> dict[str, Any]:
     messages = [{"source": source, "seq": seq} for source, seq in violation.messages]
     return {

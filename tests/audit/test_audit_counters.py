@@ -1,0 +1,76 @@
+"""A record is held against the counters that the run itself kept, by each way of judging."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast.audit.judge import Verdict, audit
+from ordercast.model.config import GroupConfig, Rules, SequencerConfig
+from ordercast.model.faults import Crash, Fault, Loss
+from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.pipeline import in_process, long_runs
+from ordercast.pipeline.in_process import audit_in_process
+from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.simulator import simulate
+
+
+def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
+    verdict = audit([folder])
+    assert audit_in_process([folder], None, pytest.fail) == verdict
+    with monkeypatch.context() as patched:
+        patched.setattr(in_process, "LONG", 0)
+        patched.setattr(long_runs, "_ROWS_OF_A_BOX", 200)
+        in_parts = audit_in_process([folder], None, lambda _: None)
+        assert in_parts.findings["complete"] == verdict.findings["complete"]
+    return verdict
+
+
+def run_of(protocol: str, record: Record, *faults: Fault) -> RunConfig:
+    return RunConfig(
+        protocol=protocol,
+        group=GroupConfig(nodes=4, sequencer=SequencerConfig(resilience=1 if faults else 0)),
+        network=Network(channel=machine_class(protocol, Rules.SOUND).needs),
+        workload=Workload(messages=20, spread=0.6, batch=2, priorities=3 if protocol.startswith("pri") else 1),
+        faults=(Loss(rate=0.1), *faults),
+        record=record,
+    ).suited()
+
+
+@pytest.mark.parametrize("faults", [(), (Crash(node=1, at=1_500_000),)])
+@pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_recorded_is_what_was_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, record: Record, faults: tuple[Fault, ...]
+) -> None:
+    """Whether the run came to its end or not: what it counted is what it recorded."""
+    result = simulate(run_of(protocol, record, *faults), tmp_path)
+    assert result.complete or faults
+    assert by_all_means(tmp_path, monkeypatch).findings["complete"].holds
+
+
+@pytest.mark.parametrize("protocol", ["spo", "to"])
+def test_a_message_that_is_taken_out_with_its_send_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    simulate(run_of(protocol, Record.DELIVERIES), tmp_path)
+    (path,) = (tmp_path / "events").iterdir()
+    table = pq.read_table(path)
+    gone = pc.and_(pc.equal(table["source"], 1), pc.equal(table["seq"], 19))  # the last, so that no number lacks
+    assert pc.sum(gone).as_py() > 1
+    pq.write_table(table.filter(pc.invert(gone)), path)
+    finding = by_all_means(tmp_path, monkeypatch).findings["complete"]
+    assert finding.violations == 1
+    (witness,) = finding.witnesses
+    assert witness.violation.sentence.startswith("the run counted 80 messages sent, and its record has 79; the run")
+
+
+def test_other_breakages_are_told_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate(run_of("spo", Record.DELIVERIES), tmp_path)
+    (path,) = (tmp_path / "events").iterdir()
+    table = pq.read_table(path)
+    last = max(place for place, kind in enumerate(table["event"].to_pylist()) if kind == "deliver")
+    pq.write_table(table.take([place for place in range(table.num_rows) if place != last]), path)
+    (witness,) = by_all_means(tmp_path, monkeypatch).findings["complete"].witnesses
+    assert " lacks E" in witness.violation.sentence
