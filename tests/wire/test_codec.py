@@ -1,5 +1,6 @@
 """Every unit that a protocol really sends survives the wire; what makes no sense in a group does not get through."""
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from ordercast.explorer.scenarios import scenario, usual_lines
 from ordercast.explorer.world import World
 from ordercast.model.errors import ConfigError
-from ordercast.model.sequencer_units import Broadcast, Have, NextView, Propose
+from ordercast.model.priority_units import Heading, OrderedData
+from ordercast.model.sequencer_units import Broadcast, Have, NextView, Offer, Propose
 from ordercast.model.units import Data, Packet, Ready, Status, Unit
 from ordercast.wire.checks import CHECKS, makes_sense
 from ordercast.wire.codec import KINDS, Codec, Malformed
@@ -58,6 +60,42 @@ def test_every_kind_has_a_number_of_its_own_and_a_check() -> None:
 def test_a_unit_is_an_array_of_its_kind_and_its_fields() -> None:
     unit = Have(2, 1, 7, ((3, 5),), asks=True)
     assert msgspec.msgpack.decode(Codec("sequencer").encode(unit)) == [43, 2, 1, 7, [[3, 5]], True]
+
+
+def test_the_documents_have_every_kind_and_field() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
+    of: dict[type[msgspec.Struct], list[str]] = {
+        kind: [name for name, kinds in KINDS.items() if kind in kinds] for kinds in KINDS.values() for kind in kinds
+    }
+    for kind in (*of, *CONTROL):
+        fields = ", ".join(kind.__struct_fields__)
+        protocols = ", ".join(of.get(kind, ["all"]))
+        assert f"| {kind.__struct_config__.tag} | {kind.__name__} | {protocols} | {fields} |" in text
+    for part in (Packet, Status, Heading, NextView):
+        assert f"| {part.__name__} | {', '.join(part.__struct_fields__)} |" in text
+
+
+COSTS = {
+    100: {"selective": (29, 45, 226), "ordered": (23, 29, 94), "broadcast": (18, 19, 26), "offer": (16, 17, 24)},
+    1 << 31: {"selective": (77, 153, 1006), "ordered": (51, 77, 366), "broadcast": (38, 39, 46), "offer": (28, 29, 36)},
+}
+
+
+@pytest.mark.parametrize("number", COSTS)
+def test_headers_cost_what_the_documents_say(number: int) -> None:
+    """A number below 128 has 1 byte, one below 2**32 has 5, an array of up to 15 has 1 more than its members."""
+    for place, nodes in enumerate((3, 8, 64)):
+        vector, everybody, payload = (number,) * nodes, (1 << nodes) - 1, bytes(65)
+        packet = Packet(1, everybody, number, (), number, (64,), payload)
+        to_some = msgspec.structs.replace(packet, seq_to=vector)
+        units: dict[str, Unit] = {
+            "selective": Data(to_some, Status(number, vector, vector, 200, 0)),
+            "ordered": OrderedData(packet, Heading(1, 3, number, vector, number)),
+            "broadcast": Broadcast(packet, 0, 0, number, number, number),
+            "offer": Offer(packet, 0, number),
+        }
+        for name, unit in units.items():
+            assert len(msgspec.msgpack.encode(unit)) - len(payload) == COSTS[number][name][place], name
 
 
 def test_units_of_other_protocols_are_not_read() -> None:
