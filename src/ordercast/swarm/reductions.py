@@ -183,16 +183,14 @@ def _below(number: int, least: int) -> list[int]:
 def plainer(config: RunConfig) -> Iterator[RunConfig]:
     """The same run with one thing as it usually is."""
     usual_group, usual_network = GroupConfig(nodes=config.group.nodes), Network(channel=config.network.channel)
-    calm = replace(usual_network, jitter=0)
-    for network in (calm, usual_network, replace(config.network, jitter=0)):
-        yield replace(config, network=network)
+    yield replace(config, network=replace(usual_network, jitter=0))
+    yield replace(config, network=replace(config.network, jitter=0))
     for name in ("receive_time", "receive_buffer", "send_time", "bits_per_second", "drained", "propagation"):
         yield replace(config, network=replace(config.network, **{name: getattr(usual_network, name)}))
-    for name in ("first_seq", "hearsay", "window", "quota", "log_limit", "priority", "timing", "sequencer"):
+    for name in ("first_seq", "hearsay", "window", "quota", "log_limit", "priority", "sequencer"):
         yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))
     yield replace(config, group=replace(config.group, recovery=Recovery.SELECTIVE))
-    suited = config.suited()
-    yield replace(config, group=suited.group)
+    yield replace(config, group=config.suited().group)
     yield from _plainer_work(config)
     yield replace(config, seed=0)
 

@@ -102,12 +102,15 @@ class _Search:
     progress: Progress | None
     tried: int = 0
     minimal: bool = False
+    been: set[str] = field(default_factory=set)
+    """What was the best once: who is somewhere for the second time goes round in a circle."""
     known: dict[str, Failure | None] = field(default_factory=dict)
     """By configuration: how it fails; None if not in this way."""
 
     def run(self) -> None:
         """Reduces the best, with less patience at first; if that made it fail, then with as much as it had."""
         before, failure, patience = self.best, self.failure, self.best.patience
+        self.been.add(before.to_json())
         hasty = min(patience, _PATIENT_POLLS * self.best.group.timing.poll)
         if self._take(replace(before, patience=hasty), "patience"):
             try:
@@ -213,8 +216,10 @@ class _Search:
         """Goes on with a candidate if it fails in the same way, with its own seed or one of some others."""
         for seed in (candidate.seed, *range(seeds - 1)):
             seeded = replace(candidate, seed=seed)
-            outcome = self._outcome(seeded)
+            key = seeded.to_json()
+            outcome = None if key in self.been else self._outcome(seeded)
             if outcome is not None:
+                self.been.add(key)
                 self.best, self.failure = seeded, outcome
                 if self.progress is not None:
                     self.progress(what, size_of(seeded), self.tried)
