@@ -126,4 +126,33 @@ SUITES = (
             ]
         ),
     ),
+    Suite(
+        "audit",
+        ["audit"],
+        [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],
+        Battery(
+            [
+                *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
+                *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
+            ]
+        ),
+    ),
+    Suite(
+        "kernel",
+        ["kernel"],
+        [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
+        Battery(["pipeline.test_audit_kernel", "pipeline.test_cuts"]),
+    ),
+    Suite(
+        "sessions",
+        ["sessions"],
+        [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
+        Battery([f"live.test_{name}" for name in ("session_rules", "discovery", "session_fuzz", "session_runs")]),
+    ),
+    Suite(
+        "explorer",
+        [],
+        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        Battery(["explorer.test_explore_toys", "explorer.test_explore_broken"]),
+    ),
 )

@@ -1,0 +1,360 @@
+"""Rules of a session one by one: what one member does when it is told one thing."""
+
+import pytest
+
+from ordercast.live.opening import MOST_LIVES, Beginning
+from ordercast.live.session import Phase, Session
+from ordercast.live.session_events import (
+    Aborted,
+    AtRest,
+    Begin,
+    Close,
+    Closed,
+    GiveUp,
+    Heard,
+    Left,
+    Opened,
+    Output,
+    Refused,
+    Remaining,
+    Say,
+    SessionConfig,
+    Sign,
+    Spoke,
+    Suspected,
+    TimerFired,
+)
+from ordercast.live.terms import difference, terms_of
+from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.errors import ConfigError
+from ordercast.wire.control import Abort, Beat, Join, LastJoin, Refuse, Stage
+
+NAMES = ("A", "B", "C")
+TERMS = terms_of("toys", NAMES, {"window": 32})
+ME, B, C = 1, 2, 3
+"""Incarnations."""
+NOTHING = LastJoin()
+
+
+def begun(*, has_views: bool = False) -> Session:
+    session = Session(0, NAMES, Beginning(incarnation=ME, first_seq=7), TERMS, has_views=has_views)
+    session.handle(Begin())
+    return session
+
+
+def join(life: int, round_: int = 1, session: int = 0, heard: tuple[LastJoin, ...] = (NOTHING,) * 3) -> Join:
+    return Join(life, round_, 10 * life, life, session, heard, TERMS)
+
+
+def agreed(*, has_views: bool = False) -> Session:
+    """It has heard everybody's join."""
+    session = begun(has_views=has_views)
+    session.handle(Heard(1, join(B)))
+    session.handle(Heard(2, join(C)))
+    assert session.session
+    return session
+
+
+def opened(*, has_views: bool = False) -> Session:
+    session = agreed(has_views=has_views)
+    session.handle(Heard(1, join(B, 2, session.session)))
+    session.handle(Heard(2, join(C, 2, session.session)))
+    assert session.phase is Phase.OPEN
+    return session
+
+
+def said(out: list[Output]) -> list[tuple[object, int | None]]:
+    return [(output.message, output.to) for output in out if isinstance(output, Say)]
+
+
+def aware_of(session: Session, round_: int) -> tuple[LastJoin, ...]:
+    """What one has heard that has heard our join of this round."""
+    return (LastJoin(ME, round_, session.session), NOTHING, NOTHING)
+
+
+# --- opening ---
+
+
+def test_it_opens_when_all_agree_and_not_before() -> None:
+    session = agreed()
+    assert not any(isinstance(output, Opened) for output in session.handle(Heard(1, join(B, 2, session.session))))
+    out = session.handle(Heard(2, join(C, 2, session.session)))
+    assert Opened(session.session, (ME, B, C), (7, 20, 30), (0, 2, 3)) in out
+
+
+def test_consent_to_another_session_is_none() -> None:
+    session = agreed()
+    session.handle(Heard(1, join(B, 2, session.session)))
+    session.handle(Heard(2, join(C, 2, session.session ^ 1)))
+    assert session.phase is Phase.OPENING
+
+
+@pytest.mark.parametrize("event", [Sign(2), Heard(2, Beat(Stage.OPEN))])
+def test_whatever_is_said_in_the_session_opens_it(event: Sign | Heard) -> None:
+    assert begun().handle(event) == []
+    session = agreed()
+    assert any(isinstance(output, Opened) for output in session.handle(event))
+
+
+def test_numbers_lives_and_terms_make_the_session() -> None:
+    tags = {agreed().session}
+    for other in (Join(C, 1, 31, C, 0, (NOTHING,) * 3, TERMS), Join(C, 1, 30, 4, 0, (NOTHING,) * 3, TERMS), join(9)):
+        session = begun()
+        session.handle(Heard(1, join(B)))
+        session.handle(Heard(2, other))
+        tags.add(session.session)
+    assert len(tags) == 4
+
+
+def test_who_lacks_our_join_is_answered_and_who_has_it_is_not() -> None:
+    session = begun()
+    out = session.handle(Heard(1, join(B)))
+    assert [to for message, to in said(out) if isinstance(message, Join)] == [1]
+    assert session.handle(Heard(1, join(B, 2, 0, aware_of(session, 1)))) == []
+
+
+def test_a_new_life_must_show_that_it_is_alive() -> None:
+    session = agreed()
+    before = session.session
+    stale = join(9, 50, 0, aware_of(session, 1))
+    out = session.handle(Heard(1, stale))
+    assert session.session == before, "it knows only what we said before we knew the other one"
+    assert [to for _, to in said(out)] == [1]
+    session.handle(Heard(1, join(9, 51, 0, aware_of(session, session.opening.round))))
+    assert session.session not in (0, before)
+    after = session.session
+    session.handle(Heard(1, join(B, 99, before, aware_of(session, 2))))
+    assert session.session == after, "the former life cannot have heard us since"
+
+
+def test_an_older_join_says_nothing_new() -> None:
+    session = agreed()
+    session.handle(Heard(1, join(B, 5, session.session)))
+    session.handle(Heard(1, join(B, 4, 0)))
+    session.handle(Heard(2, join(C, 2, session.session)))
+    assert session.phase is Phase.OPEN
+
+
+def test_two_that_use_one_name_are_told_so() -> None:
+    session = begun()
+    for life in range(MOST_LIVES + 1):
+        assert session.phase is Phase.OPENING
+        heard = aware_of(session, session.opening.round)
+        out = session.handle(Heard(1, join(100 + life, 1, 0, heard)))
+        session.handle(TimerFired("join", 0))
+    assert Refused("two processes call themselves B, or it starts again and again") in out
+
+
+def test_a_refusal_counts_only_for_the_life_that_is_meant() -> None:
+    session = begun()
+    assert session.handle(Heard(1, Refuse(B, ME + 8, "no"))) == []
+    assert Refused("no") in session.handle(Heard(1, Refuse(B, ME, "no")))
+
+
+def test_a_refusal_by_a_member_ends_an_open_group_but_not_that_of_a_former_life() -> None:
+    session = opened()
+    assert session.handle(Heard(1, Refuse(9, ME, "no"))) == []
+    assert Aborted("B did not come in: no", 0) in session.handle(Heard(1, Refuse(B, ME, "no")))
+
+
+def test_who_took_another_life_can_never_come_in_and_is_told() -> None:
+    session = opened()
+    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
+    out = session.handle(Heard(1, join(B, 9, 0, heard)))
+    assert [type(message) for message, _ in said(out)] == [Join], "it may have said this before it agreed"
+    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
+    ((message, to),) = said(session.handle(Heard(1, join(B, 10, 0, heard))))
+    assert isinstance(message, Refuse)
+    assert (message.refused, to) == (B, 1)
+
+
+def test_one_that_still_opens_is_answered_by_one_that_is_open() -> None:
+    session = opened()
+    ((message, to),) = said(session.handle(Heard(2, join(C, 9, session.session))))
+    assert isinstance(message, Join)
+    assert (message.session, to) == (session.session, 2)
+    assert not said(session.handle(Heard(2, join(C, 10, session.session, aware_of(session, 9)))))
+
+
+def test_who_closes_before_it_opened_says_so() -> None:
+    session = agreed()
+    out = session.handle(Close())
+    assert Refused("A gave up: it closed before the group was open") in out
+    assert {to for message, to in said(out) if isinstance(message, Refuse)} == {1, 2}
+
+
+# --- keeping alive ---
+
+
+def ticks(session: Session, *times: int) -> list[Output]:
+    return [output for now in times for output in session.handle(TimerFired("beat", now))]
+
+
+def test_a_beat_is_said_when_nothing_else_is() -> None:
+    session = opened()
+    step = session.config.beat // 2
+    beat = (Beat(Stage.OPEN), None)
+    assert beat not in said(ticks(session, step))
+    assert beat in said(ticks(session, 2 * step))
+    ticks(session, 3 * step)
+    session.handle(Spoke())
+    assert beat not in said(ticks(session, 4 * step))
+
+
+def test_a_silent_member_is_asked_and_then_suspected_once() -> None:
+    session = opened(has_views=True)
+    step = session.config.beat // 2
+    out: list[Output] = []
+    for tick in range(1, 60):
+        session.handle(Sign(2))
+        out = ticks(session, tick * step)
+        asked = (Beat(Stage.OPEN, asks=True), 1) in said(out)
+        assert asked == (tick * step > 375 * MILLISECOND)
+        assert (Suspected(1) in out) == (tick * step == 3 * SECOND)
+        assert Suspected(2) not in out
+    session.handle(Sign(1))
+    assert (Beat(Stage.OPEN, asks=True), 1) not in said(ticks(session, 60 * step))
+
+
+def test_a_question_is_answered() -> None:
+    session = opened()
+    assert (Beat(Stage.OPEN), 1) in said(session.handle(Heard(1, Beat(Stage.OPEN, asks=True))))
+    assert not said(session.handle(Heard(1, Beat(Stage.OPEN))))
+
+
+def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
+    session = opened(has_views=True)
+    step = session.config.beat // 2
+    out = ticks(session, step, 100 * SECOND)
+    assert Suspected(1) not in out
+    out = ticks(session, *(100 * SECOND + tick * step for tick in range(1, 12)))
+    assert Suspected(1) not in out
+    assert Suspected(1) in ticks(session, 100 * SECOND + 12 * step)
+
+
+# --- abort ---
+
+
+def test_an_abort_is_said_three_times_and_answers_are_measured() -> None:
+    session = opened()
+    out = session.handle(GiveUp("enough"))
+    abort = Abort("enough", 0)
+    assert Aborted("enough", 0) in out
+    times = said(out).count((abort, None))
+    assert said(session.handle(Sign(1))) == [(abort, 1)]
+    assert said(session.handle(Sign(1))) == []
+    for _ in range(5):
+        times += said(session.handle(TimerFired("over", 0))).count((abort, None))
+    assert times == 3
+    assert said(session.handle(Heard(1, Beat(Stage.OPEN)))) == [(abort, 1)]
+    assert Left() in session.handle(TimerFired("linger", 0))
+    assert session.handle(Sign(1)) == []
+
+
+def test_who_hears_of_an_abort_passes_it_on_and_leaves_when_all_know() -> None:
+    session = opened()
+    out = session.handle(Heard(1, Abort("enough", 2)))
+    assert Aborted("enough", 2) in out
+    assert (Abort("enough", 2), None) in said(out)
+    session.handle(TimerFired("over", 0))
+    session.handle(TimerFired("over", 0))
+    assert Left() in session.handle(Heard(2, Abort("enough", 2)))
+
+
+def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
+    session = opened()
+    session.handle(GiveUp("enough"))
+    assert said(session.handle(Heard(1, join(B, 9)))) == [(Abort("enough", 0), 1)]
+    assert said(session.handle(Heard(2, join(99)))) == [(Refuse(ME, 99, "enough"), 2)]
+
+
+# --- close ---
+
+
+def test_stages_of_a_close() -> None:
+    session = opened()
+    session.handle(AtRest(resting=True))
+    assert said(session.handle(Close())) == [], "whether it is at rest is said anew"
+    assert said(session.handle(AtRest(resting=True))) == [(Beat(Stage.CLOSING), None)]
+    session.handle(AtRest(resting=False))
+    session.handle(Heard(1, Beat(Stage.CLOSING)))
+    session.handle(Heard(2, Beat(Stage.CLOSING)))
+    assert session.closing.stage is Stage.CLOSING, "something came meanwhile"
+    assert (Beat(Stage.DONE), None) in said(session.handle(AtRest(resting=True)))
+    session.handle(Heard(1, Beat(Stage.DONE)))
+    assert session.phase is Phase.OPEN
+    assert (Beat(Stage.DONE, asks=True), 2) in said(session.handle(TimerFired("round", 0)))
+    session.handle(Heard(1, Beat(Stage.OPEN)))  # late
+    assert Closed() in session.handle(Heard(2, Beat(Stage.DONE)))
+    assert {to for _, to in said(session.handle(TimerFired("round", 0)))} == {1, 2}
+    session.handle(Heard(1, Beat(Stage.BYE)))
+    session.handle(Heard(2, Beat(Stage.BYE)))
+    words = [session.handle(TimerFired("round", 0)) for _ in range(4)]
+    assert [said(out) for out in words] == [[(Beat(Stage.BYE), None)]] * 3 + [[]]
+    assert Left() in words[-1]
+
+
+def test_a_farewell_says_that_all_are_done() -> None:
+    session = opened()
+    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.CLOSING)), Heard(2, Beat(Stage.CLOSING))):
+        session.handle(event)
+    assert Closed() in session.handle(Heard(2, Beat(Stage.BYE)))
+
+
+def test_a_close_without_one_that_was_left_behind() -> None:
+    session = opened(has_views=True)
+    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.DONE))):
+        session.handle(event)
+    assert session.waits_for() == ("C did not close, or still has messages under way",)
+    assert Closed() in session.handle(Remaining(0b011))
+    assert session.waits_for() == ()
+
+
+def test_one_that_is_done_may_fall_silent() -> None:
+    session = opened()
+    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.DONE)), Heard(2, Beat(Stage.CLOSING))):
+        session.handle(event)
+    step = session.config.beat // 2
+    for tick in range(1, 80):
+        session.handle(Sign(2))
+        ticks(session, tick * step)
+    assert session.why == "", "B is silent, and nobody minds"
+    ticks(session, *(tick * step for tick in range(80, 110)))
+    assert session.why == "nothing came from C for 3 s"
+
+
+def test_beats_are_said_while_closing_whatever_else_is() -> None:
+    session = opened()
+    session.handle(Close())
+    session.handle(AtRest(resting=True))
+    step = session.config.beat // 2
+    out: list[Output] = []
+    for tick in (1, 2):
+        session.handle(Spoke())
+        out += ticks(session, tick * step)
+    assert (Beat(Stage.CLOSING), None) in said(out)
+
+
+# --- values ---
+
+
+def test_differences_are_told_in_words() -> None:
+    ours = terms_of("toys", ("A", "B"), {"window": 32, "timing": {"poll": 1}, "quota": 5})
+    theirs = terms_of("toys", ("A", "B"), {"window": 64, "timing": {"poll": 2}})
+    assert difference(ours, "A", theirs, "B") == (
+        "B has no quota, A has quota=5; B has timing.poll=2, A has timing.poll=1; B has window=64, A has window=32"
+    )
+
+
+@pytest.mark.parametrize(
+    "values", [{"repeat": 0}, {"repeat": SECOND}, {"silence": 500 * MILLISECOND}, {"opening": 100 * MILLISECOND}]
+)
+def test_times_that_cannot_work_are_refused(values: dict[str, int]) -> None:
+    with pytest.raises(ConfigError):
+        SessionConfig(**values)
+
+
+@pytest.mark.parametrize("values", [{"incarnation": 0}, {"incarnation": 1 << 64}, {"incarnation": 1, "first_seq": -1}])
+def test_beginnings_that_cannot_be_said_are_refused(values: dict[str, int]) -> None:
+    with pytest.raises(ConfigError):
+        Beginning(**values)
