@@ -1,13 +1,16 @@
 """Values as people write them, on a command line and in a grid: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
 
 import re
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 import msgspec
 
 from ordercast.model.config import ConfigValue, PaperRules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice
+from ordercast.model.nodes import name_of
+from ordercast.model.runs import Sending
 
 _TIMES = {"": 1, "ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SPEEDS = {"": 1, "bit": 1, "kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
@@ -23,6 +26,7 @@ _FAULTS: dict[str, type[Fault]] = {
 }
 _TIME_FIELDS = {"until", "well", "bad", "at", "lasting"}
 _NODE_FIELDS = {"node", "source"}
+_NODES_FIELDS = {"side", "to"}
 
 
 def duration(text: str) -> int:
@@ -73,18 +77,42 @@ def fault(text: str) -> Fault:
     words = text.split()
     if not words or words[0] not in _FAULTS:
         raise ConfigError(f"there is no fault {text!r}; there are: {', '.join(_FAULTS)}")
-    kind = _FAULTS[words[0]]
+    return _from_fields(words[1:], _FAULTS[words[0]], "the fault", words[0])
+
+
+def sending(text: str) -> Sending:
+    """A submission of a script from its fields: "node=E1 to=E2,E3 at=200us"."""
+    return _from_fields(text.split(), Sending, "a sending", "")
+
+
+def in_words(value: Fault | Sending) -> str:
+    """What `fault` or `sending` makes the same of."""
+    name = value.__struct_config__.tag
+    words = [str(name)] if name else []
+    for field in msgspec.structs.fields(value):
+        told = getattr(value, field.name)
+        if told != field.default:
+            words.append(f"{field.name}={_field_in_words(field.name, told)}")
+    return " ".join(words)
+
+
+_Fields = TypeVar("_Fields", bound=ConfigValue)
+
+
+def _from_fields(words: list[str], kind: type[_Fields], what: str, name: str) -> _Fields:
     fields: dict[str, object] = {}
-    for word in words[1:]:
-        name, equals, value = word.partition("=")
-        if not equals or name not in kind.__struct_fields__:
+    for word in words:
+        field, equals, value = word.partition("=")
+        if not equals or field not in kind.__struct_fields__:
             known = " ".join(f"{field}=…" for field in kind.__struct_fields__)
-            raise ConfigError(f"{word!r} is no field of the fault {words[0]!r}; write: {words[0]} {known}")
-        fields[name] = _field(name, value)
+            about = f"{what} {name!r}" if name else what
+            raise ConfigError(f"{word!r} is no field of {about}; write: {f'{name} {known}'.strip()}")
+        fields[field] = _field(field, value)
     try:
         return msgspec.convert(fields, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the fault {text!r} is not understood: {error}") from error
+        text = " ".join([name, *words]).strip()
+        raise ConfigError(f"{what} {text!r} is not understood: {error}") from error
 
 
 def _field(name: str, value: str) -> object:
@@ -92,9 +120,19 @@ def _field(name: str, value: str) -> object:
         return duration(value)
     if name in _NODE_FIELDS:
         return node_number(value)
-    if name == "side":
+    if name in _NODES_FIELDS:
         return tuple(node_number(node) for node in value.split(","))
     return value
+
+
+def _field_in_words(name: str, value: Any) -> str:
+    if name in _TIME_FIELDS:
+        return f"{value}ns"
+    if name in _NODE_FIELDS:
+        return name_of(value)
+    if name in _NODES_FIELDS:
+        return ",".join(map(name_of, value))
+    return str(value.value if isinstance(value, Enum) else value).lower()
 
 
 def _scaled(text: str, units: dict[str, int], wanted: str) -> int:
