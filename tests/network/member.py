@@ -1,6 +1,7 @@
 """A member as a process of its own: joins, talks, listens, and reports in JSON how it ended.
 
-It may take part in several groups at once, each with a job of its own. The status of each, the highest of which is that
+It may take part in several groups at once, each with a job of its own. Times in reports are those of the clock that all
+processes of a machine share. The status of each, the highest of which is that
 of the process: 0: the group was closed and everything is everywhere; 1: it was given up; 2: it did not come about.
 """
 
@@ -18,6 +19,7 @@ import ordercast.live.network
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
+from ordercast.model.nodes import members
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -64,7 +66,16 @@ class Talker:
         job = self.job
         options = {**job.options, **({"members": job.members} if job.members else {})}
         began = time.monotonic()
-        group = await join(job.group, name=job.name, order=job.order, key=job.key, record=job.record, **options)
+        views = self.report["views"] = []
+        group = await join(
+            job.group,
+            name=job.name,
+            order=job.order,
+            key=job.key,
+            record=job.record,
+            on_view=lambda view: views.append([time.monotonic(), list(members(view.members))]),
+            **options,
+        )
         opened = time.monotonic()
         say(f"open {job.group}")
         listening = asyncio.create_task(self.listen(group))
@@ -75,9 +86,10 @@ class Talker:
             await group.close(job.within)
         except (GroupAborted, GroupClosed) as error:
             status = 1
-            self.report["why"] = str(error)
+            self.report |= {"why": str(error), "over": time.monotonic()}
             await group.abort("it is over")  # waits for the record
         await listening
+        self.report.setdefault("over", time.monotonic())
         self.report |= {
             "seconds": time.monotonic() - opened,
             "sent": self.sent_to,

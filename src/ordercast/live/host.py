@@ -54,6 +54,9 @@ class Surroundings(Protocol):
     def has_aborted(self, why: str) -> None:
         """The machine gave the group up."""
 
+    def has_failed(self, error: Exception) -> None:
+        """The machine, or who was told by it, made a mistake: nobody knows any more what it holds."""
+
     def has_room(self) -> None:
         """The machine took something from the outbox."""
 
@@ -165,8 +168,11 @@ class Host:
     def _handle(self, event: Input) -> None:
         if not self.closed:
             carry_out = self._carry_out
-            for output in self.machine.handle(event):
-                carry_out[type(output)](output)
+            try:
+                for output in self.machine.handle(event):
+                    carry_out[type(output)](output)
+            except Exception as error:  # a mistake of ours, whatever it is
+                self._around.has_failed(error)
 
     # --- what follows ---
 

@@ -1,6 +1,7 @@
 """One member of a live group: its session, then its protocol's machine, and what the application sends and hears."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -24,6 +25,8 @@ from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import machine_class
 from ordercast.wire.control import Control
+
+_log = logging.getLogger("ordercast")
 
 INBOX_LIMIT = 8 << 20
 """Bytes that wait for an application that does not listen, before more is dropped."""
@@ -167,27 +170,39 @@ class Member:
     # --- the session ---
 
     def _tell(self, event: events.Input) -> None:
-        for output in self._session.handle(event):
-            match output:
-                case events.Say(message=message, to=to):
-                    self._lines.say(message, to)
-                case SetTimer(name=name, after=after):
-                    self._cancel(name)
-                    self._timers[name] = self._loop.call_later(after / SECOND, self._fire, name)
-                case CancelTimer(name=name):
-                    self._cancel(name)
-                case events.Opened():
-                    self._open(output)
-                case events.Refused(why=why):
-                    self._stop(JoinError(why))
-                case events.Aborted(why=why):
-                    self._stop(self._account(why))
-                case events.Closed():
-                    self._stop(GroupClosed("the group was closed"))
-                case events.Left():
-                    self.leave()
-                case events.Suspected():
-                    pass  # a protocol with views suspects by itself
+        try:
+            for output in self._session.handle(event):
+                self._carry_out(output)
+        except Exception as error:  # a mistake of ours: the session cannot tell anybody any more
+            self._stop(self._account(self._failure(error)))
+            self.leave()
+
+    def _carry_out(self, output: events.Output) -> None:
+        match output:
+            case events.Say(message=message, to=to):
+                self._lines.say(message, to)
+            case SetTimer(name=name, after=after):
+                self._cancel(name)
+                self._timers[name] = self._loop.call_later(after / SECOND, self._fire, name)
+            case CancelTimer(name=name):
+                self._cancel(name)
+            case events.Opened():
+                self._open(output)
+            case events.Refused(why=why):
+                self._stop(JoinError(why))
+            case events.Aborted(why=why):
+                self._stop(self._account(why))
+            case events.Closed():
+                self._stop(GroupClosed("the group was closed"))
+            case events.Left():
+                self.leave()
+            case events.Suspected():
+                pass  # a protocol with views suspects by itself
+
+    def _failure(self, error: Exception) -> str:
+        """What the others are told of a mistake that was made here; the rest is in the log."""
+        _log.error("%s failed, and gives its group up", self.names[self.me], exc_info=error)
+        return f"{self.names[self.me]} failed: {type(error).__name__}: {error}"
 
     def _cancel(self, name: str) -> None:
         handle = self._timers.pop(name, None)
@@ -309,6 +324,10 @@ class Member:
     def has_aborted(self, why: str) -> None:
         """The protocol gave the group up."""
         self._tell(events.GiveUp(why))
+
+    def has_failed(self, error: Exception) -> None:
+        """The protocol, or the application in `on_view`, made a mistake: what it holds is worth nothing any more."""
+        self.give_up(self._failure(error))
 
     def has_room(self) -> None:
         """Whoever waits to send may go on."""

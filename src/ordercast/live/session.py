@@ -208,7 +208,7 @@ class Session(WholeState):
 
     def _hear_abort(self, member: int, abort: Abort, out: list[Output]) -> None:
         self.told |= 1 << member
-        if self.phase is Phase.OPEN:
+        if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we went on without it
             known = range(len(self.names))
             by = abort.by if abort.by in known else member
             self._abort(abort.why, abort.suspect if abort.suspect in known else None, by, out)

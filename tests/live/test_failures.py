@@ -1,0 +1,128 @@
+"""Mistakes of our own, and views without us: the group ends in the open, with an account and a line in the log."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from ordercast.model.errors import GroupAborted
+from ordercast.model.machine import Receive, View
+from tests.live.test_live_groups import ORDERS, group_of, hear, run
+
+pytestmark = pytest.mark.usefixtures("no_exception_escapes")
+
+
+@pytest.fixture
+def no_exception_escapes(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An exception that reaches the event loop would be logged there, and the test would not notice."""
+    escaped: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        asyncio.base_events.BaseEventLoop, "call_exception_handler", lambda _, context: escaped.append(context)
+    )
+    yield
+    assert not escaped
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_machine_that_fails_ends_the_group_for_all(order: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order=order) as groups:
+            host = groups["B"]._member._host
+            assert host is not None
+            handle = host.machine.handle
+
+            def fail(event: Any) -> Any:
+                if isinstance(event, Receive):
+                    raise ZeroDivisionError("a mistake")
+                return handle(event)
+
+            host.machine.handle = fail  # type: ignore[method-assign]
+            await groups["A"].send(b"x")
+            for group in groups.values():
+                with pytest.raises(GroupAborted, match="B failed: ZeroDivisionError: a mistake"):
+                    await hear(group, 2)
+                await group._member.left
+
+    with caplog.at_level(logging.ERROR, logger="ordercast"):
+        run(test)
+    assert [record.getMessage() for record in caplog.records] == ["B failed, and gives its group up"]
+    assert "ZeroDivisionError" in caplog.text, "with the way that led there"
+
+
+def test_a_session_that_fails_ends_the_group_here_at_once_and_there_by_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            member = groups["B"]._member
+
+            def fail(event: Any) -> Any:
+                raise ZeroDivisionError("a mistake")
+
+            member._session.handle = fail  # type: ignore[method-assign]
+            with pytest.raises(GroupAborted, match="B failed: ZeroDivisionError"):
+                await groups["B"].receive()
+            await member.left
+            with pytest.raises(GroupAborted, match="nothing came from B"):
+                await groups["A"].receive()
+            await groups["A"]._member.left
+
+    run(test)
+    assert "B failed" in caplog.text
+
+
+def test_a_view_without_us_is_the_end_for_us_alone() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
+            groups["B"]._member.has_view(View(1, 0b101, "it was slow"))
+            with pytest.raises(GroupAborted, match="goes on without B"):
+                await groups["B"].receive()
+            await groups["B"]._member.left
+            for name in "AC":
+                groups[name]._member.has_view(View(1, 0b101, "it was slow"))
+            await asyncio.sleep(0.5)
+            assert groups["A"]._member.end is None, "B did not give up what is no longer its own"
+            for name in "AC":
+                await groups[name].abort("the test is over")
+
+    run(test)
+
+
+def test_a_view_callback_that_fails_ends_the_group(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="sequenced") as groups:
+            member = groups["A"]._member
+
+            def fail(view: View) -> None:
+                raise ZeroDivisionError("of the application")
+
+            member.on_view = fail
+            host = member._host
+            assert host is not None
+            handle = host.machine.handle
+            host.machine.handle = lambda event: [View(1, 0b11, "nothing"), *handle(event)]  # type: ignore[method-assign]
+            await groups["B"].send(b"x")
+            for group in groups.values():
+                with pytest.raises(GroupAborted, match="of the application"):
+                    await hear(group, 2)
+                await group._member.left
+
+    run(test)
+    assert "of the application" in caplog.text
+
+
+def test_who_was_left_behind_cannot_give_up_for_those_that_went_on() -> None:
+    """Else a member that was paused, and wakes with a limit on its close, would end a group that lives."""
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
+            for name in "AC":
+                groups[name]._member.has_view(View(1, 0b101, "it was slow"))
+            await groups["B"].abort("it took too long")
+            await asyncio.sleep(0.2)
+            assert groups["A"]._member.end is groups["C"]._member.end is None
+            await groups["A"].abort("the test is over")
+            await groups["C"]._member.left
+
+    run(test)
