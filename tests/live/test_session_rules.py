@@ -347,14 +347,15 @@ def test_differences_are_told_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"repeat": 0}, {"repeat": SECOND}, {"silence": 500 * MILLISECOND}, {"opening": 100 * MILLISECOND}]
+    ("name", "value"),
+    [("repeat", 0), ("repeat", SECOND), ("silence", 500 * MILLISECOND), ("opening", 100 * MILLISECOND)],
 )
-def test_times_that_cannot_work_are_refused(values: dict[str, int]) -> None:
+def test_times_that_cannot_work_are_refused(name: str, value: int) -> None:
     with pytest.raises(ConfigError):
-        SessionConfig(**values)
+        SessionConfig(**{name: value})
 
 
-@pytest.mark.parametrize("values", [{"incarnation": 0}, {"incarnation": 1 << 64}, {"incarnation": 1, "first_seq": -1}])
-def test_beginnings_that_cannot_be_said_are_refused(values: dict[str, int]) -> None:
+@pytest.mark.parametrize(("incarnation", "first_seq"), [(0, 0), (1 << 64, 0), (1, -1)])
+def test_beginnings_that_cannot_be_said_are_refused(incarnation: int, first_seq: int) -> None:
     with pytest.raises(ConfigError):
-        Beginning(**values)
+        Beginning(incarnation=incarnation, first_seq=first_seq)
