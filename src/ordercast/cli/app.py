@@ -13,6 +13,7 @@ from ordercast.cli.evaluate import evaluate_command
 from ordercast.cli.node import node_command
 from ordercast.cli.replay import replay_command
 from ordercast.cli.report import report_command
+from ordercast.cli.shrink import shrink_command
 from ordercast.cli.simulate import simulate_command
 from ordercast.cli.soak import soak_command
 from ordercast.cli.sweep import sweep_command
@@ -31,6 +32,7 @@ app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
 app.command("sweep")(sweep_command)
 app.command("soak")(soak_command)
+app.command("shrink")(shrink_command)
 app.command("evaluate")(evaluate_command)
 app.command("report")(report_command)
 app.command("replay")(replay_command)

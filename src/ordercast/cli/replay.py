@@ -1,6 +1,5 @@
 """`ordercast replay`: a file that tells how something breaks, acted out step by step."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.printing import Printer
+from ordercast.cli.shrink import replay_simulation
 from ordercast.explorer.files import KIND, read_document, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
 from ordercast.explorer.replay import Replay
@@ -17,8 +17,7 @@ from ordercast.explorer.rows import names_of_messages, rows_of
 from ordercast.explorer.wording import happening_in_words, schedule_from_words, step_in_words
 from ordercast.explorer.world import World
 from ordercast.model.errors import ConfigError
-
-_SHOWN = 60  # steps of a continuation: one that goes round in a circle is long
+from ordercast.swarm.files import KIND as SIMULATION
 
 
 def replay_command(
@@ -27,10 +26,11 @@ def replay_command(
     svg: Annotated[Path | None, typer.Option(help="Draw it as SVG there.")] = None,
 ) -> None:
     """Acts out what a file tells. Exit 0: no promise is broken; 1: one is; 2: the file cannot be read."""
+    replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
     kind = read_document(file).get("kind")
-    if kind != KIND:
-        raise ConfigError(f'{file} is of kind {kind!r}; there is: "{KIND}"')
-    if _replay_schedule(file, draw=draw, svg=svg):
+    if kind not in replays:
+        raise ConfigError(f"{file} is of kind {kind!r}; there are: {', '.join(replays)}")
+    if replays[kind](file, draw=draw, svg=svg):
         raise typer.Exit(1)
 
 
@@ -52,7 +52,7 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
         console.print(f"the file expects: {expected}", style="yellow", soft_wrap=True)
     if draw or svg:
         names = names_of_messages(world)
-        rows = rows_of(world, _shown(outcome))
+        rows = rows_of(world, outcome.shown())
         show_picture(rows, world.size, console if draw else None, svg, names=names, steps=True)
     return bool(outcome.sentence)
 
@@ -62,16 +62,12 @@ def _tell(console: Console, world: World, outcome: Outcome) -> None:
     for column in ("step", "what happens", "what follows from it"):
         table.add_column(column, justify="right" if column == "step" else "left")
     replay = Replay(world)
-    for number, step in enumerate(_shown(outcome), start=1):
+    for number, step in enumerate(outcome.shown(), start=1):
         words = step_in_words(replay, step)
         if number == len(outcome.steps) + 1:
             table.add_row("", "[dim]from here on nothing is lost[/dim]", "")
         table.add_row(str(number), words, ", ".join(happening_in_words(world, replay.take(step))))
-    left = len(outcome.continuation) + len(outcome.steps) - len(_shown(outcome))
+    left = len(outcome.continuation) + len(outcome.steps) - len(outcome.shown())
     if left:
         table.add_row("", f"[dim]and so on, {left} steps more[/dim]", "")
     console.print(table)
-
-
-def _shown(outcome: Outcome) -> Sequence[int]:
-    return [*outcome.steps, *outcome.continuation[:_SHOWN]]

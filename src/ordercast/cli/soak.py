@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,9 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.cli.printing import Printer
+from ordercast.cli.shrink import story_of_shrunk
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, TraceError
+from ordercast.swarm.files import write_story
+from ordercast.swarm.shrink import DoesNotFailError, shrink
 from ordercast.swarm.soak import EVERY_PROTOCOL
 
 if TYPE_CHECKING:
@@ -43,10 +47,11 @@ def soak_command(
         except KeyboardInterrupt:
             typer.echo(f"What is done stays in {out}; go on with it by --resume.", err=True)
             raise
+    kept = _kept(work)
     if json:
         typer.echo(msgspec.json.encode(_document(work)))
     else:
-        _print(work, Printer())
+        _print(work, kept, Printer())
     raise typer.Exit(1 if work.failed else 0)
 
 
@@ -56,6 +61,29 @@ def _protocols(text: str) -> tuple[str, ...]:
         if name not in EVERY_PROTOCOL:
             raise ConfigError(f"there is no protocol {name!r}; there are: {', '.join(EVERY_PROTOCOL)}")
     return wanted
+
+
+def _kept(work: "Soak") -> list[Path]:
+    """What failed, each as the configuration that it was, and made small: a file to replay, and a test."""
+    from ordercast.pipeline.soaking import FAILURES  # noqa: PLC0415
+
+    folder, kept = work.out / FAILURES, []
+    for number in work.failed:
+        config = work.config(number)
+        name = f"{config.protocol}-{number}"
+        whole, small = folder / f"{name}.json", folder / f"{name}.toml"
+        if not small.exists():
+            try:
+                folder.mkdir(exist_ok=True)
+                whole.write_text(config.to_json(), encoding="utf-8")
+            except OSError as error:
+                raise TraceError(f"cannot keep the run {name} that failed: {error}") from error
+            try:
+                small, _ = write_story(folder, name, story_of_shrunk(name, shrink(config)))
+            except DoesNotFailError:  # it took too long there, or did so under another ordercast
+                small = whole
+        kept.append(small)
+    return kept
 
 
 def _note(work: "Soak") -> None:
@@ -75,7 +103,7 @@ def _document(work: "Soak") -> dict[str, object]:
     return {**msgspec.structs.asdict(work.tally), "seconds": work.seconds, "failures": failed}
 
 
-def _print(work: "Soak", console: Console) -> None:
+def _print(work: "Soak", kept: list[Path], console: Console) -> None:
     tally = work.tally
     console.print(
         f"{tally.runs:,} runs, {tally.deliveries:,} deliveries judged ({tally.with_levels:,} with what nodes knew), "
@@ -92,6 +120,10 @@ def _print(work: "Soak", console: Console) -> None:
         for name, count in sorted(counts.items(), key=lambda item: -item[1]):
             table.add_row(name, f"{count:,}")
         console.print(table)
+    for (number, wrong), path in zip(work.failed.items(), kept, strict=True):
+        kind, sentence = wrong[0]
+        console.print(f"number {number}: {kind}: {sentence}", style="red", soft_wrap=True, markup=False)
+        console.print(f"  made small: ordercast replay {quote(str(path))} --draw", soft_wrap=True, markup=False)
 
 
 def _table(first: str, *numbers: str) -> Table:

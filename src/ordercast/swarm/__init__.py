@@ -2,5 +2,6 @@
 
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import Failure, failures_of
+from ordercast.swarm.shrink import Shrunk, shrink
 
-__all__ = ["Failure", "draw_config", "failures_of"]
+__all__ = ["Failure", "Shrunk", "draw_config", "failures_of", "shrink"]

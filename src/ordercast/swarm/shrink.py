@@ -56,6 +56,10 @@ class OutOfBudgetError(Exception):
     """No more runs, or no more time."""
 
 
+class DoesNotFailError(ConfigError):
+    """There is nothing to make small."""
+
+
 def shrink(
     config: RunConfig,
     *,
@@ -72,7 +76,7 @@ def shrink(
     config = replace(config, record=Record.ALL)
     found = attempt(config, machine)
     if not found.failures:
-        raise ConfigError("this run does not fail: it is complete, and keeps all that its service promises")
+        raise DoesNotFailError("this run does not fail: it comes to its end, and keeps all that its service promises")
     chosen = [failure for failure in found.failures if kind in {None, failure.kind}]
     if not chosen:
         kinds = ", ".join(sorted({failure.kind for failure in found.failures}))
