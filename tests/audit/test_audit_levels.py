@@ -146,3 +146,8 @@ def test_who_gives_up_delivers_at_that_instant_what_it_preacknowledged() -> None
 def test_levels_are_recorded_or_not() -> None:
     assert play(HAPPENED).logs().has_levels()
     assert not play([row for row in HAPPENED if row[1] in {"receive", "deliver"}]).logs().has_levels()
+
+
+def test_a_cause_at_the_same_instant_is_in_time_even_if_another_is_late() -> None:
+    [violation] = preacknowledged_truthfully(play([*HAPPENED, (0, "preack", "b", 12)]).logs())
+    assert violation.nodes == (0, 2), "E2 accepted it at that instant, E3 later"

@@ -84,6 +84,7 @@ def test_order_equivalent_is_not_consistent() -> None:
         ("c a b a p q x", 0, "c a"),  # twice: the first place counts
         ("x q c", 0, None),  # nothing is asked of what is lacking
         ("b ? a", 0, "b a"),  # what nobody sent has no order
+        ("? b ! a", 0, "b a"),  # nor have two of that kind
     ],
 )
 def test_sender_order_is_that_of_sending(received: str, node: int, pair: str | None) -> None:

@@ -124,3 +124,10 @@ def test_pre_acknowledged_is_about_the_members_that_the_node_knew() -> None:
     assert "preacknowledged_truthfully" in broken(accepted_by(0, 1, view_first=False).logs())
     assert "preacknowledged_truthfully" in broken(accepted_by(1, view_first=True).logs())
     assert "preacknowledged_truthfully" not in broken(accepted_by(0, 1, 2, view_first=False).logs())
+
+
+def test_half_of_a_view_is_no_majority() -> None:
+    figure = Figure(["p1234 q1234", "", "", ""], ["p q", "p", "p", "p"])
+    figure.add(0, "crash")
+    figure.add(1, "crash")
+    assert not list(delivered_uniformly(replace(figure.logs(), uniform=True))), "nobody went on without q"

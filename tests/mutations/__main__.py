@@ -1,26 +1,35 @@
-"""`python -m tests.mutations`: breaks our own code on purpose, and says what noticed it."""
+"""`python -m tests.mutations`: breaks our own code on purpose, and says what noticed it.
+
+It exits 0 if every breakage was noticed, 1 if one survived, 2 if an argument is wrong.
+"""
 
 import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from tests.mutations.mutation import Breakage
 from tests.mutations.suites import SUITES, Suite
+from tests.mutations.systematic import spots_of
 from tests.mutations.trials import Outcome, Trial, outcomes
 
 
 def main() -> int:
-    """0 if everything was noticed, 1 if something survived, 2 if an argument is wrong."""
+    """The whole command."""
     asked = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 160)
     suites = [suite for suite in SUITES if not asked.only or suite.name in asked.only]
-    found = list(_watched(suites, asked.seconds, Console(stderr=True)))
+    found: list[Outcome] = []
+    try:
+        found.extend(_watched(suites, asked, Console(stderr=True)))  # which keeps what came before an interrupt
+    except KeyboardInterrupt:
+        console.print("interrupted: this is what was tried so far")
     if asked.json:
         Path(asked.json).write_text(json.dumps([_as_row(outcome) for outcome in found], indent=1) + "\n")
     if asked.all:
@@ -35,22 +44,34 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="SUITE", choices=[suite.name for suite in SUITES])
+    parser.add_argument("--systematic", action="store_true", help="break every comparison, bound and statement instead")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
     parser.add_argument("--all", action="store_true", help="print a row for each breakage, not only for survivors")
     parser.add_argument("--json", metavar="FILE", help="write all rows there")
     return parser.parse_args()
 
 
-def _watched(suites: Iterable[Suite], seconds: float, console: Console) -> Iterator[Outcome]:
-    until = time.monotonic() + seconds
+def _watched(suites: Sequence[Suite], asked: argparse.Namespace, console: Console) -> Iterator[Outcome]:
+    """All outcomes, with progress; survivors are told as they are found. Each suite gets its share of the time."""
+    until = time.monotonic() + asked.seconds
     with Progress(console=console, transient=True) as progress:
-        for suite in suites:
-            mutations = suite.mutations()
-            task = progress.add_task(suite.name, total=len(mutations))
-            for outcome in outcomes(_while(until, suite.trials(mutations))):
+        for left, suite in zip(range(len(suites), 0, -1), suites, strict=True):
+            breakages = _spots(suite) if asked.systematic else suite.mutations()
+            share = time.monotonic() + (until - time.monotonic()) / left
+            task = progress.add_task(suite.name, total=len(breakages))
+            for outcome in outcomes(_while(share, suite.trials(breakages))):
                 progress.advance(task)
+                if outcome.noticed is None:
+                    breakage = outcome.trial.breakage
+                    progress.console.print(f"survives: {suite.name}, {breakage.module}: {breakage.name}", markup=False)
                 yield outcome
             progress.remove_task(task)
+
+
+def _spots(suite: Suite) -> Sequence[Breakage]:
+    """One of each module after the other, so that a share of the time sees something of all."""
+    left = [spots_of(module) for module in suite.code]
+    return [spots.pop() for _ in range(max(map(len, left), default=0)) for spots in left if spots]
 
 
 def _while(until: float, trials: Iterable[Trial]) -> Iterator[Trial]:
@@ -62,7 +83,7 @@ def _as_row(outcome: Outcome) -> dict[str, object]:
     noticed = outcome.noticed
     return {
         "suite": outcome.trial.suite,
-        "file": f"src/ordercast/{breakage.module.replace('.', '/')}.py",
+        "file": f"{breakage.module.replace('.', '/')}.py",
         "breakage": breakage.name,
         "noticed_by": noticed.check if noticed else None,
         "why": noticed.why if noticed else None,
@@ -78,7 +99,7 @@ def _table(title: str, found: Iterable[Outcome]) -> Table:
     return table
 
 
-def _summary(found: list[Outcome]) -> Table:
+def _summary(found: Sequence[Outcome]) -> Table:
     table = Table("suite", "file", "breakages", "noticed", "s each", title="Deliberate breakages")
     keys = dict.fromkeys((outcome.trial.suite, outcome.trial.breakage.module) for outcome in found)
     for suite, module in keys:

@@ -29,6 +29,10 @@ class Battery:
         """The quickest first."""
         return [check for _, check in self.timed]
 
+    def unordered(self) -> list[Check]:
+        """As they stand in their files, without a look at how long they take."""
+        return list(checks_of([f"tests.{module}" for module in self._modules], self._without))
+
     @property
     def seconds(self) -> float:
         """How long all of them may take."""
@@ -134,6 +138,7 @@ SUITES = (
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
+                "audit.test_audit_records",
             ]
         ),
     ),
@@ -141,7 +146,7 @@ SUITES = (
         "kernel",
         ["kernel"],
         [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
-        Battery(["pipeline.test_audit_kernel", "pipeline.test_cuts"]),
+        Battery(["pipeline.test_cuts", "pipeline.test_audit_kernel"], without=["test_taking_out_any_check_is_noticed"]),
     ),
     Suite(
         "sessions",

@@ -89,9 +89,10 @@ SESSION = changes(
     ("an abort is said once", "if self.times_said < TIMES_SAID:", "if self.times_said < 1:"),
     (
         "an abort is not heard",
-        "        if self.phase is Phase.OPEN:\n            known = range",
-        "        if False:\n            known = range",
+        "if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else",
+        "if False:  # else",
     ),
+    ("one that was left behind ends the group", " and self.closing.others >> member & 1:  # else", ":  # else"),
     ("no beat", "        if self.quiet_ticks >= 2:\n", "        if False:\n"),
     ("no end of lingering", '            ("linger", self.phase): self._leave,\n', ""),
     ("no end of opening", '        out.append(SetTimer("opening", self.config.opening))\n', ""),

@@ -13,7 +13,7 @@ from ordercast.model.sequencer_paper_units import (
 )
 from ordercast.protocols.sequencer_paper import SequencerPaper
 from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER
-from tests.protocols.sequencer_paper.test_papers_machine import broadcast, data, message, node, sends
+from tests.protocols.sequencer_paper.entity import broadcast, data, message, node, sends
 
 ELECTS: dict[str, Any] = {"acknowledges_last": True, "advances_own_row": True, "elects": True, "asks_once": True}
 
