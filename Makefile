@@ -5,7 +5,7 @@ JOBS ?= 2
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench soak clean
+.PHONY: help install demo test check format bench soak mutants clean
 
 help: ## print what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ bench: install ## measure; prints what it ran
 
 soak: install ## thousands of random runs, SOAK_SECONDS long; and Spark clusters, killed in mid-job
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
+
+mutants: install ## break our own code on purpose, in every way that is listed, and see who notices
+	@$(BIN)/python -m tests.mutations
 
 clean: ## forget .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
