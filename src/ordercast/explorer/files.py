@@ -12,6 +12,9 @@
     sentence = "a{2} of E1 is never accepted at E2: …"
     live = true                    # broken by what follows the schedule, though nothing is lost any more
 
+    [search]
+    eager = false                  # whether the search that found it continued every state
+
     [scenario]
     protocol = "spo"
     rules = "paper"
@@ -64,6 +67,8 @@ class ScheduleFile:
     """The promise that is expected to be broken, as the judgement puts it; empty: none is."""
     live: bool = False
     """Whether it is broken by what follows the schedule, rather than by its last step."""
+    eager: bool = False
+    """Whether the search that found it continued every state; see `Search`."""
 
 
 class _Scenario(ConfigValue, frozen=True, kw_only=True):
@@ -97,6 +102,10 @@ class _Expected(ConfigValue, frozen=True, kw_only=True):
     live: bool = False
 
 
+class _Search(ConfigValue, frozen=True, kw_only=True):
+    eager: bool = False
+
+
 class _File(ConfigValue, frozen=True, kw_only=True):
     version: int
     kind: str
@@ -106,6 +115,7 @@ class _File(ConfigValue, frozen=True, kw_only=True):
     group: dict[str, Any] = msgspec.field(default_factory=dict)
     promise: _Promise = _Promise()
     expected: _Expected | None = None
+    search: _Search = _Search()
 
 
 # --- reading ---
@@ -152,7 +162,12 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     schedule_from_words(World(scenario), said.schedule)
     expected = said.expected or _Expected(sentence="")
     return ScheduleFile(
-        scenario=scenario, schedule=said.schedule, about=said.about, sentence=expected.sentence, live=expected.live
+        scenario=scenario,
+        schedule=said.schedule,
+        about=said.about,
+        sentence=expected.sentence,
+        live=expected.live,
+        eager=said.search.eager,
     )
 
 
@@ -191,12 +206,13 @@ _BOUNDS = tuple(name for name in _Scenario.__struct_fields__ if name not in {"pr
 def schedule_text(file: ScheduleFile) -> str:
     """The file; reading it gives the same back."""
     asked = file.scenario
-    protocol, rules = _protocol_of(asked.machine)
+    protocol, rules = protocol_of(asked.machine)
     lines = [f"version = {VERSION}", f'kind = "{KIND}"']
     lines += [f"about = {_value(file.about)}"] if file.about else []
     lines += ["schedule = [", *(f"    {_value(step)}," for step in file.schedule), "]"]
     if file.sentence:
         lines += _table("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
+    lines += _table("search", {"eager": file.eager}, {"eager": False})
     words = [script_in_words(script) for script in asked.scripts]
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
@@ -219,7 +235,8 @@ def write_schedule(path: Path, file: ScheduleFile) -> None:
         raise ConfigError(f"cannot write the schedule {path}: {error}; choose another place") from error
 
 
-def _protocol_of(machine: MachineClass) -> tuple[str, Rules]:
+def protocol_of(machine: MachineClass) -> tuple[str, Rules]:
+    """The names by which a machine is known."""
     for protocol, by_rules in PROTOCOLS.items():
         for rules, kind in by_rules.items():
             if kind is machine:

@@ -7,6 +7,8 @@ from ordercast.explorer.completion import Completion
 from ordercast.explorer.replay import Replay
 from ordercast.explorer.world import World
 
+_SHOWN = 24  # steps of a continuation
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -18,6 +20,10 @@ class Outcome:
     """The fair continuation that ends badly, if it is that which does."""
     sentence: str
     """The promise that is broken; empty if none is."""
+
+    def shown(self) -> tuple[int, ...]:
+        """What is worth showing: what goes on for ever need not be shown for ever."""
+        return (*self.steps, *self.continuation[:_SHOWN])
 
 
 def outcome_of(world: World, steps: Sequence[int]) -> Outcome:

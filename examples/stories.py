@@ -1,0 +1,45 @@
+"""Finds the papers' counterexamples anew: the schedules in examples/stories, their pictures in docs/pictures/stories.
+
+    python examples/stories.py [NAME …]
+
+Each file says in which scenario to search. Without names all are found: that takes two minutes.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from ordercast.drawing import draw_svg
+from ordercast.explorer.files import ScheduleFile, read_schedule, write_schedule
+from ordercast.explorer.outcome import outcome_of
+from ordercast.explorer.rows import names_of_messages, rows_of
+from ordercast.explorer.stories import found_again, search_again
+from ordercast.explorer.wording import schedule_from_words
+from ordercast.explorer.world import World
+
+ROOT = Path(__file__).parent.parent
+
+
+def picture(story: ScheduleFile) -> str:
+    """As `ordercast replay --svg` draws it."""
+    world = World(story.scenario)
+    outcome = outcome_of(world, schedule_from_words(world, story.schedule))
+    return draw_svg(rows_of(world, outcome.shown()), world.size, names=names_of_messages(world), steps=True)
+
+
+def main() -> None:
+    """Finds and writes."""
+    paths = sorted((ROOT / "examples/stories").glob("*.toml"))
+    for path in (path for path in paths if path.stem in (sys.argv[1:] or {each.stem for each in paths})):
+        began = time.perf_counter()
+        story = read_schedule(path)
+        report = search_again(story)
+        story = found_again(story, report)
+        write_schedule(path, story)
+        (ROOT / f"docs/pictures/stories/{path.stem}.svg").write_text(picture(story), encoding="utf-8")
+        took = time.perf_counter() - began
+        print(f"{path.stem}: {len(story.schedule)} steps, found in {report.states} states, {took:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
