@@ -141,7 +141,7 @@ def _is_here(address: Address) -> bool:
     """Whether an address is one of this machine: then a socket can be bound to it, at some port."""
     try:
         open_socket(Address(address.host, 0)).close()
-    except ConfigError:
+    except (ConfigError, OSError):
         return False
     return True
 

@@ -1,0 +1,99 @@
+"""Members of a group as processes, as people and scripts start them."""
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from types import TracebackType
+from typing import IO, Self
+
+NAMES = ("A", "B", "C")
+_PATIENCE = 60
+_GROUPS = itertools.count()
+
+
+def new_group() -> str:
+    """A name that no other test has, also of those that run at the same time."""
+    return f"nodes {os.getpid()} {next(_GROUPS)}"
+
+
+class Nodes(AbstractContextManager["Nodes"]):
+    """Some members; what is still there in the end is killed."""
+
+    def __init__(self, *options: str, names: Sequence[str] = NAMES, own: dict[str, list[str]] | None = None) -> None:
+        """`own`: options of one member only."""
+        self.group = new_group()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._names = list(names)
+        self._killed: list[subprocess.Popen[bytes]] = []
+        for name in names:
+            given = (*options, *(own or {}).get(name, ()))
+            self.start("node", self.group, "--name", name, "--members", ",".join(NAMES), *given, called=name)
+
+    def start(self, command: str, *arguments: str, called: str | None = None) -> None:
+        """Starts an `ordercast` with pipes."""
+        line = [sys.executable, "-m", "ordercast.cli", command, *arguments]
+        pipe = subprocess.PIPE
+        self.processes[called or command] = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
+
+    def kill(self, name: str) -> None:
+        """Without a chance to say anything."""
+        process = self.processes.pop(name)
+        process.kill()
+        self._killed.append(process)
+
+    def say(self, name: str, text: bytes) -> None:
+        """Types something at a member."""
+        pipe = _pipe(self.processes[name].stdin)
+        pipe.write(text)
+        pipe.flush()
+
+    def hear(self, name: str, lines: int) -> list[bytes]:
+        """The next lines that a member prints."""
+        pipe = _pipe(self.processes[name].stdout)
+        return [pipe.readline() for _ in range(lines)]
+
+    def opened(self) -> None:
+        """Waits until all have said that they are in the group."""
+        for process in self.processes.values():
+            line = _pipe(process.stderr).readline()
+            assert b"is in the group" in line, line
+
+    def end(self, text: bytes = b"") -> dict[str, tuple[int, bytes, str]]:
+        """Ends the input of all members, after a last text; status, output and errors of each."""
+        members = [name for name in self._names if name in self.processes]
+        for process in (self.processes[name] for name in members):
+            pipe = _pipe(process.stdin)
+            if text:
+                pipe.write(text)
+            pipe.close()
+            process.stdin = None
+        return {name: self.outcome(name) for name in members}
+
+    def outcome(self, name: str) -> tuple[int, bytes, str]:
+        """Waits for a member's end: its status, output and errors."""
+        process = self.processes[name]
+        out, err = process.communicate(timeout=_PATIENCE)
+        return process.returncode, out, err.decode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in (*self.processes.values(), *self._killed):
+            if process.poll() is None:
+                process.kill()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):  # what it did not read any more
+                        pipe.close()
+            process.wait(_PATIENCE)
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe

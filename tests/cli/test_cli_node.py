@@ -1,0 +1,190 @@
+"""`ordercast node` in processes: lines in, lines out, and how it ends."""
+
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from ordercast.audit.judge import audit
+from tests.cli.conftest import Command
+from tests.cli.nodes import NAMES, Nodes
+
+ORDERS = ["partial", "total", "priority", "sequenced"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_everybody_prints_what_everybody_said(order: str, tmp_path: Path) -> None:
+    with Nodes("--order", order, "--record", str(tmp_path)) as nodes:
+        for name in NAMES:
+            nodes.say(name, b"".join(b"%b says %d\n" % (name.encode(), number) for number in range(100)))
+        outcomes = nodes.end(b"\xff bytes\r\nno end of line")
+    outputs = [out.split(b"\n") for status, out, _ in outcomes.values() if status == 0]
+    assert len(outputs) == 3, outcomes
+    for lines in outputs:
+        assert lines.pop() == b""
+        for sender in (name.encode() for name in NAMES):
+            own = [line.removeprefix(sender + b"\t") for line in lines if line.startswith(sender + b"\t")]
+            assert own == [
+                *(b"%b says %d" % (sender, number) for number in range(100)),
+                b"\xff bytes\r",
+                b"no end of line",
+            ]
+    if order != "partial":
+        assert outputs[0] == outputs[1] == outputs[2]
+    verdict = audit([tmp_path])
+    assert verdict.holds
+    assert verdict.deliveries == 3 * 306
+
+
+def test_lines_say_to_whom_and_what_makes_no_sense_is_refused() -> None:
+    said = b"@B,C not for me\n\\@B for all\n@C for C\n@D two\n!300 three\n!x four\nlast\n"
+    with Nodes("--order", "total") as nodes:
+        nodes.say("A", said)
+        outcomes = nodes.end()
+    assert {name: out for name, (_, out, _) in outcomes.items()} == {
+        "A": b"A\t@B for all\nA\tlast\n",
+        "B": b"A\tnot for me\nA\t@B for all\nA\tlast\n",
+        "C": b"A\tnot for me\nA\t@B for all\nA\tfor C\nA\tlast\n",
+    }
+    assert {name: status for name, (status, _, _) in outcomes.items()} == {"A": 2, "B": 0, "C": 0}
+    err = outcomes["A"][2]
+    for number, why in ((4, "'D' is no member"), (5, "0 to 255"), (6, "backslash")):
+        assert f"line {number} was not sent" in err
+        assert why in err
+
+
+def test_an_interrupt_gives_the_group_up_for_all() -> None:
+    with Nodes() as nodes:
+        nodes.opened()
+        nodes.processes["B"].send_signal(signal.SIGINT)
+        told = {name: nodes.outcome(name) for name in NAMES}
+    assert {status for status, _, _ in told.values()} == {1}
+    assert told["B"][2] == "ordercast: stopped by SIGINT; the group is given up\n"
+    for name in ("A", "C"):
+        assert told[name][2].startswith("ordercast: B was stopped by SIGINT (delivered here: nothing;")
+
+
+def test_a_signal_while_others_are_awaited() -> None:
+    with Nodes("--timeout", "50", names=["A"]) as nodes:
+        process = nodes.processes["A"]
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        process.send_signal(signal.SIGTERM)
+        status, _, err = nodes.outcome("A")
+    assert status in {1, -signal.SIGTERM}, "the second if a busy machine has not even started it"
+    assert err in {"ordercast: stopped by SIGTERM\n", ""}
+
+
+def test_who_is_missing_is_named_and_the_status_says_so() -> None:
+    with Nodes("--timeout", "1", names=["A", "B"]) as nodes:
+        for name in ("A", "B"):
+            status, out, err = nodes.outcome(name)
+            assert (status, out) == (1, b"")
+            assert "C" in err
+            assert err.count("\n") == 1
+
+
+def test_a_reader_that_leaves_ends_it_like_any_command() -> None:
+    with Nodes("--order", "sequenced") as nodes:
+        nodes.opened()
+        pipe = nodes.processes["A"].stdout
+        assert pipe is not None
+        pipe.close()
+        nodes.processes["A"].stdout = None
+        nodes.say("B", b"hello\n")
+        status, _, err = nodes.outcome("A")
+        assert status == 141
+        assert "Traceback" not in err
+        status, _, err = nodes.outcome("B")
+        assert status == 1
+        assert "left by the reader of its output" in err
+
+
+def test_one_that_is_killed_ends_a_group_and_leaves_its_record(tmp_path: Path) -> None:
+    port = 18_431
+    own = {"A": ["--metrics", str(port)], "B": ["--status"]}
+    with Nodes("--order", "total", "--record", str(tmp_path), own=own) as nodes:
+        nodes.opened()
+        nodes.say("C", b"last words\n")
+        for name in NAMES:
+            assert nodes.hear(name, 1) == [b"C\tlast words\n"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
+            metrics = page.read().decode()
+        nodes.kill("C")
+        outcomes = nodes.end()
+    for status, _, err in outcomes.values():
+        assert status == 1
+        assert "1 of C" in err, "what was delivered is told"
+    assert f'{{group="{nodes.group}",member="A",protocol="st",sender="C"}} 1\n' in metrics
+    assert "delivered" in outcomes["B"][2], "the view of how it stands"
+    verdict = audit([tmp_path])
+    assert verdict.holds, verdict.findings
+    assert "no whole record of C" in verdict.not_whole[0]
+
+
+@pytest.mark.soak
+def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) -> None:
+    with Nodes("--order", "sequenced", "--record", str(tmp_path)) as nodes:
+        nodes.opened()
+        nodes.say("C", b"last words\n")
+        for name in NAMES:
+            assert nodes.hear(name, 1) == [b"C\tlast words\n"]
+        nodes.kill("C")
+        nodes.say("A", b"still here\n")
+        assert nodes.hear("B", 1) == [b"A\tstill here\n"]
+        outcomes = nodes.end()
+    for status, _, err in outcomes.values():
+        assert status == 0
+        assert "goes on with A, B" in err
+    verdict = audit([tmp_path])
+    assert verdict.holds, verdict.findings
+    assert "no whole record of C" in verdict.not_whole[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("g --members A", "2 to"),
+        ("g --members A,A", "named twice"),
+        ("g --members A,=B", "names no member"),
+        ("g --members A,B= --name A", "names no member"),
+        ("g --members A,B --name C", "'C' is no member"),
+        ("g --members A,B --order alphabetical", "there is no order"),
+        ("g --members A=10.0.0.1:7000,B=10.0.0.2:7000", "need a key"),
+        ("g --members A=10.0.0.1,B=10.0.0.2:7000", "is not an address"),
+        ("g --members A,B --key /no/such/file", "cannot read the keys"),
+        ("g --members A,B --metrics here", "is not an address"),
+        ("g --members A,B --datagram 1", "a datagram has"),
+    ],
+)
+def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: str, why: str) -> None:
+    outcome = ordercast(f"node {arguments}")
+    assert outcome.status == 2
+    assert why in outcome.sentence
+
+
+def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
+    place = "127.0.0.1:18433"
+    with Nodes("--order", "total", "--channel", place, "--record", str(tmp_path)) as nodes:
+        nodes.start("channel", place, "--group", nodes.group, "--members", ",".join(NAMES))
+        for name in NAMES:
+            nodes.say(name, b"one\n")
+        for name in NAMES:
+            assert len(nodes.hear(name, 3)) == 3
+        nodes.kill("channel")
+        for name in NAMES:
+            nodes.say(name, b"two\n")
+        nodes.start("channel", place, "--group", nodes.group, "--members", ",".join(NAMES))
+        for name in NAMES:
+            assert sorted(nodes.hear(name, 3)) == [b"A\ttwo\n", b"B\ttwo\n", b"C\ttwo\n"]
+        outcomes = nodes.end()
+        nodes.processes["channel"].terminate()
+        status, _, err = nodes.outcome("channel")
+    assert {status for status, _, _ in outcomes.values()} == {0}, outcomes
+    assert status == 0
+    assert "datagrams passed on" in err
+    verdict = audit([tmp_path])
+    assert verdict.holds
+    assert verdict.deliveries == 18

@@ -1,0 +1,85 @@
+"""The one channel as a process of its own: it may go and come back."""
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+
+from ordercast.live.addresses import address_of, members_of
+from ordercast.live.channel_process import ChannelProcess
+from ordercast.live.joining import join
+from tests.live.test_live_groups import hear, run
+from tests.live.test_records import held
+
+NAMES = ("A", "B", "C")
+_PORTS = itertools.count(17_300)
+
+
+def channel_at(port: int, group: str) -> ChannelProcess:
+    place = address_of(f"127.0.0.1:{port}")
+    channel = ChannelProcess(group, place, list(members_of(group, NAMES).values()))
+    channel.start()
+    return channel
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        name, port = f"channel {order}", next(_PORTS)
+        channel = channel_at(port, name)
+        joined = await asyncio.gather(
+            *(
+                join(
+                    name,
+                    name=each,
+                    members=NAMES,
+                    order=order,
+                    channel=f"127.0.0.1:{port}",
+                    record=tmp_path,
+                    timeout=10,
+                )
+                for each in NAMES
+            )
+        )
+
+        async def talk(number: int) -> None:
+            for count in range(60):
+                await joined[number].send(f"{number} {count}".encode())
+                await asyncio.sleep(0.01)
+
+        talking = asyncio.gather(*(talk(number) for number in range(3)))
+        for _ in range(2):
+            await asyncio.sleep(0.15)
+            assert channel.passed > 0
+            channel.close()
+            await asyncio.sleep(0.15)
+            channel = channel_at(port, name)
+        await talking
+        heard = await asyncio.gather(*(hear(group, 180) for group in joined))
+        assert heard[0] == heard[1] == heard[2]
+        await asyncio.gather(*(group.close() for group in joined))
+        channel.close()
+
+    run(test)
+    assert held([tmp_path]).deliveries == 3 * 180
+
+
+def test_what_is_not_for_a_channel_is_counted_and_dropped() -> None:
+    async def test() -> None:
+        port = next(_PORTS)
+        channel = channel_at(port, "alone")
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
+        for datagram in (b"", b"x", bytes(100)):
+            transport.sendto(datagram)
+        for _ in range(100):
+            if channel.dropped.total() >= 2:
+                break
+            await asyncio.sleep(0.01)
+        transport.close()
+        channel.close()
+        assert channel.passed == 0
+        assert channel.dropped.total() >= 2
+
+    run(test)

@@ -1,0 +1,98 @@
+"""What a member counts, and how it is told."""
+
+import asyncio
+import re
+
+import pytest
+
+from ordercast.live.metrics import as_text, serve_metrics
+from ordercast.live.stats import Stats
+from ordercast.model.errors import ConfigError
+from tests.live.test_live_groups import group_of, hear, run
+
+
+async def counted() -> tuple[Stats, Stats]:
+    """How A and B stand after A has said ten things and B one."""
+    async with group_of("A", "B", order="sequenced") as groups:
+        for _ in range(10):
+            await groups["A"].send(b"x" * 100)
+        await groups["B"].send(b"y")
+        await asyncio.gather(*(hear(group, 11) for group in groups.values()))
+    return groups["A"].stats(), groups["B"].stats()
+
+
+def test_a_member_counts_what_it_does() -> None:
+    async def test() -> None:
+        mine, others = await counted()
+        assert (mine.me, mine.members, mine.protocol) == ("A", ("A", "B"), "sequencer")
+        assert (mine.sent, others.sent) == (10, 1)
+        assert mine.delivered == others.delivered == {"A": 10, "B": 1}
+        assert mine.datagrams_out > 0
+        assert mine.bytes_out > 1000, "each message has a hundred bytes"
+        assert others.bytes_in > 1000
+        assert (mine.waiting_bytes, mine.inbox_bytes, mine.record_failed) == (0, 0, None)
+        assert 0 < mine.uptime < 30
+
+    run(test)
+
+
+def test_what_waits_is_told() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            for _ in range(100):
+                groups["A"].send_nowait(b"x" * 100_000)
+            assert groups["A"].stats().waiting_bytes > 1_000_000
+            while groups["B"].stats().inbox_bytes < 1_000_000:
+                await asyncio.sleep(0.01)
+            await groups["A"].abort("enough")
+            await groups["B"].abort("enough")
+
+    run(test)
+
+
+SAMPLE = re.compile(r'[a-z_]+\{([a-z]+="(\\.|[^"\\])*",?)+\} [0-9.e+]+')
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    async def test() -> None:
+        stats, _ = await counted()
+        lines = as_text(stats).splitlines()
+        names = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+        assert len(names) == len(set(names))
+        for line in lines:
+            assert line.startswith("# ") or SAMPLE.fullmatch(line), line
+        group = stats.group
+        assert f'ordercast_sent_total{{group="{group}",member="A",protocol="sequencer"}} 10' in lines
+        assert f'ordercast_delivered_total{{group="{group}",member="A",protocol="sequencer",sender="B"}} 1' in lines
+
+    run(test)
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_metrics_are_served_over_http() -> None:
+    async def test() -> None:
+        stats, _ = await counted()
+        server = await serve_metrics(lambda: stats, 0)
+        port = server.sockets[0].getsockname()[1]
+        head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert b"version=0.0.4" in head
+        assert body.decode() == as_text(stats)
+        assert (await ask(port, b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
+        assert (await ask(port, b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405 ")
+        assert (await ask(port, b"HEAD /metrics HTTP/1.1\r\n\r\n")).endswith(b"\r\n\r\n")
+        assert await ask(port, b"x" * 100_000) == b"", "a request without end is cut off"
+        with pytest.raises(ConfigError, match=str(port)):
+            await serve_metrics(lambda: stats, port)
+        server.close()
+        await server.wait_closed()
+
+    run(test)
