@@ -261,6 +261,13 @@ def test_who_hears_of_an_abort_passes_it_on_and_leaves_when_all_know() -> None:
     assert Left() in session.handle(Heard(2, Abort("enough", 2)))
 
 
+def test_one_that_was_left_behind_cannot_end_the_group() -> None:
+    session = opened(has_views=True)
+    session.handle(Remaining(0b011))
+    assert session.handle(Heard(2, Abort("enough", 2))) == []
+    assert Aborted("enough", 1) in session.handle(Heard(1, Abort("enough", 1)))
+
+
 def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
     session = opened()
     session.handle(GiveUp("enough"))
