@@ -26,15 +26,16 @@ class Address(NamedTuple):
         return ip_address(self.host.partition("%")[0]).is_loopback
 
 
-def address_of(text: str) -> Address:
-    """Reads 10.0.0.1:7000 or [fe80::1%eth0]:7000."""
+def address_of(text: str, *, any_port: bool = False) -> Address:
+    """Reads 10.0.0.1:7000 or [fe80::1%eth0]:7000. `any_port`: 0 is a port that the system chooses."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:
         ip_address(host.partition("%")[0])
     except ValueError:
         host = ""
-    if not (colon and host and port.isdecimal() and 0 < int(port) < 1 << 16):
+    least = 0 if any_port else 1
+    if not (colon and host and port.isdecimal() and least <= int(port) < 1 << 16):
         raise ConfigError(f"{text!r} is not an address; write 10.0.0.1:7000 or [fd00::1]:7000")
     return Address(host, int(port))
 

@@ -4,8 +4,9 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
+from socket import socket
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 from ordercast.live.addresses import Address, address_of, members_of
 from ordercast.live.channel import Relay
 from ordercast.live.endpoint import Endpoint
+from ordercast.live.finding import Finder, new_discovery
 from ordercast.live.group import Group
 from ordercast.live.lines import Lines
 from ordercast.live.member import Member
@@ -30,7 +32,7 @@ from ordercast.model.machine import View
 from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols import machine_class
-from ordercast.wire.codec import Codec
+from ordercast.wire.codec import MOST_MEMBERS, Codec
 from ordercast.wire.control import CONTROL
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 from ordercast.wire.sealing import Seal, seal_for
@@ -65,6 +67,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     name: str | None
     members: dict[str, Address]
+    """Empty: they are found."""
+    bind: Address | None
+    """Where we are heard while the others are found."""
     agreed: Agreement
     one_clock: bool
     """All members are on this machine."""
@@ -80,8 +85,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def join(  # noqa: PLR0913 (its options are its arguments)
     group: str,
     *,
-    members: Mapping[str, str] | Iterable[str],
+    members: Mapping[str, str] | Iterable[str] | None = None,
+    size: int | None = None,
     name: str | None = None,
+    bind: str | None = None,
     order: str = "total",
     key: GroupKeys | Path | str | None = None,
     insecure: bool = False,
@@ -104,7 +111,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
                 print(message.sender, message.payload)
 
     `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000"; all are
-    given the same. `name`: which of them we are; without it, the first whose address is free on this machine.
+    given the same. `name`: which of them we are; without it, the first whose address is free on this machine. `size`,
+    instead of `members`: how many there are; they find each other at the `multicast` address, each by its `name` and
+    `bind`, its own address there, such as "10.0.0.1:0", in which 0 is any port.
     `order`: partial (each sender's order), total (one order), priority (the urgent first), sequenced (one order, given
     by one member). `key`: a file with the group's keys, or the keys; without it, those in ORDERCAST_KEY. Without any
     key only this machine is allowed, unless `insecure`. `multicast`: an address to send to all at once; without it each
@@ -116,10 +125,12 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     with those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
     sequenced group goes on without a member.
     """
-    found = members_of(group, members)
-    loopback = all(address.is_loopback() for address in found.values())
-    keys = keys_for(found.values(), key, insecure=insecure)
-    if name is not None and name not in found:
+    own = _own_address(members, size, name, bind, multicast)
+    found = {} if members is None else members_of(group, members)
+    addresses = [own] if own is not None else list(found.values())
+    loopback = all(address.is_loopback() for address in addresses)
+    keys = keys_for(addresses, key, insecure=insecure)
+    if found and name is not None and name not in found:
         raise ConfigError(f"{name!r} is no member; members are: {', '.join(found)}")
     protocol = protocol_of(order)
     wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience)
@@ -127,7 +138,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         group=group,
         name=name,
         members=found,
-        agreed=agreement(protocol, len(found), wishes, loopback=loopback),
+        bind=own,
+        agreed=agreement(protocol, size or len(found), wishes, loopback=loopback),
         one_clock=loopback,
         keys=keys,
         multicast=address_of(multicast) if multicast else None,
@@ -142,12 +154,22 @@ def join(  # noqa: PLR0913 (its options are its arguments)
 
 async def open_group(options: Options) -> Group:
     """Binds, and comes back when all members have come together; raises `JoinError` if they do not."""
-    names, addresses = tuple(options.members), list(options.members.values())
-    me, own = _bind(options)
-    seal = seal_for(options.group, options.keys)
-    endpoint = _endpoint(options, me, own)
     agreed, protocol = options.agreed, options.agreed.protocol
-    lines = Lines(endpoint, addresses, me, seal, Codec(protocol, CONTROL), datagram=agreed.datagram)
+    seal, codec = seal_for(options.group, options.keys), Codec(protocol, CONTROL)
+    finder = None
+    if options.bind is None:
+        me, own = _bind(options)
+        addresses = list(options.members.values())
+        interface = addresses.pop(me).host
+        endpoint = _endpoint(options, own, interface, addresses)
+    else:
+        finder, endpoint = _finder(options, seal, codec)
+        options = msgspec.structs.replace(options, members=members_of(options.group, await finder.find()))
+        me = list(options.members).index(str(options.name))
+    names, addresses = tuple(options.members), list(options.members.values())
+    lines = Lines(endpoint, addresses, me, seal, codec, datagram=agreed.datagram)
+    if finder is not None:
+        lines.hears_strangers = finder.hear
     incarnation = secrets.randbits(64) or 1
     machine = machine_class(protocol, Rules.SOUND)
     session = Session(
@@ -169,6 +191,7 @@ async def open_group(options: Options) -> Group:
         await member.left  # the others are told, too
         raise
     except asyncio.CancelledError:
+        member.opened.cancel()  # nobody will ask what came of it
         member.give_up(f"{names[me]} does not want to join any more")
         member.leave()
         raise
@@ -207,7 +230,7 @@ def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *
     return keys
 
 
-def _bind(options: Options) -> tuple[int, Any]:
+def _bind(options: Options) -> tuple[int, socket]:
     """Our place among the members, and a socket there."""
     names = list(options.members)
     if options.name is not None:
@@ -220,11 +243,40 @@ def _bind(options: Options) -> tuple[int, Any]:
     raise ConfigError("no member's address is free on this machine; say which member this is by its name")
 
 
-def _endpoint(options: Options, me: int, own: Any) -> Endpoint:
-    others = [address for place, address in enumerate(options.members.values()) if place != me]
+def _own_address(
+    members: Mapping[str, str] | Iterable[str] | None,
+    size: int | None,
+    name: str | None,
+    bind: str | None,
+    multicast: str | None,
+) -> Address | None:
+    """Where we are heard, if the members are to be found; None if they are given."""
+    if (members is None) == (size is None):
+        raise ConfigError("say either who the members are (members), or how many are to be found (size)")
+    if size is None:
+        if bind is not None:
+            raise ConfigError("bind is for members that are to be found (size); else members has our address")
+        return None
+    if name is None or bind is None or multicast is None:
+        raise ConfigError("members that are to be found need a name, an address of their own (bind), and multicast")
+    if not 2 <= size <= MOST_MEMBERS:
+        raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {size}")
+    return address_of(bind, any_port=True)
+
+
+def _finder(options: Options, seal: Seal, codec: Codec) -> tuple[Finder, Endpoint]:
+    assert options.bind is not None
+    assert options.name is not None
+    own = open_socket(options.bind)
+    bound = Address(options.bind.host, own.getsockname()[1])
+    endpoint = _endpoint(options, own, bound.host, [])
+    discovery = new_discovery(options.group, options.name, bound, options.agreed.config.nodes, options.timeout)
+    return Finder(endpoint, seal, codec, discovery), endpoint
+
+
+def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Address]) -> Endpoint:
     if options.multicast is None:
         return Endpoint(own, others, segment=options.agreed.mtu)
-    interface = list(options.members.values())[me].host
     sends_multicast(own, interface)
     heard = open_multicast(options.multicast, interface)
     return Endpoint(own, others, multicast=options.multicast, heard=heard, segment=options.agreed.mtu)

@@ -16,7 +16,17 @@ from ordercast.model.units import Unit
 from ordercast.wire.checks import makes_sense
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, Control
-from ordercast.wire.datagram import FROM_CHANNEL, HEADER, OPENING, RELAY, TO_CHANNEL, Datagram, Rejection, split
+from ordercast.wire.datagram import (
+    FROM_CHANNEL,
+    HEADER,
+    OPENING,
+    RELAY,
+    TO_CHANNEL,
+    UNKNOWN,
+    Datagram,
+    Rejection,
+    split,
+)
 from ordercast.wire.sealing import Seal
 
 
@@ -55,6 +65,8 @@ class Lines:
         self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
         self._passing = self._in_session = False
         self.by_channel = False
+        self.hears_strangers: Callable[[bytes], None] | None = None
+        """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
         """Datagrams and records that were not understood, by reason."""
 
@@ -141,7 +153,7 @@ class Lines:
         elif said.flags & FROM_CHANNEL:
             self._receive_from_channel(said)
         elif said.sender >= self._nodes:
-            self.dropped["stranger"] += 1
+            self._receive_from_stranger(said)
         elif said.flags & TO_CHANNEL:
             self._receive_for_channel(said)
         elif said.flags & OPENING:
@@ -153,6 +165,12 @@ class Lines:
         else:
             self._latest[said.sender] = said.counter
             self._understand(said.sender, said.body, in_session=True)
+
+    def _receive_from_stranger(self, said: Datagram) -> None:
+        if said.sender == UNKNOWN and said.flags & OPENING and self.hears_strangers is not None:
+            self.hears_strangers(said.body)
+        else:
+            self.dropped["stranger"] += 1
 
     def _receive_for_channel(self, said: Datagram) -> None:
         """We are the relay: it goes to everybody, us included."""

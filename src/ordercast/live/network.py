@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 from ordercast.live.addresses import Address
 from ordercast.model.errors import ConfigError
@@ -52,12 +53,18 @@ def open_multicast(group: Address, interface: str) -> socket.socket:
 
 def sends_multicast(sender: socket.socket, interface: str) -> None:
     """Lets a socket send to multicast addresses by the interface that has this address, members on this host too."""
-    if sender.family == socket.AF_INET6:
-        sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, _interface_number(interface))
-        sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
-    else:
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
-        sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    try:
+        if sender.family == socket.AF_INET6:
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, _interface_number(interface))
+            sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+        else:
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    except OSError as error:
+        sender.close()
+        raise ConfigError(
+            f"{interface} cannot send to multicast addresses: {error.strerror}; name an address of this machine"
+        ) from error
 
 
 def _enlarge(found: socket.socket) -> None:
@@ -68,6 +75,17 @@ def _enlarge(found: socket.socket) -> None:
 
 
 def _interface_number(address: str) -> int:
-    """Of an IPv6 address written with its zone, fe80::1%eth0; 0 is the system's choice."""
-    _, _, zone = address.partition("%")
-    return socket.if_nametoindex(zone) if zone else 0
+    """The number of the interface with an IPv6 address: by its zone, fe80::1%eth0, or as Linux lists them.
+
+    0 is the system's choice.
+    """
+    host, _, zone = address.partition("%")
+    if zone:
+        return socket.if_nametoindex(zone)
+    wanted = socket.inet_pton(socket.AF_INET6, host).hex()
+    with suppress(OSError):
+        for line in Path("/proc/net/if_inet6").read_text().splitlines():
+            found, number, *_ = line.split()
+            if found == wanted:
+                return int(number, 16)
+    return 0
