@@ -1,0 +1,58 @@
+"""A chat in which everybody reads the same conversation in the same order.
+
+    python examples/chat.py            three members in one process, who have something to say
+    python examples/chat.py ann        in three terminals, with ann, bob and cy: what you type is sent
+
+Without one order, bob could read an answer before its question.
+"""
+
+import asyncio
+import sys
+
+import ordercast
+
+MEMBERS = ("ann", "bob", "cy")
+
+
+async def type_and_read(name: str) -> None:
+    """One member in a terminal of its own; control-D leaves."""
+    async with ordercast.join("chat", members=MEMBERS, name=name) as group:
+        print(f"you are {group.me}; type, and leave with control-D", flush=True)
+        reading = asyncio.create_task(read_all(group))
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            await group.send(line.strip().encode())
+        await group.close()
+        await reading
+
+
+async def read_all(group: ordercast.Group) -> list[str]:
+    """Prints what is said until the group is closed."""
+    said = []
+    async for message in group:
+        said.append(f"{message.sender}: {message.payload.decode()}")
+        print(said[-1], flush=True)
+    return said
+
+
+async def converse(name: str) -> list[str]:
+    """A member that asks once, answers every question of others, and keeps what it read."""
+    log: list[str] = []
+    async with ordercast.join("conversation", members=MEMBERS, name=name) as group:
+        await group.send(b"shall we?")
+        while len(log) < len(MEMBERS) ** 2:  # each asks once, and the other two answer
+            message = await group.receive()
+            log.append(f"{message.sender}: {message.payload.decode()}")
+            if message.payload.endswith(b"?") and message.sender != name:
+                await group.send(f"yes, {message.sender}".encode())
+    return log
+
+
+async def main() -> None:
+    """Three members at once."""
+    logs = await asyncio.gather(*map(converse, MEMBERS))
+    print(*logs[0], sep="\n")
+    print("all three read the same, in the same order:", logs[0] == logs[1] == logs[2])
+
+
+if __name__ == "__main__":
+    asyncio.run(type_and_read(sys.argv[1]) if len(sys.argv) > 1 else main())
