@@ -40,7 +40,8 @@ def test_a_chat_in_three_processes() -> None:
     for name, process in people.items():
         assert process.stdin is not None
         process.stdin.write(f"hello from {name}\n")
-        process.stdin.flush()
+        process.stdin.close()  # each stays until all have closed
+        process.stdin = None
     printed = [process.communicate(timeout=60)[0].splitlines()[1:] for process in people.values()]
     assert printed[0] == printed[1] == printed[2]
     assert sorted(printed[0]) == [f"{name}: hello from {name}" for name in people]
