@@ -1,0 +1,92 @@
+"""What a soak draws and counts; how it judges is held against the reference audit."""
+
+from unittest.mock import patch
+
+import pytest
+
+from ordercast.model.faults import Crash
+from ordercast.model.machine import Machine
+from ordercast.model.runs import Record
+from ordercast.pipeline.soaking import soak_one
+from ordercast.protocols import PROTOCOLS
+from ordercast.simulator import simulate, simulation
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.draw_sequencer import BEYOND
+from ordercast.swarm.judging import attempt, failures_of
+from ordercast.swarm.soak import EVERY_PROTOCOL, Soaked, Tally, soak_config
+from tests.explorer.broken import DeliversForOthers, HoldsNothingBack
+
+
+def test_a_soak_draws_all_protocols_faults_and_sizes() -> None:
+    configs = [soak_config(number) for number in range(700)]
+    assert set(EVERY_PROTOCOL) == set(PROTOCOLS)
+    assert [config.protocol for config in configs[:7]] == list(EVERY_PROTOCOL)
+    kinds = {type(fault).__name__ for config in configs for fault in config.faults}
+    assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split", "Crash"}
+    assert max(config.group.nodes for config in configs) == 32
+    assert {config.workload.batch for config in configs} == {1, 3, 4, 16, 64, 256}
+    assert {config.record for config in configs} == {Record.ALL, Record.DELIVERIES}
+    assert len({config.name() for config in configs}) == 700
+    assert all(config.seed == number for number, config in enumerate(configs))
+    sequencers = [config for config in configs if config.protocol == "sequencer"]
+    fatal = [config for config in sequencers if config.group.polls_to_abort == 12]
+    assert 0.3 < len(fatal) / len(sequencers) < 0.7, "more may fail than a group can do without"
+    assert any(isinstance(fault, Crash) for config in fatal for fault in config.faults)
+
+
+def test_chosen_protocols_take_turns_and_numbers_have_no_end() -> None:
+    assert [soak_config(number, ("st", "po")).protocol for number in range(4)] == ["st", "po", "st", "po"]
+    assert soak_config(7 * BEYOND + 3).name() != soak_config(3).name()
+
+
+@pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
+def test_a_soak_finds_what_the_reference_finds_and_counts_all_deliveries(protocol: str) -> None:
+    for number in range(3):
+        config = draw_config(number, protocol=protocol, most_nodes=5, receipts=150)
+        found = soak_one(config)
+        assert found.failures == ()
+        assert failures_of(config) == []
+        assert found.deliveries == simulate(config).counters.delivered > 0
+        assert found.protocol == protocol
+        assert ("units were lost" in found.states) == any(row[3] == "lose" for row in attempt(config).rows)
+
+
+@pytest.mark.parametrize("machine", [HoldsNothingBack, DeliversForOthers])
+def test_a_soak_notices_what_a_broken_machine_does(machine: type[Machine]) -> None:
+    noticed = 0
+    for number in range(20):
+        config = draw_config(number, most_nodes=5, receipts=100)
+        with patch.object(simulation, "machine_class", lambda *_: machine):
+            found = {kind for kind, _ in soak_one(config).failures}
+        assert found == {failure.kind for failure in failures_of(config, machine)}
+        noticed += bool(found)
+    assert noticed > 2
+
+
+def test_a_run_that_takes_too_long_or_raises_has_failed() -> None:
+    config = draw_config(0, receipts=20_000)
+    [(kind, sentence)] = soak_one(config, time_limit=0.01).failures
+    assert (kind, sentence) == ("incomplete", "it goes on after 0.01 s")
+    with patch("ordercast.pipeline.soaking.judge_batches", side_effect=KeyError("x")):
+        assert soak_one(draw_config(3, receipts=20)).failures == (("raises KeyError", "'x'"),)
+
+
+def test_tallies_add_up_in_any_order() -> None:
+    runs = [
+        Soaked("spo", 10, True, 3, ("loss",), ("units were lost", "copies were sent"), ()),
+        Soaked("st", 5, False, 3, ("loss", "pause"), ("units were lost",), (("same_order", "x"),)),
+        Soaked("spo", 1, True, 4, (), (), ()),
+    ]
+    whole, parts = Tally(), Tally()
+    for run in runs:
+        whole.add(run)
+    for run in reversed(runs):
+        part = Tally()
+        part.add(run)
+        parts.add_all(part)
+    assert whole == parts
+    assert (whole.runs, whole.deliveries, whole.with_levels, whole.failed) == (3, 16, 11, 1)
+    assert whole.protocols == {"spo": (2, 11), "st": (1, 5)}
+    assert whole.nodes == {3: 2, 4: 1}
+    assert whole.faults == {"loss": 2, "pause": 1}
+    assert whole.states == {"units were lost": 2, "copies were sent": 1}

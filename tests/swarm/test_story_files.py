@@ -1,0 +1,96 @@
+"""Runs as files: what is written is read back, the test fails as long as the run does, and mistakes are told."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import Miss
+from ordercast.model.runs import Channel, Network, RunConfig, Sending, Workload
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.files import Story, pytest_text, read_story, story_text, write_story
+from ordercast.swarm.judging import Failure, failures_of
+from ordercast.swarm.reductions import explicit
+from ordercast.swarm.soak import EVERY_PROTOCOL, soak_config
+
+BROKEN = RunConfig(
+    protocol="spo",
+    group=GroupConfig(nodes=2, rules=Rules.PAPER),
+    network=Network(channel=Channel.MANY, jitter=0),
+    workload=Workload(script=(Sending(node=0, to=(1,)),)),
+    faults=(Miss(node=1, source=0, nth=1),),
+).suited()
+
+
+@pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
+def test_what_is_written_is_read_back(protocol: str, tmp_path: Path) -> None:
+    path = tmp_path / "story.toml"
+    for number in range(25):
+        config = draw_config(number, protocol=protocol, most_nodes=4, receipts=20)
+        for told in (config, explicit(config)):
+            story = Story(told, Failure("same_order", 'E1 and E2 differ about "x" \\ {E1}'), "line\nand line")
+            path.write_text(story_text(story))
+            assert read_story(path) == story
+
+
+def test_a_file_is_short_and_speaks_as_the_command_line() -> None:
+    [failure] = failures_of(BROKEN)
+    text = story_text(Story(BROKEN, failure, "lost"))
+    assert text.startswith('version = 1\nkind = "simulation"\nabout = "lost"\n\n[expected]\nkind = "incomplete"\n')
+    assert 'sends = [\n    "node=E1 to=E2",\n]\nfaults = [\n    "miss node=E2 source=E1 nth=1",\n]\n' in text
+    assert '[group]\nnodes = 2\nrules = "paper"\n' in text
+    assert "quota" not in text, "what is as usual is not said"
+
+
+def test_the_test_fails_as_long_as_the_run_does(tmp_path: Path) -> None:
+    [failure] = failures_of(BROKEN)
+    write_story(tmp_path, "broken-7", Story(BROKEN, failure, "lost"))
+    mended = Story(draw_config(0, most_nodes=3, receipts=9), failure, 'it was "\\" before')
+    (tmp_path / "test_mended.py").write_text(pytest_text(mended))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603
+    assert "test_broken_7.py::test_spo_incomplete" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+
+
+GOOD = story_text(Story(BROKEN, Failure("incomplete", "x")))
+MISTAKES = [
+    ('kind = "simulation"', 'kind = "schedule"', 'begins with version = 1 and kind = "simulation"'),
+    ("version = 1", "version = 2", "begins with version = 1"),
+    ("version = 1", "version = ", "Invalid value"),
+    ("[group]", "[groups]", "there is no 'groups' in a simulation"),
+    ("nth=1", "nth=0", "counted from 1"),
+    ("nth=1", "n=1", "'n=1' is no field of the fault 'miss'"),
+    ("to=E2", "to=E7", "names E7, but the group's nodes are E1 to E2"),
+    ("to=E2", "towards=E2", "'towards=E2' is no field of a sending; write: node=… to=…"),
+    ('rules = "paper"', 'rules = "new"', "Invalid enum value"),
+    ('protocol = "spo"', 'protocol = "spa"', "there is no protocol 'spa'"),
+    ("nodes = 2", "nodes = 1", "a group has 2 to 1024 nodes"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), MISTAKES)
+def test_mistakes_are_told(old: str, new: str, sentence: str, tmp_path: Path) -> None:
+    assert GOOD.count(old) >= 1
+    path = tmp_path / "story.toml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(ConfigError) as told:
+        read_story(path)
+    assert sentence in str(told.value)
+    assert str(path) in str(told.value)
+
+
+def test_runs_of_a_soak_can_be_written_too(tmp_path: Path) -> None:
+    for number in range(40):
+        story = Story(soak_config(number), Failure("complete", "E1 was given E2#0 twice"))
+        path, _ = write_story(tmp_path, str(number), story)
+        assert read_story(path) == story
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="choose another place"):
+        write_story(tmp_path / "file", "x", Story(BROKEN, Failure("incomplete", "x")))
