@@ -42,7 +42,7 @@ TIME_LIMIT = 300.0
 MOST_FAILURES = 10
 """After so many failed runs there is enough to look at."""
 
-_RUNS_OF_A_CORE = 32  # in one round: half a minute of work, of which little is lost when somebody stops it
+_RUNS_OF_A_CORE = 16  # in one round: a quarter of a minute of work, of which little is lost when somebody stops it
 _DETAIL, _OVERRUN = 9, "overrun"
 
 TOLD = "told"
