@@ -135,6 +135,16 @@ def test_an_older_join_says_nothing_new() -> None:
     assert session.phase is Phase.OPEN
 
 
+@pytest.mark.parametrize("length", [0, 2, 4])
+def test_a_join_of_a_group_of_another_size_is_not_taken(length: int) -> None:
+    odd = join(B, 9, 0, (NOTHING,) * length)
+    session = begun()
+    assert session.handle(Heard(1, odd)) == []
+    assert session.opening.joins == [None] * 3
+    session = opened()
+    assert session.handle(Heard(1, odd)) == []
+
+
 def test_two_that_use_one_name_are_told_so() -> None:
     session = begun()
     for life in range(MOST_LIVES + 1):

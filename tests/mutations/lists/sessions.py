@@ -5,7 +5,7 @@ from tests.mutations.mutation import changes
 OPENING = changes(
     "live.opening",
     ("an old join counts", "if join.round > known.round:", "if True:"),
-    ("any new life is taken", "elif known is None or self._shows_life(mine, self.taken_at[member]):", "else:"),
+    ("any new life is taken", "elif known is None or self._shows_life(mine, self.taken_at[member]):", "elif True:"),
     (
         "no new life is taken",
         "elif known is None or self._shows_life(mine, self.taken_at[member]):",
