@@ -146,6 +146,8 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
+        ("g", "say either who the members are"),
+        ("g --size 3", "need a name"),
         ("g --members A", "2 to"),
         ("g --members A,A", "named twice"),
         ("g --members A,=B", "names no member"),

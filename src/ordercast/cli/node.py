@@ -40,7 +40,14 @@ _INPUT, _OUTPUT = 0, 1
 
 def node_command(
     group: Annotated[str, typer.Argument(help="The name of the group: all members give the same.")],
-    member_list: Annotated[str, MEMBERS],
+    member_list: Annotated[str | None, MEMBERS] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            help="How many members there are, instead of who: they find each other at --multicast.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Which member this is; if not said, the first whose place is free.", rich_help_panel=_GROUP),
@@ -55,6 +62,10 @@ def node_command(
     timeout: Annotated[
         float, typer.Option(help="Seconds for all members to come together.", rich_help_panel=_GROUP)
     ] = 60.0,
+    bind: Annotated[
+        str | None,
+        typer.Option(help="With --size: our own address, such as 10.0.0.1:0; 0 is any port.", rich_help_panel=NETWORK),
+    ] = None,
     key: Annotated[Path | None, KEY] = None,
     insecure: Annotated[bool, INSECURE] = False,
     multicast: Annotated[str | None, MULTICAST] = None,
@@ -63,6 +74,10 @@ def node_command(
     ] = None,
     mtu: Annotated[int | None, MTU] = None,
     datagram: Annotated[int | None, typer.Option(help="Bytes of a datagram.", rich_help_panel=NETWORK)] = None,
+    round_trip: Annotated[
+        float | None,
+        typer.Option(help="Seconds to another member and back; if not said, measured.", rich_help_panel=NETWORK),
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
     ] = None,
@@ -85,7 +100,9 @@ def node_command(
     node = _Node(status=status, served_at=served_at)
     joining = join(
         group,
-        members=members_from(member_list),
+        members=members_from(member_list) if member_list is not None else None,
+        size=size,
+        bind=bind,
         name=name,
         order=order,
         key=key,
@@ -95,6 +112,7 @@ def node_command(
         mtu=mtu,
         datagram=datagram,
         window=window,
+        round_trip=round_trip,
         resilience=resilience,
         timeout=timeout,
         record=record,
