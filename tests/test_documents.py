@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import ordercast
+from ordercast.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -74,10 +76,32 @@ def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
     _, _, of_readme, *_ = commands(README)
     of_st = next(line for line in commands((ROOT / "docs/protocols/st.md").read_text()) if "--svg" in line)
     drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
-    assert {path.name for path in (ROOT / "docs/pictures").iterdir()} == {*drawn, "starvation.svg"}
+    assert {path.name for path in (ROOT / "docs/pictures").glob("*.svg")} == {*drawn, "starvation.svg"}
     for name, arguments in drawn.items():
         assert run([*arguments, "--svg", name], tmp_path).returncode == 0
         assert (tmp_path / name).read_bytes() == (ROOT / "docs/pictures" / name).read_bytes(), name
+
+
+def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> None:
+    files = {path.stem: path for path in (ROOT / "examples/stories").glob("*.toml")}
+    pages = {page: page.read_text() for page in (ROOT / "docs/stories").glob("*.md")}
+    assert {path.stem for path in (ROOT / "docs/pictures/stories").iterdir()} == set(files)
+    for name, path in files.items():
+        told = [text for page, text in pages.items() if page.stem == name.split("-")[0]]
+        assert f"(../pictures/stories/{name}.svg)" in "".join(told)
+        assert f"`ordercast replay examples/stories/{name}.toml`" in "".join(told)
+        done = CliRunner().invoke(app, ["replay", str(path), "--svg", str(tmp_path / "it.svg")])
+        assert done.exit_code == 1, done.output
+        drawn = (ROOT / f"docs/pictures/stories/{name}.svg").read_bytes()
+        assert (tmp_path / "it.svg").read_bytes() == drawn, f"python examples/stories.py {name}"
+
+
+def test_the_page_of_stories_shows_what_is_printed() -> None:
+    page = (ROOT / "docs/stories.md").read_text()
+    (arguments,) = commands(page)
+    (shown,) = blocks(page, "console")
+    printed = [line.rstrip() for line in run(arguments, ROOT).stdout.splitlines()]
+    assert set(shown.splitlines()[1:]) <= set(printed)
 
 
 def test_the_example_of_starvation_draws_its_picture(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
@@ -41,15 +42,15 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
     outcome = outcome_of(world, schedule_from_words(world, told.schedule))
     console = Printer(highlight=False)
     if told.about:
-        console.print(told.about, soft_wrap=True)
+        console.print(told.about, markup=False, soft_wrap=True)
     _tell(console, world, outcome)
     if outcome.sentence:
-        console.print(f"broken: {outcome.sentence}", style="red", soft_wrap=True)
+        console.print(f"broken: {outcome.sentence}", style="red", markup=False, soft_wrap=True)
     else:
         console.print("no promise is broken", style="green")
     if outcome.sentence != told.sentence:
         expected = told.sentence or "nothing"
-        console.print(f"the file expects: {expected}", style="yellow", soft_wrap=True)
+        console.print(f"the file expects: {expected}", style="yellow", markup=False, soft_wrap=True)
     if draw or svg:
         names = names_of_messages(world)
         rows = rows_of(world, outcome.shown())
@@ -66,7 +67,8 @@ def _tell(console: Console, world: World, outcome: Outcome) -> None:
         words = step_in_words(replay, step)
         if number == len(outcome.steps) + 1:
             table.add_row("", "[dim]from here on nothing is lost[/dim]", "")
-        table.add_row(str(number), words, ", ".join(happening_in_words(world, replay.take(step))))
+        follows = ", ".join(happening_in_words(world, replay.take(step)))
+        table.add_row(str(number), escape(words), escape(follows))
     left = len(outcome.continuation) + len(outcome.steps) - len(outcome.shown())
     if left:
         table.add_row("", f"[dim]and so on, {left} steps more[/dim]", "")

@@ -45,7 +45,7 @@ import msgspec
 from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
-from ordercast.model.config import ConfigValue, GroupConfig, Rules
+from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
@@ -149,6 +149,8 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         raise ConfigError(f'a schedule begins with version = {VERSION} and kind = "{KIND}"; this has others, or none')
     said = _converted(document, _File)
     asked = said.scenario
+    for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
+        require(getattr(asked, name) >= 0, f"`scenario.{name}`: {name} must not be negative")
     settings = {**said.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     scenario = Scenario(

@@ -1,0 +1,81 @@
+"""`ordercast replay`: a schedule that was kept is told, judged and drawn."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from ordercast.explorer.files import read_schedule, schedule_text
+from ordercast.explorer.stories import under_sound_rules
+from tests.cli.conftest import Command
+
+STORIES = Path(__file__).parents[2] / "examples/stories"
+C3 = STORIES / "spo-c3.toml"
+
+
+def test_it_tells_step_by_step_what_happens_and_what_breaks(ordercast: Command) -> None:
+    done = ordercast("replay", STORIES / "spo-c0.toml")
+    assert done.status == 1
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert lines[2:7] == [
+        "1 E1 sends a{2,3} transmits E1#0 a",
+        "2 E2 receives E1#0 a accepts a",
+        "3 E2 sends b{3} transmits E2#0 b",
+        "4 E3 receives E2#0 b throws b away (hearsay)",
+        "from here on nothing is lost",
+    ]
+    assert lines[-1].startswith("broken: b{3} of E2 is never accepted at E3")
+
+
+def test_names_with_brackets_are_told_as_they_are(ordercast: Command) -> None:
+    assert "E2 sends z[5]{1,2}" in ordercast("replay", STORIES / "prito-f2.toml").out
+
+
+def test_what_goes_on_for_ever_is_not_told_for_ever(ordercast: Command) -> None:
+    done = ordercast("replay", STORIES / "st-s10.toml")
+    assert "and so on, " in done.out
+    assert len(done.out.splitlines()) < 40
+
+
+def test_the_same_schedule_breaks_nothing_under_the_sound_rules(ordercast: Command, tmp_path: Path) -> None:
+    printed = C3.read_text()
+    assert 'rules = "paper"' in printed
+    (tmp_path / "sound.toml").write_text(printed.replace('rules = "paper"', 'rules = "sound"'))
+    assert (
+        read_schedule(tmp_path / "sound.toml").scenario.machine is under_sound_rules(read_schedule(C3).scenario).machine
+    )
+    done = ordercast("replay", tmp_path / "sound.toml")
+    assert (done.status, done.err) == (0, "")
+    assert "no promise is broken" in done.out
+    assert "the file expects: a{2} of E1 is never accepted at E2" in done.out
+
+
+def test_it_is_drawn_here_and_there(ordercast: Command, tmp_path: Path) -> None:
+    done = ordercast("replay --draw", C3, "--svg", tmp_path / "c3.svg")
+    assert done.status == 1
+    assert "■ a→{2}" in done.out
+    texts = [element.text for element in ET.parse(tmp_path / "c3.svg").iter() if element.tag.endswith("text")]  # noqa: S314
+    assert {"E1", "E2", "a→{2}", "step"} <= set(texts)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "sentence"),
+    [
+        ('kind = "schedule"', 'kind = "tale"', "is of kind 'tale'; there are: schedule, simulation"),
+        ("E2 loses E1#0 a", "E2 loses E1#7 a", "step 2, 'E2 loses E1#7 a', cannot happen there; what can: "),
+        ("losses = 1", "losses = -1", "losses must not be negative"),
+    ],
+)
+def test_a_bad_file_is_refused(ordercast: Command, tmp_path: Path, was: str, becomes: str, sentence: str) -> None:
+    text = schedule_text(read_schedule(C3))
+    assert was in text
+    (tmp_path / "bad.toml").write_text(text.replace(was, becomes))
+    done = ordercast("replay", tmp_path / "bad.toml")
+    assert done.status == 2
+    assert sentence in done.sentence
+
+
+def test_a_picture_that_cannot_be_written_is_told(ordercast: Command, tmp_path: Path) -> None:
+    done = ordercast("replay", C3, "--svg", tmp_path / "nowhere/c3.svg")
+    assert done.status == 2
+    assert "choose another place" in done.sentence
