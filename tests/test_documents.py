@@ -98,10 +98,11 @@ def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> 
 
 def test_the_page_of_stories_shows_what_is_printed() -> None:
     page = (ROOT / "docs/stories.md").read_text()
-    (arguments,) = commands(page)
+    search, sound, replay = commands(page)
     (shown,) = blocks(page, "console")
-    printed = [line.rstrip() for line in run(arguments, ROOT).stdout.splitlines()]
+    printed = [line.rstrip() for line in run(replay, ROOT).stdout.splitlines()]
     assert set(shown.splitlines()[1:]) <= set(printed)
+    assert [CliRunner().invoke(app, arguments).exit_code for arguments in (search, sound)] == [1, 0]
 
 
 def test_the_example_of_starvation_draws_its_picture(tmp_path: Path) -> None:

@@ -50,6 +50,16 @@ def test_the_same_schedule_breaks_nothing_under_the_sound_rules(ordercast: Comma
     assert "the file expects: a{2} of E1 is never accepted at E2" in done.out
 
 
+def test_its_bounds_are_searched_anew_by_either_rules(ordercast: Command) -> None:
+    done = ordercast("replay --search", C3)
+    assert done.status == 1
+    assert done.out.splitlines()[1:3] == list(read_schedule(C3).schedule)
+    done = ordercast("replay --sound", C3)
+    assert done.status == 0
+    assert "exhausted" in done.out
+    assert "--search and --sound find schedules, but draw none" in ordercast("replay --search --draw", C3).sentence
+
+
 def test_it_is_drawn_here_and_there(ordercast: Command, tmp_path: Path) -> None:
     done = ordercast("replay --draw", C3, "--svg", tmp_path / "c3.svg")
     assert done.status == 1

@@ -1,5 +1,7 @@
 """`ordercast replay`: a file that tells how something breaks, acted out step by step."""
 
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +17,10 @@ from ordercast.explorer.files import KIND, read_document, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
 from ordercast.explorer.replay import Replay
 from ordercast.explorer.rows import names_of_messages, rows_of
+from ordercast.explorer.stories import search_again, search_sound
 from ordercast.explorer.wording import happening_in_words, schedule_from_words, step_in_words
 from ordercast.explorer.world import World
+from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 from ordercast.swarm.files import KIND as SIMULATION
 
@@ -25,14 +29,33 @@ def replay_command(
     file: Annotated[Path, typer.Argument(help="A schedule or a simulation that was kept.")],
     draw: Annotated[bool, typer.Option("--draw", help="Draw what happens here.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Draw it as SVG there.")] = None,
+    search: Annotated[bool, typer.Option("--search", help="Of a schedule: search its bounds for one anew.")] = False,
+    sound: Annotated[bool, typer.Option("--sound", help="Search them under the sound rules instead.")] = False,
 ) -> None:
     """Acts out what a file tells. Exit 0: no promise is broken; 1: one is; 2: the file cannot be read."""
     replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
     kind = read_document(file).get("kind")
     if kind not in replays:
         raise ConfigError(f"{file} is of kind {kind!r}; there are: {', '.join(replays)}")
-    if replays[kind](file, draw=draw, svg=svg):
+    if search or sound:
+        require(kind == KIND, f"{file} tells of a {kind}; only the bounds of a {KIND} can be searched")
+        require(
+            not (draw or svg), "--search and --sound find schedules, but draw none: write them down, and replay them"
+        )
+        broken = _search(file, sound=sound)
+    else:
+        broken = replays[kind](file, draw=draw, svg=svg)
+    if broken:
         raise typer.Exit(1)
+
+
+def _search(file: Path, *, sound: bool) -> bool:
+    """Whether a promise can be broken within the bounds of a schedule."""
+    told = read_schedule(file)
+    with Console(stderr=True).status("searching …") if sys.stderr.isatty() else nullcontext():
+        report = search_sound(told) if sound else search_again(told)
+    Printer(highlight=False).print(str(report), markup=False, soft_wrap=True)
+    return report.violation is not None
 
 
 def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
