@@ -98,7 +98,11 @@ def test_whatever_is_said_in_the_session_opens_it(event: Sign | Heard) -> None:
 
 def test_numbers_lives_and_terms_make_the_session() -> None:
     tags = {agreed().session}
-    for other in (Join(C, 1, 31, C, 0, (NOTHING,) * 3, TERMS), Join(C, 1, 30, 4, 0, (NOTHING,) * 3, TERMS), join(9)):
+    for other in (
+        Join(C, 1, 31, C, 0, (NOTHING,) * 3, TERMS),
+        Join(C, 1, 30, 4, 0, (NOTHING,) * 3, TERMS),
+        Join(9, 1, 30, C, 0, (NOTHING,) * 3, TERMS),
+    ):
         session = begun()
         session.handle(Heard(1, join(B)))
         session.handle(Heard(2, other))
@@ -292,6 +296,7 @@ def test_stages_of_a_close() -> None:
     session = opened()
     session.handle(AtRest(resting=True))
     assert said(session.handle(Close())) == [], "whether it is at rest is said anew"
+    assert said(session.handle(AtRest(resting=False))) == [], "what it sent is not known to be everywhere"
     assert said(session.handle(AtRest(resting=True))) == [(Beat(Stage.CLOSING), None)]
     session.handle(AtRest(resting=False))
     session.handle(Heard(1, Beat(Stage.CLOSING)))
