@@ -38,6 +38,7 @@ from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 from ordercast.wire.sealing import Seal, seal_for
 
 _FIRST_NUMBERS = 1 << 16
+_LONGEST = 10  # seconds of a round trip
 
 
 class Joining:
@@ -97,6 +98,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     mtu: int | None = None,
     datagram: int | None = None,
     window: int | None = None,
+    round_trip: float | None = None,
     resilience: int = 0,
     timeout: float = 60.0,
     record: Path | str | None = None,
@@ -110,30 +112,30 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             async for message in group:
                 print(message.sender, message.payload)
 
-    `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000"; all are
-    given the same. `name`: which of them we are; without it, the first whose address is free on this machine. `size`,
-    instead of `members`: how many there are; they find each other at the `multicast` address, each by its `name` and
-    `bind`, its own address there, such as "10.0.0.1:0", in which 0 is any port.
-    `order`: partial (each sender's order), total (one order), priority (the urgent first), sequenced (one order, given
-    by one member). `key`: a file with the group's keys, or the keys; without it, those in ORDERCAST_KEY. Without any
-    key only this machine is allowed, unless `insecure`. `multicast`: an address to send to all at once; without it each
-    member is sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it
-    the first member is the channel. `mtu`: bytes that fit into a packet of the network; `datagram`: of a datagram,
-    which may take several; `window`: packets that may be under way. `resilience`: how many members besides the
-    sequencer hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take
-    to come together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together
-    with those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
+    `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000"; all
+    are given the same. `name`: which of them we are; without it, the first whose address is free on this machine.
+    `size`, instead of `members`: how many there are; they find each other at the `multicast` address, each by its
+    `name` and `bind`, its own address there, such as "10.0.0.1:0", in which 0 is any port. `order`: partial (each
+    sender's order), total (one order), priority (the urgent first), sequenced (one order, given by one member).
+    `key`: a file with the group's keys, or the keys; without it, those in ORDERCAST_KEY. Without any key only this
+    machine is allowed, unless `insecure`. `multicast`: an address to send to all at once; without it each member is
+    sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it the
+    first member is the channel. `mtu`: bytes that fit into a packet of the network; `datagram`: of a datagram,
+    which may take several; `window`: packets that may be under way. `round_trip`: seconds that a datagram to
+    another member and back takes, if it is not to be measured. `resilience`: how many members besides the sequencer
+    hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take to come
+    together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together with
+    those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
     sequenced group goes on without a member.
     """
     own = _own_address(members, size, name, bind, multicast)
-    found = {} if members is None else members_of(group, members)
+    found = {} if members is None else _with_name(members_of(group, members), name)
     addresses = [own] if own is not None else list(found.values())
     loopback = all(address.is_loopback() for address in addresses)
     keys = keys_for(addresses, key, insecure=insecure)
-    if found and name is not None and name not in found:
-        raise ConfigError(f"{name!r} is no member; members are: {', '.join(found)}")
     protocol = protocol_of(order)
-    wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience)
+    trip = _nanoseconds(round_trip)
+    wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience, round_trip=trip)
     options = Options(
         group=group,
         name=name,
@@ -197,6 +199,18 @@ async def open_group(options: Options) -> Group:
         raise
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective)
+
+
+def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Address]:
+    if name is not None and name not in members:
+        raise ConfigError(f"{name!r} is no member; members are: {', '.join(members)}")
+    return members
+
+
+def _nanoseconds(round_trip: float | None) -> int | None:
+    if round_trip is not None and not 0 < round_trip < _LONGEST:
+        raise ConfigError(f"a round trip takes up to {_LONGEST} seconds, not {round_trip} (round_trip)")
+    return None if round_trip is None else int(round_trip * SECOND)
 
 
 def _recorded(recorded: Record | str) -> Record:

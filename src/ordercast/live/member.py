@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
 from ordercast.live.parcels import Outbox
 from ordercast.live.recording import Record
+from ordercast.live.round_trips import RoundTrips
 from ordercast.live.session import Session
 from ordercast.live.settings import HIGHEST, Agreement
 from ordercast.live.stats import Stats
@@ -24,7 +26,7 @@ from ordercast.model.machine import CancelTimer, Level, SetTimer, View
 from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import machine_class
-from ordercast.wire.control import Control
+from ordercast.wire.control import Control, Join
 
 _log = logging.getLogger("ordercast")
 
@@ -55,6 +57,7 @@ class Member:
         self._relay, self._record = relay, record
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._round_trips = RoundTrips(me, len(names))
         self._counted = 0, 0  # units that were sent, and copies and requests, when we last looked
         self._signed = 0  # members of which the session knows that they live, for this half beat
         self._host: Host | None = None
@@ -96,7 +99,8 @@ class Member:
 
     def _open(self, opened: events.Opened) -> None:
         agreed = self._agreed
-        config = msgspec.structs.replace(agreed.config, first_seq=opened.first_seqs)
+        config = agreed.config_for(self._round_trips.typical())
+        config = msgspec.structs.replace(config, first_seq=opened.first_seqs)
         machine = machine_class(agreed.protocol, Rules.SOUND)(self.me, config)
         relay = self._relay() if callable(self._relay) else self._relay
         self._lines.open(opened.session, machine.needs, relay)
@@ -180,6 +184,8 @@ class Member:
     def _carry_out(self, output: events.Output) -> None:
         match output:
             case events.Say(message=message, to=to):
+                if isinstance(message, Join):
+                    self._round_trips.said(message, time.monotonic_ns())
                 self._lines.say(message, to)
             case SetTimer(name=name, after=after):
                 self._cancel(name)
@@ -244,6 +250,8 @@ class Member:
 
     def hears(self, member: int, message: Control) -> None:
         """A control message came."""
+        if isinstance(message, Join):
+            self._round_trips.heard(member, message, time.monotonic_ns())
         self._tell(events.Heard(member, message))
 
     # --- the protocol ---
@@ -319,11 +327,16 @@ class Member:
         """The group goes on with these members."""
         self.members, self.view = view.members, view.number
         self._tell(events.Remaining(view.members))
-        self.on_view(view)
+        self.on_view(msgspec.structs.replace(view, why=self._named(view.why)))
 
     def has_aborted(self, why: str) -> None:
         """The protocol gave the group up."""
-        self._tell(events.GiveUp(why))
+        self.give_up(self._named(why))
+
+    def _named(self, why: str) -> str:
+        """Protocols count nodes, and call the first one E1; people know them by their names."""
+        named = {f"E{place}": name for place, name in enumerate(self.names, start=1)}
+        return re.sub(r"\bE[0-9]+\b", lambda found: named.get(found[0], found[0]), why)
 
     def has_failed(self, error: Exception) -> None:
         """The protocol, or the application in `on_view`, made a mistake: what it holds is worth nothing any more."""

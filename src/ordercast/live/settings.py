@@ -1,6 +1,7 @@
 """What the members of a live group agree on, and what each decides for itself."""
 
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,8 +50,10 @@ LOOPBACK_DATAGRAM = 60_000
 NETWORK_MTU = 1_400
 SEGMENTS = 8
 """Packets of the network that a datagram takes: with more of them a loss costs more than a long datagram gains."""
-_ROUND_TRIP = {True: 2 * MILLISECOND, False: 10 * MILLISECOND}  # on this machine, or not
-
+LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
+NETWORK_ROUND_TRIP = 10 * MILLISECOND
+"""What is expected of a network; where it is more than twice as long, timers suit what was measured."""
+_LONGEST_ROUND_TRIP = SECOND
 
 _UNDER_WAY = 1 << 20  # bytes of one sender
 _BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
@@ -68,6 +71,10 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     """The bytes that a datagram should not have more of."""
     mtu: int = 0
     """The bytes that fit into a packet of the network: longer datagrams go as trains; 0: as they are."""
+    round_trip: int = NETWORK_ROUND_TRIP
+    """How long a datagram to another member and back takes."""
+    measures: bool = False
+    """Each member makes its timers longer when it measures a longer round trip."""
     largest_message: int = 64 << 20
     beat: int = 250 * MILLISECOND
     """How long a member may be silent before it shows that it lives."""
@@ -96,6 +103,16 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     def _room(self, datagram: int) -> int:
         return datagram - _FIXED - _EACH_MEMBER * self.config.nodes
 
+    def config_for(self, measured: int | None) -> GroupConfig:
+        """With timers that suit the round trip that was measured, if that is much longer than was expected."""
+        if not self.measures or measured is None or measured <= 2 * self.round_trip:
+            return self.config
+        timers = _timers(min(measured, _LONGEST_ROUND_TRIP), self.silence)
+        sequencer = msgspec.structs.replace(self.config.sequencer, suspect_after=timers.suspect_after)
+        return msgspec.structs.replace(
+            self.config, timing=timers.timing, polls_to_abort=timers.polls_to_abort, sequencer=sequencer
+        )
+
     def parameters(self) -> dict[str, object]:
         """All of it, for comparison."""
         found: dict[str, object] = msgspec.to_builtins(self)
@@ -109,6 +126,21 @@ class Wishes(ConfigValue, frozen=True, kw_only=True):
     datagram: int | None = None
     window: int | None = None
     resilience: int = 0
+    round_trip: int | None = None
+    """Nanoseconds."""
+
+
+class _Timers(NamedTuple):
+    """What follows from a round trip."""
+
+    timing: Timing
+    polls_to_abort: int
+    suspect_after: int
+
+
+def _timers(round_trip: int, silence: int) -> _Timers:
+    timing = Timing.for_round_trip(round_trip, least_status=500 * MICROSECOND)
+    return _Timers(timing, _times(2 * silence, timing.poll), _times(silence, timing.repeat))
 
 
 def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
@@ -116,24 +148,33 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
     mtu = wishes.mtu if wishes.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = wishes.datagram or (SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
     window = wishes.window or min(128, max(16, _UNDER_WAY // datagram))
-    timing = Timing.for_round_trip(_ROUND_TRIP[loopback], least_status=500 * MICROSECOND)
     silence = 3 * SECOND
+    round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
+    timers = _timers(round_trip, silence)
     history = max(16, min(1024, _BUFFERED // datagram))
     config = GroupConfig(
         nodes=nodes,
         window=window,
         quota=4 * window,
-        timing=timing,
-        polls_to_abort=_times(2 * silence, timing.poll),
+        timing=timers.timing,
+        polls_to_abort=timers.polls_to_abort,
         sequencer=SequencerConfig(
             history=history,
             says_after=history // 4,
             resilience=wishes.resilience,
-            suspect_after=_times(silence, timing.repeat),
+            suspect_after=timers.suspect_after,
             heartbeat=250 * MILLISECOND,
         ),
     )
-    return Agreement(protocol=protocol, config=config, datagram=datagram, mtu=mtu, silence=silence)
+    return Agreement(
+        protocol=protocol,
+        config=config,
+        datagram=datagram,
+        mtu=mtu,
+        round_trip=round_trip,
+        measures=wishes.round_trip is None and not loopback,
+        silence=silence,
+    )
 
 
 def _times(duration: int, each: int) -> int:

@@ -1,0 +1,71 @@
+"""The round trip as the opening tells it, and the timers that follow from it."""
+
+from random import Random
+
+import pytest
+
+from ordercast.live.joining import join
+from ordercast.live.round_trips import RoundTrips
+from ordercast.live.settings import Wishes, agreement
+from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.errors import ConfigError
+from ordercast.wire.control import Join, LastJoin
+
+ME = 7
+
+
+def said(incarnation: int, round_: int, *heard: LastJoin) -> Join:
+    return Join(incarnation, round_, 0, 0, 0, heard, "")
+
+
+def test_the_shortest_time_of_each_and_the_member_in_the_middle() -> None:
+    trips = RoundTrips(0, 4)
+    assert trips.typical() is None
+    for round_, now in ((1, 0), (2, 1000), (3, 2000)):
+        trips.said(said(ME, round_), now)
+    trips.heard(1, said(1, 1, LastJoin(ME, 1)), 900)
+    assert trips.typical() == 900
+    trips.heard(1, said(1, 2, LastJoin(ME, 2)), 1100)  # 100
+    trips.heard(2, said(1, 2, LastJoin(ME, 3)), 2200)  # 200
+    assert trips.typical() == 100, "the nearer of two"
+    trips.heard(3, said(1, 2, LastJoin(ME, 1)), 2200)  # 2200: it had waited before it spoke
+    assert trips.typical() == 200
+
+
+def test_what_says_nothing_about_us_is_no_time() -> None:
+    trips = RoundTrips(1, 3)
+    trips.said(said(ME, 1), 0)
+    trips.heard(0, said(1, 1), 5)  # a list of another length
+    trips.heard(0, said(1, 1, LastJoin(), LastJoin(ME + 1, 1)), 5)  # another life of ours
+    trips.heard(0, said(1, 1, LastJoin(), LastJoin(ME, 99)), 5)  # what we never said
+    assert trips.typical() is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_timers_follow_a_long_round_trip_and_nothing_else_changes(seed: int) -> None:
+    agreed = agreement("sequencer", 3, Wishes(), loopback=False)
+    measured = Random(seed).randrange(1, 3 * SECOND)
+    config = agreed.config_for(measured)
+    if measured <= 20 * MILLISECOND:
+        assert config is agreed.config
+    else:
+        assert config.timing.guard == min(measured, SECOND)
+        assert config.polls_to_abort <= agreed.config.polls_to_abort, "a silent member is not waited for much longer"
+        assert config.sequencer.suspect_after <= agreed.config.sequencer.suspect_after
+        assert (config.nodes, config.window, config.quota) == (3, agreed.config.window, agreed.config.quota)
+        assert config.sequencer.history == agreed.config.sequencer.history
+
+
+def test_nothing_is_measured_on_one_machine_or_where_it_was_said() -> None:
+    for agreed in (
+        agreement("st", 3, Wishes(), loopback=True),
+        agreement("st", 3, Wishes(round_trip=30 * MILLISECOND), loopback=False),
+    ):
+        assert agreed.config_for(SECOND) is agreed.config
+    assert agreement("st", 3, Wishes(round_trip=SECOND), loopback=False).config.timing.guard == SECOND
+
+
+@pytest.mark.parametrize("round_trip", [0, -1, 11, float("nan")])
+def test_a_round_trip_that_cannot_be_is_refused(round_trip: float) -> None:
+    with pytest.raises(ConfigError, match="a round trip takes up to 10 seconds"):
+        join("x", members=["A", "B"], round_trip=round_trip)
