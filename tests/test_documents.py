@@ -30,13 +30,18 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in stripped if line.startswith("ordercast ")]
 
 
+def section(title: str) -> str:
+    """A section of the README."""
+    return README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ordercast.cli", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
-    (example,) = blocks(README, "python")
+    (example,) = blocks(section("A simulation in ten lines"), "python")
     promised = re.findall(r"^print\(.*#\s*(.*)$", example, flags=re.MULTILINE)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -45,10 +50,41 @@ def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
     assert len([line for line in example.splitlines() if line]) <= 12
 
 
+def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
+    (example,) = blocks(section("A live group in ten lines"), "python")
+    assert len([line for line in example.splitlines() if line]) <= 10
+    (tmp_path / "hello.py").write_text(example)
+    terminals = [
+        subprocess.Popen([sys.executable, "hello.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    printed = [terminal.communicate(timeout=60)[0].splitlines() for terminal in terminals]
+    assert printed[0] == printed[1] == printed[2]
+    assert sorted(printed[0]) == [f"{name} hello from {name}" for name in "ABC"]
+
+
+def test_the_commands_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
+    node, audit = commands(section("A live group in ten lines"))
+    command = [sys.executable, "-m", "ordercast.cli", *node]
+    pipe = subprocess.PIPE
+    terminals = [subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) for _ in range(3)]  # noqa: S603
+    for terminal in terminals:
+        assert terminal.stdin is not None
+        terminal.stdin.write(b"hello\n")
+        terminal.stdin.close()
+        terminal.stdin = None
+    printed = [terminal.communicate(timeout=60)[0] for terminal in terminals]
+    assert printed[0] == printed[1] == printed[2]
+    assert sorted(printed[0].splitlines()) == [b"A\thello", b"B\thello", b"C\thello"]
+    judged = run(audit, tmp_path)
+    assert judged.returncode == 0, judged.stderr
+    assert "9 deliveries" in judged.stdout
+
+
 def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:
-    found = commands(README)
-    assert [arguments[0] for arguments in found[:3]] == ["simulate", "audit", "simulate"]
-    for arguments in found[:3]:
+    found = commands(section("On the command line"))
+    assert [arguments[0] for arguments in found] == ["simulate", "audit", "simulate"]
+    for arguments in found:
         done = run(arguments, tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout
@@ -56,16 +92,17 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> N
 
 
 def test_the_demo_is_what_the_readme_says_it_is() -> None:
+    on_spark = commands(section("On Spark"))
     recipe = re.findall(r"^\t\$\(BIN\)/ordercast (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    assert sorted(line.split()[0] for line in recipe) == sorted(arguments[0] for arguments in commands(README)[3:])
-    assert {line.split()[0]: line.split()[1] for line in recipe}["sweep"] == commands(README)[3][1]
+    assert sorted(line.split()[0] for line in recipe) == sorted(arguments[0] for arguments in on_spark)
+    assert {line.split()[0]: line.split()[1] for line in recipe}["sweep"] == on_spark[0][1]
 
 
 @pytest.mark.soak
 def test_the_commands_on_spark_run_one_after_the_other(tmp_path: Path) -> None:
     """They take minutes; `make demo` runs them too."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    for arguments in commands(README)[3:]:
+    for arguments in commands(section("On Spark")):
         done = run(arguments, tmp_path)
         assert done.returncode == 0, done.stderr
         assert not done.stderr
@@ -73,7 +110,7 @@ def test_the_commands_on_spark_run_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
-    _, _, of_readme, *_ = commands(README)
+    _, _, of_readme = commands(section("On the command line"))
     of_st = next(line for line in commands((ROOT / "docs/protocols/st.md").read_text()) if "--svg" in line)
     drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
     assert {path.name for path in (ROOT / "docs/pictures").glob("*.svg")} == {*drawn, "starvation.svg"}

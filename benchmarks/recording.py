@@ -1,0 +1,68 @@
+"""What it costs a live member to record: processor time of three members in one process, for each message sent.
+
+Processor time, since what else the machine does matters less to it; the threads that write are part of it. Run it on a
+quiet machine all the same:
+
+    python benchmarks/recording.py
+"""
+
+import asyncio
+import gc
+import platform
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from ordercast import Group, Record, join
+
+MEMBERS = ("A", "B", "C")
+MESSAGES = 30_000
+SIZE = 100
+REPEATS = 3
+
+
+async def send_all(order: str, record: Path | None, recorded: Record) -> None:
+    """All members send as fast as the group takes it, and hear everything."""
+
+    async def take_part(name: str) -> None:
+        options = {} if record is None else {"record": record, "recorded": recorded}
+        async with join("recording", members=MEMBERS, name=name, order=order, **options) as group:  # type: ignore[arg-type]
+            await asyncio.gather(talk(group), listen(group))
+
+    async def talk(group: Group) -> None:
+        for _ in range(MESSAGES):
+            await group.send(bytes(SIZE))
+
+    async def listen(group: Group) -> None:
+        heard = 0
+        while heard < MESSAGES * len(MEMBERS):
+            heard += len(await group.receive_batch())
+
+    await asyncio.gather(*map(take_part, MEMBERS))
+
+
+def measured(order: str, recorded: Record) -> float:
+    """Microseconds of processor time for each message sent, at all members together; the best of several runs."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        folder = Path(tempfile.mkdtemp(prefix="ordercast-"))
+        gc.collect()
+        start = time.process_time()
+        asyncio.run(send_all(order, None if recorded is Record.NONE else folder, recorded))
+        best = min(best, time.process_time() - start)
+        shutil.rmtree(folder)
+    return best / (MESSAGES * len(MEMBERS)) * 1e6
+
+
+def main() -> None:
+    """Prints a table."""
+    print(f"{platform.python_version()}, {MESSAGES:,} messages of {SIZE} bytes by each of {len(MEMBERS)} members")
+    print(f"{'order':12}{'none':>10}{'deliveries':>12}{'all':>10}   microseconds for each message sent")
+    for order in ("partial", "total", "sequenced"):
+        figures = [measured(order, recorded) for recorded in (Record.NONE, Record.DELIVERIES, Record.ALL)]
+        print(f"{order:12}{figures[0]:10.1f}{figures[1]:12.1f}{figures[2]:10.1f}")
+
+
+if __name__ == "__main__":
+    main()
