@@ -12,7 +12,7 @@ from ordercast.model.values import duration, fault, node_number, nodes, readings
     ("text", "nanoseconds"),
     [
         ("0", 0),
-        ("200", 200),
+        ("000", 0),
         ("200ns", 200),
         ("50us", 50_000),
         ("50 µs", 50_000),
@@ -46,6 +46,11 @@ def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
         duration(text)
 
 
+def test_a_duration_without_a_unit_is_nobodys_guess() -> None:
+    with pytest.raises(ConfigError, match="'5' has no unit; write 5us, 5ms or 5s"):
+        duration(" 5 ")
+
+
 @pytest.mark.parametrize("text", [*BAD_NUMBERS, "10us", "10Mbyte"])
 def test_what_is_no_speed_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a speed such as 10Mbit or 1Gbit"):
@@ -76,7 +81,7 @@ def test_what_is_no_node_is_refused(text: str) -> None:
         ("miss  nth=2 kind=copy  source=0 node=2", Miss(node=2, source=0, nth=2, kind=UnitKind.COPY)),
         ("pause node=E2 at=1ms lasting=5ms", Pause(node=1, at=1_000_000, lasting=5_000_000)),
         ("split side=E1,E2 at=1ms lasting=5ms", Split(side=(0, 1), at=1_000_000, lasting=5_000_000)),
-        ("split side=3 at=0 lasting=1 one_way=true", Split(side=(3,), at=0, lasting=1, one_way=True)),
+        ("split side=3 at=0 lasting=1ns one_way=true", Split(side=(3,), at=0, lasting=1, one_way=True)),
         ("crash node=E2 at=3ms", Crash(node=1, at=3_000_000)),
     ],
 )

@@ -60,7 +60,7 @@ OURS = [
     ),
     ("simulate spo --fault 'crash node=E5 at=1ms'", "a fault names E5, but the group's nodes are E1 to E4"),
     (
-        "simulate spo --fault 'split side=E1,E9 at=0 lasting=1'",
+        "simulate spo --fault 'split side=E1,E9 at=0 lasting=1ns'",
         "a fault names E9, but the group's nodes are E1 to E4",
     ),
     ("simulate st --channel many", "st needs the channel `one`"),

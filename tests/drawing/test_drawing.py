@@ -322,3 +322,37 @@ def test_too_narrow_a_terminal_is_refused_with_the_width_it_takes() -> None:
 def test_an_event_of_a_strange_node_is_refused() -> None:
     with pytest.raises(ConfigError, match="an event is of node 2"):
         draw_text(story(), 2)
+
+
+# --- urgency, and the dead ---
+
+
+def test_a_message_is_shown_with_its_priority() -> None:
+    rows: list[Row] = [
+        (0, 0, 10, "send", 0, 0, (0, 1), 3, 5, None, None),
+        (1, 0, 20, "send", 1, 0, (0,), 0, 5, None, None),
+    ]
+    assert "1.0→all !3" in draw_text(rows, 2)
+    assert "2.0→{1} !0" in draw_text(rows, 2)
+    assert "!" not in draw_text(story(), 3)
+
+
+def test_what_a_dead_node_would_have_heard_ends_in_a_cross() -> None:
+    told = Teller()
+    told.send(0, 10_000, (0, 0), (0, 1, 2, 3), transmission=0)
+    for node in (1, 2, 3):
+        told.arrive(node, 60_000 + node, 0, (0, 0), "accept")
+    told.say(3, 70_000, "crash")
+    told.transmit(0, 100_000, "copy", 1, (0, 0))
+    told.transmit(1, 100_000, "copy", 2, (0, 0))
+    for node in (1, 2):
+        told.arrive(node, 150_000, 1, (0, 0))
+    told.arrive(0, 150_000, 2, (0, 0))  # nobody can tell that it was for E4 too
+    lost = {
+        (flight.number, arrival.node, arrival.why)
+        for flight in make_scene(told.rows, 4).flights
+        for arrival in flight.arrivals
+        if arrival.lost
+    }
+    assert lost == {(1, 3, "crashed")}
+    assert draw_text(told.rows, 4).count("✗") == 2  # one of them in the legend

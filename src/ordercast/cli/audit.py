@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.audit.judge import Verdict, audit
-from ordercast.cli.printing import Printer
+from ordercast.cli.printing import Printer, counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
@@ -123,8 +123,11 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
         table.add_row(name, word, f"{finding.runs:,}", f"{at_least}{finding.violations:,}")
     for name, runs in verdict.not_recorded.items():
         table.add_row(name, "[yellow]not recorded[/]", f"{runs:,}", "")
-    console.print(f"{verdict.runs:,} runs, {verdict.deliveries:,} deliveries")
+    deliveries = "1 delivery" if verdict.deliveries == 1 else f"{verdict.deliveries:,} deliveries"
+    console.print(f"{counted(verdict.runs, 'run')}, {deliveries}")
     console.print(table)
+    if any(finding.at_least for finding in verdict.findings.values()):
+        console.print("  at least, none seen: counted in the parts of long runs that were looked into", style="yellow")
     for sentence in verdict.not_whole:
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for name, finding in verdict.findings.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ordercast.cli.printing import Printer
+from ordercast.cli.printing import Printer, counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
@@ -88,7 +88,7 @@ def _print(result: "Result", console: Console) -> int:
         console.print(f"  {mark} {finding.sentence}", soft_wrap=True, markup=False, highlight=False)
     failed = sum(point.failed for series in result.series for point in series.points)
     if failed:
-        console.print(f"  {failed} runs raised an error", style="bold red")
+        console.print(f"  {counted(failed, 'run')} raised an error", style="bold red")
     return failed
 
 

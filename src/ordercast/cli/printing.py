@@ -9,6 +9,11 @@ from rich.console import Console
 BROKEN_PIPE = 141  # as a shell counts a program that wrote to a reader that had gone
 
 
+def counted(number: int, of: str) -> str:
+    """So many of something: 1 run, 2 runs."""
+    return f"{number:,} {of}" if number == 1 else f"{number:,} {of}s"
+
+
 class Printer(Console):
     """A console whose reader may leave early, as `head` does: that says nothing about the outcome."""
 

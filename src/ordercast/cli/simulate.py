@@ -19,7 +19,7 @@ from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules,
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.model.services import Service
+from ordercast.model.services import SELECTIVE, Service
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Progress
@@ -33,7 +33,8 @@ _GROUP, _WORK, _NET, _SHOW = "The group", "What is sent", "The network and its f
 _FAULTS = (
     "A fault, as often as wanted: 'loss rate=0.1 shared=true', 'bursts well=10ms bad=1ms', 'duplicates rate=0.01', "
     "'miss node=E3 source=E1 nth=2', 'twice node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', "
-    "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'. Times count from the start."
+    "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'. Times count from the start. Nodes are named as in "
+    "what is printed, E1 and so on; a bare number counts from 0, so that node=2 is E3."
 )
 _READINGS = (
     "A reading of the printed rules, as often as wanted: 'first_id=1', 'asks_once=true', 'condition_2=others'. "
@@ -83,7 +84,10 @@ def simulate_command(
     pattern: Annotated[Pattern, typer.Option(help="When nodes send.", rich_help_panel=_WORK)] = Pattern.POISSON,
     senders: Annotated[
         str,
-        typer.Option(help="The nodes that send, such as E2,E3; if not said, as the pattern.", rich_help_panel=_WORK),
+        typer.Option(
+            help="The nodes that send, such as E2,E3 (a bare 2 is E3); if not said, as the pattern.",
+            rich_help_panel=_WORK,
+        ),
     ] = "",
     gap: Annotated[str, typer.Option(help="Mean time between a node's messages.", rich_help_panel=_WORK)] = "200us",
     burst: Annotated[int, typer.Option(help="Messages of a burst.", rich_help_panel=_WORK)] = 16,
@@ -176,7 +180,42 @@ def simulate_command(
         seed=seed,
         record=record,
     )
+    for sentence in _without_effect(config):
+        typer.echo(f"ordercast: {sentence}", err=True)
     _show(config.suited(), out, json=json, draw=draw, svg=svg)
+
+
+def _without_effect(config: RunConfig) -> Iterator[str]:
+    """Tells of each option that was given and is heeded by other protocols only."""
+    group, work = config.group, config.workload
+    sequencer = {
+        "--history": group.sequencer.history != SequencerConfig().history,
+        "--resilience": group.sequencer.resilience != SequencerConfig().resilience,
+        "--direct-from": group.sequencer.direct_from != SequencerConfig().direct_from,
+    }
+    by_priority = {
+        "--priorities": work.priorities > 1,
+        "--urgent": work.urgent > 0,
+        "--no-synchronise": not group.priority.synchronises,
+    }
+    heeded_by: tuple[tuple[set[str], dict[str, bool]], ...] = (
+        ({service.value for service in SELECTIVE}, {"--spread": work.spread < 1}),
+        ({Service.SELECTIVE_TOTAL.value}, {"--recovery": group.recovery is not Recovery.SELECTIVE}),
+        ({Service.SELECTIVE_PARTIAL.value}, {"--hearsay": group.hearsay}),
+        ({Service.SEQUENCED.value}, sequencer),
+        (_PRIORITISED, by_priority),
+    )
+    for protocols, options in heeded_by:
+        if config.protocol not in protocols:
+            for option in (option for option, given in options.items() if given):
+                yield f"{option} changes nothing here: {config.protocol} does not heed it, {_listed(protocols)}"
+    if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
+        yield "--burst changes nothing here: it is for --pattern bursty"
+
+
+def _listed(protocols: set[str]) -> str:
+    names = sorted(protocols)
+    return f"{' and '.join(names)} {'do' if len(names) > 1 else 'does'}"
 
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ordercast.cli.printing import counted
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import Record
@@ -54,9 +55,13 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
     console.print(_headline(result))
     console.print(_counts(result))
     levels = Table("reached", "p50", "p99", "most", "longest log", box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    longest = {Level.ACCEPTED: counts.longest_accepted, Level.PREACKNOWLEDGED: counts.longest_preacknowledged}
+    longest = {Level.ACCEPTED: counts.longest_accepted}
+    if result.config.protocol != Service.SEQUENCED.value:  # there what is pre-acknowledged waits for nothing more
+        longest[Level.PREACKNOWLEDGED] = counts.longest_preacknowledged
     for level, times in counts.latency.items():
-        log = f"{longest[level]:,}" if level in longest else "delivered"
+        if level is Level.ACKNOWLEDGED and result.config.protocol == Service.SEQUENCED.value:
+            continue  # nobody acknowledges there
+        log = f"{longest[level]:,}" if level in longest else "delivered" if level is Level.ACKNOWLEDGED else "–"
         told = (times.percentile(50), times.percentile(99), times.highest)
         shown = [_time(time) if times.count else "–" for time in told]
         levels.add_row(_LEVELS[level], *shown, log)
@@ -85,7 +90,7 @@ def _counts(result: RunResult) -> Table:
         (
             "messages",
             counts.sent,
-            f"sent by {_count(len(senders(result.config)), 'node')}; {counts.delivered:,} deliveries",
+            f"sent by {counted(len(senders(result.config)), 'node')}; {counts.delivered:,} deliveries",
         ),
         ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
         ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
@@ -106,8 +111,12 @@ def _counts(result: RunResult) -> Table:
         )
     if counts.recoveries:
         stopped = _time(counts.frozen_time // counts.recoveries)
-        told = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets put in their places"
-        table.add_row("recoveries", f"{counts.recoveries:,}", told)
+        if result.config.protocol == Service.SEQUENCED.value:
+            told = f"times a node stopped until there was a new view, {stopped} on average"
+            table.add_row("stops", f"{counts.recoveries:,}", told)
+        else:
+            told = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets put in their places"
+            table.add_row("recoveries", f"{counts.recoveries:,}", told)
     return table
 
 
@@ -118,10 +127,6 @@ def _waiting(result: RunResult) -> Table:
         told = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
         table.add_row(str(priority), f"{times.count:,}", *told)
     return table
-
-
-def _count(number: int, of: str) -> str:
-    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 def _headline(result: RunResult) -> Text:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from ordercast.cli.printing import Printer
+from ordercast.cli.printing import Printer, counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.runs import Record
@@ -48,7 +48,7 @@ def _print(result: "SweepResult", console: Console) -> None:
     before = f" ({result.found:,} of them before)" if result.found else ""
     incomplete = result.runs - result.complete - len(result.failed)
     console.print(
-        f"{result.runs:,} runs{before}: {result.complete:,} complete, {incomplete:,} incomplete, "
+        f"{counted(result.runs, 'run')}{before}: {result.complete:,} complete, {incomplete:,} incomplete, "
         f"{len(result.failed):,} failed",
         soft_wrap=True,
         highlight=False,

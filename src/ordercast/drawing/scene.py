@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
+from ordercast.drawing.addresses import Address
 from ordercast.model.config import require
 
 MOST_TRANSMISSIONS = 400
@@ -223,14 +224,14 @@ def make_scene(rows: Iterable[Row], nodes: int, names: Names | None = None, *, s
     names = names or {}
     events = sorted((Event(*row) for row in rows), key=lambda event: (event.time, event.node, event.step))
     _refuse_what_cannot_be_drawn(events, nodes)
-    destinations = {
-        message: tuple(sorted(event.destinations or ()))
+    addresses = {
+        message: Address(tuple(sorted(event.destinations or ())), event.priority)
         for event in events
         if event.event == "send"
         for message in event.messages()
     }
-    flights = _flights(events, destinations, nodes, names)
-    moments = _moments(events, flights, destinations, nodes, names)
+    flights = _with_dead_ends(_flights(events, addresses, nodes, names), events)
+    moments = _moments(events, flights, addresses, nodes, names)
     usual = _usual_flight_time(flights.values(), moments)
     return Scene(nodes, tuple(flights.values()), moments, usual, steps, bool(names))
 
@@ -256,7 +257,7 @@ def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
 
 
 def _flights(
-    events: Sequence[Event], destinations: dict[Message, tuple[int, ...]], nodes: int, names: Names
+    events: Sequence[Event], addresses: Mapping[Message, Address], nodes: int, names: Names
 ) -> dict[int | None, Flight]:
     """The transmissions by their numbers."""
     rows_of: dict[int, list[Event]] = defaultdict(list)
@@ -281,7 +282,7 @@ def _flights(
         carried = tuple(sorted({message for row in rows for message in row.messages()}))
         note = _what_is_asked(requests.get(number, ()), names) if kind == "request" else ""
         if kind == "data" and carried and all(sent_at.get(message) == start.time for message in carried):
-            note = _to(start.node, destinations[carried[0]], nodes)
+            note = addresses[carried[0]].note(start.node, nodes)
         arrivals = {
             (row.node, row.time): Arrival(row.node, row.time, row.event == "lose", row.detail or "")
             for row in rows
@@ -298,20 +299,29 @@ def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
     return " ".join(["asks", *named, *words]) if named or words else "request"
 
 
-def _to(source: int, destinations: Sequence[int], nodes: int) -> str:
-    """To whom, in the shorter way: →{2,3}, or →others, or →all."""
-    ways = [f"→{{{','.join(str(node + 1) for node in destinations)}}}"]
-    if len(destinations) == nodes:
-        ways.append("→all")
-    elif len(destinations) == nodes - 1 and source not in destinations:
-        ways.append("→others")
-    return min(ways, key=len)
+def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) -> dict[int | None, Flight]:
+    """The flights, with data and copies that a node which had crashed would have heard lost there.
+
+    A trace says nothing of them. What came to two nodes at least was for everybody who listens.
+    """
+    crashed = {event.node: event.time for event in events if event.event == "crash"}
+    found = dict(flights)
+    for number, flight in flights.items():
+        heard = {arrival.node for arrival in flight.arrivals}
+        if flight.kind in {"data", "copy"} and len(heard - {flight.node}) > 1:
+            usual = int(median(arrival.time for arrival in flight.arrivals))
+            dead = [
+                node for node, time in crashed.items() if node not in heard and node != flight.node and time <= usual
+            ]
+            ends = tuple(Arrival(node, usual, lost=True, why="crashed") for node in dead)
+            found[number] = replace(flight, arrivals=(*flight.arrivals, *ends))
+    return found
 
 
 def _moments(
     events: Sequence[Event],
     flights: dict[int | None, Flight],
-    destinations: dict[Message, tuple[int, ...]],
+    addresses: Mapping[Message, Address],
     nodes: int,
     names: Names,
 ) -> tuple[Moment, ...]:
@@ -334,7 +344,7 @@ def _moments(
             or (event.event == "receive" and {(*here_and_now, "accept"), (*here_and_now, "discard")} & did)
         )
         if event.event in _MARKS and not repeats:
-            mark = replace(_mark(event, destinations, nodes), names=names)
+            mark = replace(_mark(event, addresses, nodes), names=names)
             key = _joinable(here, mark)
             before = here.get(key)
             joined = before.messages if isinstance(before, Mark) else ()
@@ -370,13 +380,13 @@ def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flig
     )
 
 
-def _mark(event: Event, destinations: dict[Message, tuple[int, ...]], nodes: int) -> Mark:
+def _mark(event: Event, addresses: Mapping[Message, Address], nodes: int) -> Mark:
     """The mark of one event."""
-    addressed = [destinations[message] for message in event.messages() if message in destinations]
-    if event.event == "discard" and addressed and event.node not in addressed[0]:
+    addressed = [addresses[message] for message in event.messages() if message in addresses]
+    if event.event == "discard" and addressed and event.node not in addressed[0].destinations:
         return Mark(FOREIGN, event.messages(), "")
     if event.event == "send":
-        note = "".join(_to(event.node, to, nodes) for to in addressed)
+        note = "".join(address.note(event.node, nodes) for address in addressed)
     else:
         note = (event.detail or "") if event.event in _NOTED else ""
     return Mark(event.event, event.messages(), note)

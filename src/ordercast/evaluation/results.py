@@ -147,6 +147,7 @@ def load(path: Path, kind: type[Stored]) -> Stored:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error}; make it with: ordercast evaluate --out DIR") from error
+        reason = error.strerror or error
+        raise ConfigError(f"cannot read {path}: {reason}; make it with: ordercast evaluate --out DIR") from error
     except msgspec.MsgspecError as error:
         raise ConfigError(f"{path} is not a result of ordercast evaluate: {error}") from error

@@ -30,8 +30,12 @@ _NODES_FIELDS = {"side", "to"}
 
 
 def duration(text: str) -> int:
-    """Nanoseconds from 200, 200ns, 50us, 1.5ms or 2s."""
-    return _scaled(text, _TIMES, "a duration such as 50us, 1.5ms or 2s")
+    """Nanoseconds from 200ns, 50us, 1.5ms or 2s; only 0 needs no unit, since nobody would guess which is meant."""
+    found = _scaled(text, _TIMES, "a duration such as 50us, 1.5ms or 2s")
+    number = text.strip()
+    if found and number[-1].isdigit():
+        raise ConfigError(f"{number!r} has no unit; write {number}us, {number}ms or {number}s")
+    return found
 
 
 def speed(text: str) -> int:

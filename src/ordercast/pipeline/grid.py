@@ -127,6 +127,9 @@ def _flat(block: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _guess(key: str) -> str:
+    inner = [path for path in _PATHS if path.endswith(f".{key}")]
+    if inner:
+        return f"; did you mean {min(inner, key=len)!r}?"
     near = get_close_matches(key.lower().replace("-", "_"), _PATHS, n=1, cutoff=0.75)
     if near:
         return f"; did you mean {near[0]!r}?"
