@@ -12,10 +12,11 @@ import pytest
 from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
 from ordercast.protocols import MachineClass
+from ordercast.protocols.prito import Prito
 from tests.explorer import broken_prito
 from tests.explorer.groups import priority_total
+from tests.protocols.driver import played_by
 from tests.protocols.prito import test_prito_rules
-from tests.protocols.to.driver import Machines, played_by
 from tests.protocols.to.walks import walk
 
 
@@ -69,7 +70,7 @@ def test_a_departure_taken_back_is_found(
 
 def test_what_is_sorted_in_when_accepted_is_found_by_the_script_too() -> None:
     script = test_prito_rules.test_ce1_a_lost_urgent_packet_does_not_overtake_where_it_was_heard
-    with played_by(Machines(prito=broken_prito.SortsInWhenAccepted)), pytest.raises(AssertionError):
+    with played_by(broken_prito.SortsInWhenAccepted, instead_of=Prito), pytest.raises(AssertionError):
         script()
     script()
 

@@ -56,7 +56,7 @@ def _prioritised(name: str, nodes: int, draw: st.DrawFn) -> str:
 
 @st.composite
 def _scenarios(
-    draw: st.DrawFn, make: Make, word: Callable[[str, int, st.DrawFn], str], **settings: st.SearchStrategy[Any]
+    draw: st.DrawFn, /, make: Make, word: Callable[[str, int, st.DrawFn], str], **settings: st.SearchStrategy[Any]
 ) -> Scenario:
     lines = draw(_scripts(st.just(word)))
     how = {name: draw(values) for name, values in settings.items()}

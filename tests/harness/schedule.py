@@ -5,7 +5,8 @@ chance. After each step every promise holds that can be broken by then; when the
 more, and the group must come to rest with everything delivered.
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import note
 from hypothesis import strategies as st
@@ -16,12 +17,14 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.wording import schedule_in_words
 from ordercast.explorer.world import Kind, World
 
+F = TypeVar("F", bound=Callable[..., Any])
 WHICH = st.integers(0, 63)
 """Of the steps of a kind; the first is the simplest."""
 
 
-def _possible(kind: Kind) -> object:
-    return precondition(lambda self: kind in self.possible)
+def _possible(kind: Kind) -> Callable[[F], F]:
+    made: Callable[[F], F] = precondition(lambda self: kind in self.possible)
+    return made
 
 
 class Schedule(RuleBasedStateMachine):
@@ -33,6 +36,7 @@ class Schedule(RuleBasedStateMachine):
         super().__init__()
         self.possible: dict[Kind, list[int]] = {}
         self.taken: list[int] = []
+        self.steps = 0
         self.world: World | None = None
         self.wrong = False
 
@@ -54,6 +58,7 @@ class Schedule(RuleBasedStateMachine):
         steps = self.possible[kind]
         step = steps[which % len(steps)]
         self.taken.append(step)
+        self.steps += 1
         self.state, effect = self.world.take(self.state, step)
         problem = self.world.problem(self.state, effect) if effect is not None else ""
         self._judge(problem)
@@ -66,7 +71,7 @@ class Schedule(RuleBasedStateMachine):
             self.wrong = True
             for line in schedule_in_words(self.world, self.taken):
                 note(line)
-            raise AssertionError(f"after {len(self.taken)} steps: {problem}")
+            raise AssertionError(f"after {self.steps} steps: {problem}")
 
     def teardown(self) -> None:
         """From here on nothing is lost."""

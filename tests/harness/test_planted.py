@@ -15,7 +15,7 @@ from tests.harness.test_schedules import FEW
 SHRUNK = [
     ("spo", broken.DeliversEarly, 2),
     ("spo", broken.DeliversForOthers, 2),
-    ("to", broken_prito.HearsItselfAtOnce, 6),
+    ("to", broken_prito.HearsItselfAtOnce, 4),
 ]
 """With the most steps that the schedule may have that is shown: a few more than the explorer finds."""
 QUICK = [
@@ -50,7 +50,7 @@ RARE = [
 def found(group: str, machine: MachineClass, how: settings) -> str:
     """What the harness says of a machine; empty if nothing."""
     try:
-        run_state_machine_as_test(schedules_of(scenarios_of(group, machine=machine)), settings=how)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(schedules_of(scenarios_of(group, machine=machine)), settings=how)
     except AssertionError as wrong:
         return str(wrong)
     return ""
@@ -61,6 +61,7 @@ def test_what_is_planted_is_found(group: str, machine: MachineClass) -> None:
     assert found(group, machine, settings(FEW, max_examples=200, phases=[Phase.generate]))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("group", "machine", "most"), SHRUNK, ids=lambda value: getattr(value, "__name__", value))
 def test_what_is_found_is_shrunk(group: str, machine: MachineClass, most: int) -> None:
     sentence = found(group, machine, settings(FEW, max_examples=50))

@@ -26,7 +26,7 @@ MANY = settings(FEW, derandomize=False, max_examples=200, stateful_step_count=15
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_few_schedules(group: str) -> None:
-    run_state_machine_as_test(schedules_of(scenarios_of(group)), settings=FEW)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(schedules_of(scenarios_of(group)), settings=FEW)
 
 
 @pytest.mark.soak
@@ -34,4 +34,4 @@ def test_a_few_schedules(group: str) -> None:
 def test_schedules_never_drawn_before(group: str) -> None:
     until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / 8
     while time.monotonic() < until:
-        run_state_machine_as_test(schedules_of(scenarios_of(group)), settings=MANY)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(schedules_of(scenarios_of(group)), settings=MANY)

@@ -52,10 +52,9 @@ def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
                 running[here] = _Running(trial, process, time.monotonic())
             if not running:
                 return
-            for here in [*wait(list(running), timeout=0.5), *[pipe for pipe, it in running.items() if it.is_late()]]:
-                assert isinstance(here, Connection)
-                if here in running:
-                    yield running.pop(here).ended(here)
+            spoken = wait(list(running), timeout=0.5)
+            for pipe in [pipe for pipe, it in running.items() if pipe in spoken or it.is_late()]:
+                yield running.pop(pipe).ended(pipe)
     finally:
         for it in running.values():
             it.process.kill()

@@ -88,7 +88,6 @@ LEVELS = changes(
     ),
     ("addresses do not matter", "late &= happened & run.sends.addressed[to]", "late &= happened"),
     ("views do not matter", "        if run.views:\n", "        if False:\n"),
-    ("a view counts one step early", 'side="left")]', 'side="right")]'),
     ("nobody delivers as it gives up", "    if run.gave_up:\n", "    if False:\n"),
     (
         "acknowledged later is in time",

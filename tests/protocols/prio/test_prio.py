@@ -7,11 +7,12 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.units import Packet
 from ordercast.protocols import machine_class
 from ordercast.protocols.prio import Prio
+from ordercast.protocols.prito import Prito
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventRow
+from tests.protocols.driver import E1, E2, played_by
 from tests.protocols.prio.watching import WatchesItsFreedom
 from tests.protocols.to import test_to_machine
-from tests.protocols.to.driver import E1, E2, Machines, played_by
 from tests.simulator.swarm import draw_config
 
 
@@ -42,6 +43,6 @@ def test_what_watches_sees_a_packet_that_is_acknowledged_out_of_turn() -> None:
 
 
 def test_it_sees_nothing_of_the_kind_in_groups_that_go_back() -> None:
-    with played_by(Machines(prito=WatchesItsFreedom)):
+    with played_by(WatchesItsFreedom, instead_of=Prito):
         for seed in range(1, 20):
             test_to_machine.Walk(seed).run(400)

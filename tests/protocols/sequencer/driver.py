@@ -1,76 +1,30 @@
 """The sequencer's broadcast on the table: one machine with honest peers around it, or a group with a bag for a network.
 
-A test hands a machine units, timers and submissions one by one, and looks at what it does and what it knows. In a group
-every unit waits at its receiver until the test has it heard or lost, in whatever order the test likes.
+In a group every unit waits at its receiver until the test has it heard or lost, in whatever order the test likes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
 from ordercast.model.config import GroupConfig, SequencerConfig
-from ordercast.model.machine import (
-    Abort,
-    CancelTimer,
-    Deliver,
-    Discard,
-    Input,
-    Level,
-    Output,
-    Reached,
-    Receive,
-    Send,
-    SetTimer,
-    Submit,
-    TimerFired,
-    View,
-)
+from ordercast.model.machine import Deliver, Submit, View
 from ordercast.model.nodes import members
 from ordercast.model.sequencer_units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer import Sequencer
+from tests.protocols.driver import E1, E2, E3, E4, E5, NamedOutputs, Seat, name_of_packet, player_of
 
-E1, E2, E3, E4, E5 = range(5)
-
-U = TypeVar("U", bound=Unit)
-
-_machine: ContextVar[type[Sequencer]] = ContextVar("machine", default=Sequencer)
-
-
-@contextmanager
-def played_by(machine: type[Sequencer]) -> Iterator[None]:
-    """Within, every `Node` runs this machine: a broken one, to see who notices."""
-    token = _machine.set(machine)
-    try:
-        yield
-    finally:
-        _machine.reset(token)
-
-
-def name_of_packet(packet: Packet) -> str:
-    return packet.payload.decode()
+__all__ = [
+    "E1", "E2", "E3", "E4", "E5", "Group", "Node", "Outputs", "broadcast", "bulletin", "config", "have",
+    "name_of_packet", "offer", "order", "packet", "synchronise",
+]  # fmt: skip
 
 
 def packet(source: int, seq: int, name: str, nodes: int = 3) -> Packet:
     return Packet(source, (1 << nodes) - 1, seq, (), seq, (len(name),), name.encode())
 
 
-class Outputs(list[Output]):
+class Outputs(NamedOutputs):
     """What followed from one input, or from several."""
-
-    @property
-    def sends(self) -> list[Send]:
-        return [output for output in self if isinstance(output, Send)]
-
-    @property
-    def units(self) -> list[Unit]:
-        """All that was transmitted."""
-        return [send.unit for send in self.sends]
-
-    def of(self, kind: type[U]) -> list[U]:
-        """Units of a kind that were transmitted."""
-        return [unit for unit in self.units if type(unit) is kind]
 
     def to(self, node: int | None) -> list[Unit]:
         """What was transmitted to one node; None: to everybody."""
@@ -89,21 +43,9 @@ class Outputs(list[Output]):
     def broadcasts(self) -> list[str]:
         return [f"{unit.number}:{name_of_packet(unit.packet)}" for unit in self.of(Broadcast)]
 
-    def reached(self, level: Level) -> list[str]:
-        found = [output.packet for output in self if isinstance(output, Reached) and output.level is level]
-        return list(map(name_of_packet, found))
-
-    @property
-    def accepted(self) -> list[str]:
-        return self.reached(Level.ACCEPTED)
-
     @property
     def everywhere(self) -> list[str]:
-        return self.reached(Level.PREACKNOWLEDGED)
-
-    @property
-    def delivered(self) -> list[str]:
-        return [name_of_packet(output.packet) for output in self if isinstance(output, Deliver)]
+        return self.preacknowledged
 
     @property
     def told(self) -> list[str]:
@@ -116,14 +58,6 @@ class Outputs(list[Output]):
                 found.append(f"[{output.number}:{','.join(str(node + 1) for node in members(output.members))}]")
         return found
 
-    @property
-    def discards(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Discard)]
-
-    @property
-    def aborts(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Abort)]
-
 
 def config(nodes: int = 3, window: int = 8, polls_to_abort: int = 64, **options: Any) -> GroupConfig:
     return GroupConfig(
@@ -131,24 +65,14 @@ def config(nodes: int = 3, window: int = 8, polls_to_abort: int = 64, **options:
     )  # fmt: skip
 
 
-class Node:
+class Node(Seat[Outputs]):
     """A machine, and a host that keeps its timers."""
 
-    def __init__(self, me: int, nodes: int = 3, **options: Any) -> None:
-        self.machine = _machine.get()(me, config(nodes, **options))
-        self.running: dict[str, int] = {}
-        self.did = Outputs()
-        """Everything since the beginning."""
+    outputs = Outputs
+    machine: Sequencer
 
-    def handle(self, event: Input) -> Outputs:
-        outputs = Outputs(self.machine.handle(event))
-        for output in outputs:
-            if isinstance(output, SetTimer):
-                self.running[output.name] = output.after
-            elif isinstance(output, CancelTimer):
-                self.running.pop(output.name, None)
-        self.did += outputs
-        return outputs
+    def __init__(self, me: int, nodes: int = 3, **options: Any) -> None:
+        super().__init__(player_of(Sequencer)(me, config(nodes, **options)))
 
     def submits(self, *names: str) -> Outputs:
         everybody = (1 << self.machine.config.nodes) - 1
@@ -156,14 +80,6 @@ class Node:
         for name in names:
             found += self.handle(Submit(everybody, (len(name),), name.encode()))
         return found
-
-    def hears(self, *units: Unit) -> Outputs:
-        return Outputs(output for unit in units for output in self.handle(Receive(unit)))
-
-    def fires(self, name: str) -> Outputs:
-        assert name in self.running, f"the timer {name!r} is not set, only {sorted(self.running)}"
-        del self.running[name]
-        return self.handle(TimerFired(name))
 
 
 # --- what an honest sequencer E1, or members, would say ---

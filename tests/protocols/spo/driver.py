@@ -1,80 +1,36 @@
-"""One SPO machine on the table, and honest peers around it.
+"""One SPO machine on the table, and honest peers around it."""
 
-A test hands the machine units, timers and submissions one by one, and looks at what it does and what it knows.
-A unit that is made and not handed over is lost.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import (
-    Abort,
-    Deliver,
-    Discard,
-    Drained,
-    Input,
-    Level,
-    Numbered,
-    Output,
-    Reached,
-    Receive,
-    Send,
-    SetTimer,
-    Submit,
-    TimerFired,
-)
+from ordercast.model.machine import Level, Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Data, Packet, Ready, Status
 from ordercast.protocols.spo import Spo
+from tests.protocols import driver
+from tests.protocols.driver import E1, E2, E3, E4, Seat, player_of
 
-E1, E2, E3, E4 = range(4)
-
-_machine: ContextVar[type[Spo]] = ContextVar("machine", default=Spo)
-
-
-@contextmanager
-def played_by(machine: type[Spo]) -> Iterator[None]:
-    """Within, every `Node` runs this machine: a broken one, to see who notices."""
-    token = _machine.set(machine)
-    try:
-        yield
-    finally:
-        _machine.reset(token)
+__all__ = ["E1", "E2", "E3", "E4", "Node", "Outputs", "Peer"]
 
 
-class Outputs(list[Output]):
+class Outputs(driver.Outputs):
     """What followed from an input."""
-
-    @property
-    def units(self) -> list[Unit]:
-        """All that was transmitted."""
-        return [output.unit for output in self if isinstance(output, Send)]
 
     @property
     def data(self) -> list[Data]:
         """First transmissions."""
-        return [
-            output.unit
-            for output in self
-            if isinstance(output, Send) and isinstance(output.unit, Data) and not output.again
-        ]
+        return [send.unit for send in self.sends if isinstance(send.unit, Data) and not send.again]
 
     @property
     def copies(self) -> list[Data]:
         """Retransmissions."""
-        return [
-            output.unit
-            for output in self
-            if isinstance(output, Send) and isinstance(output.unit, Data) and output.again
-        ]
+        return [send.unit for send in self.sends if isinstance(send.unit, Data) and send.again]
 
     @property
     def statuses(self) -> list[Ready]:
         """All status units, with or without a wish."""
-        return [unit for unit in self.units if isinstance(unit, Ready)]
+        return self.of(Ready)
 
     @property
     def requests(self) -> list[Any]:
@@ -87,73 +43,42 @@ class Outputs(list[Output]):
         return [unit.wants for unit in self.statuses if unit.wants]
 
     @property
-    def numbered(self) -> list[Packet]:
-        return [output.packet for output in self if isinstance(output, Numbered)]
-
-    def _reached(self, level: Level) -> list[Packet]:
-        return [output.packet for output in self if isinstance(output, Reached) and output.level is level]
-
-    @property
     def accepted(self) -> list[Packet]:
-        return self._reached(Level.ACCEPTED)
+        return self.risen_to(Level.ACCEPTED)
 
     @property
     def preacknowledged(self) -> list[Packet]:
-        return self._reached(Level.PREACKNOWLEDGED)
+        return self.risen_to(Level.PREACKNOWLEDGED)
 
     @property
     def acknowledged(self) -> list[Packet]:
-        return self._reached(Level.ACKNOWLEDGED)
+        return self.risen_to(Level.ACKNOWLEDGED)
 
     @property
     def delivered(self) -> list[Packet]:
-        return [output.packet for output in self if isinstance(output, Deliver)]
-
-    @property
-    def discards(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Discard)]
+        return self.handed_over
 
     @property
     def timers(self) -> dict[str, int]:
-        return {output.name: output.after for output in self if isinstance(output, SetTimer)}
-
-    @property
-    def aborts(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Abort)]
+        return self.durations
 
 
-class Node:
+class Node(Seat[Outputs]):
     """The machine under test, and a host that keeps its timers."""
 
-    def __init__(self, me: int, nodes: int = 3, **config: Any) -> None:
-        self.machine = _machine.get()(me, GroupConfig(nodes=nodes, **config))
-        self.running: set[str] = set()
+    outputs = Outputs
+    kind: ClassVar[type[Spo]] = Spo
+    machine: Spo
 
-    def handle(self, event: Input) -> Outputs:
-        outputs = Outputs(self.machine.handle(event))
-        self.running |= set(outputs.timers)
-        return outputs
+    def __init__(self, me: int, nodes: int = 3, **config: Any) -> None:
+        super().__init__(player_of(self.kind)(me, GroupConfig(nodes=nodes, **config)))
 
     def submits(self, *to: int, lengths: Sequence[int] = (1,)) -> Outputs:
         return self.handle(Submit(mask_of(to), tuple(lengths), bytes(sum(lengths))))
 
-    def hears(self, *units: Unit) -> Outputs:
-        outputs = Outputs()
-        for unit in units:
-            outputs += self.handle(Receive(unit))
-        return outputs
-
-    def fires(self, name: str) -> Outputs:
-        assert name in self.running, f"the timer {name!r} was never set"
-        self.running.remove(name)
-        return self.handle(TimerFired(name))
-
     def owes(self) -> bool:
         """Whether it knows something that it has not said."""
         return self.machine.owes
-
-    def drained(self) -> Outputs:
-        return self.handle(Drained())
 
 
 class Peer:

@@ -75,7 +75,7 @@ class Walk:
             return Submit(chance.randint(1, everybody(NODES)), (1,) * chance.randint(1, 3), b"xyz")
         if kind < 0.25 and node.running:
             name = chance.choice(sorted(node.running))
-            node.running.remove(name)
+            del node.running[name]
             return TimerFired(name)
         if kind < 0.3 and self.heard:
             sender, unit = chance.choice(self.heard)

@@ -134,7 +134,7 @@ def test_poll_when_everything_is_at_rest_nothing_runs_and_nothing_is_said() -> N
     node.drained()
     for name in sorted(node.running):
         assert node.fires(name) == [], name
-    assert node.running == set()
+    assert not node.running
     assert node.machine.waits_for() == ()
 
 

@@ -1,150 +1,39 @@
-"""ST on the table: one machine with honest peers around it, or a whole group on one channel.
+"""ST on the table: one machine with honest peers around it, or a whole group on one channel."""
 
-A test hands a machine units, timers and submissions one by one, and looks at what it does and what it knows. In a
-group every unit is put into the queue of every node, the sender's too, at the moment it is sent: all hear one order.
-"""
-
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import (
-    Abort,
-    CancelTimer,
-    Deliver,
-    Discard,
-    Drained,
-    Input,
-    Level,
-    Output,
-    Reached,
-    Receive,
-    Send,
-    SetTimer,
-    Stopped,
-    Submit,
-    TimerFired,
-)
+from ordercast.model.machine import Submit
 from ordercast.model.nodes import mask_of
 from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Data, Packet, Ready, Status
 from ordercast.protocols.st import St
+from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of
 
-E1, E2, E3, E4 = range(4)
-
-U = TypeVar("U", Data, Ready, ResetReply, ResetNeed, ResetDone)
-
-_machine: ContextVar[type[St]] = ContextVar("machine", default=St)
+__all__ = ["E1", "E2", "E3", "E4", "Group", "Node", "Outputs", "Peer", "name_of_packet"]
 
 
-@contextmanager
-def played_by(machine: type[St]) -> Iterator[None]:
-    """Within, every `Node` runs this machine: a broken one, to see who notices."""
-    token = _machine.set(machine)
-    try:
-        yield
-    finally:
-        _machine.reset(token)
-
-
-def name_of_packet(packet: Packet) -> str:
-    return packet.payload.decode()
-
-
-class Outputs(list[Output]):
+class Outputs(NamedOutputs):
     """What followed from one input, or from several."""
-
-    @property
-    def units(self) -> list[Unit]:
-        """All that was transmitted."""
-        return [output.unit for output in self if isinstance(output, Send)]
-
-    def of(self, kind: type[U]) -> list[U]:
-        """Units of a kind that were transmitted."""
-        return [unit for unit in self.units if isinstance(unit, kind)]
 
     @property
     def copies(self) -> list[str]:
         """What was transmitted again."""
-        return [
-            name_of_packet(output.unit.packet)
-            for output in self
-            if isinstance(output, Send) and output.again and isinstance(output.unit, Data)
-        ]
-
-    def reached(self, level: Level) -> list[str]:
-        """What rose to a level."""
-        found = [output.packet for output in self if isinstance(output, Reached) and output.level is level]
-        return list(map(name_of_packet, found))
-
-    @property
-    def accepted(self) -> list[str]:
-        return self.reached(Level.ACCEPTED)
-
-    @property
-    def preacknowledged(self) -> list[str]:
-        return self.reached(Level.PREACKNOWLEDGED)
-
-    @property
-    def acknowledged(self) -> list[str]:
-        return self.reached(Level.ACKNOWLEDGED)
-
-    @property
-    def delivered(self) -> list[str]:
-        return [name_of_packet(output.packet) for output in self if isinstance(output, Deliver)]
-
-    @property
-    def discards(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Discard)]
-
-    @property
-    def stops(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Stopped)]
-
-    @property
-    def timers(self) -> list[str]:
-        return [output.name for output in self if isinstance(output, SetTimer)]
-
-    @property
-    def aborts(self) -> list[str]:
-        return [output.why for output in self if isinstance(output, Abort)]
+        return [name_of_packet(unit.packet) for unit in self.again if isinstance(unit, Data)]
 
 
-class Node:
+class Node(Seat[Outputs]):
     """A machine, and a host that keeps its timers."""
 
-    def __init__(self, me: int, nodes: int = 3, **config: Any) -> None:
-        self.machine = _machine.get()(me, GroupConfig(nodes=nodes, **config))
-        self.running: dict[str, int] = {}
-        self.did = Outputs()
-        """Everything since the beginning."""
+    outputs = Outputs
+    machine: St
 
-    def handle(self, event: Input) -> Outputs:
-        outputs = Outputs(self.machine.handle(event))
-        for output in outputs:
-            if isinstance(output, SetTimer):
-                self.running[output.name] = output.after
-            elif isinstance(output, CancelTimer):
-                self.running.pop(output.name, None)
-        self.did += outputs
-        return outputs
+    def __init__(self, me: int, nodes: int = 3, **config: Any) -> None:
+        super().__init__(player_of(St)(me, GroupConfig(nodes=nodes, **config)))
 
     def submits(self, name: str, *to: int) -> Outputs:
         return self.handle(Submit(mask_of(to), (len(name),), name.encode()))
-
-    def hears(self, *units: Unit) -> Outputs:
-        return Outputs(output for unit in units for output in self.handle(Receive(unit)))
-
-    def fires(self, name: str) -> Outputs:
-        assert name in self.running, f"the timer {name!r} is not set, only {sorted(self.running)}"
-        del self.running[name]
-        return self.handle(TimerFired(name))
-
-    def drained(self) -> Outputs:
-        return self.handle(Drained())
 
 
 class Peer:
@@ -205,62 +94,11 @@ class Peer:
         )
 
 
-class Group:
+class Group(OneChannel[Node, Outputs]):
     """Machines on one channel."""
 
     def __init__(self, nodes: int = 3, **config: Any) -> None:
-        self.nodes = [Node(me, nodes, **config) for me in range(nodes)]
-        self.queues: list[deque[Unit]] = [deque() for _ in range(nodes)]
+        super().__init__([Node(me, nodes, **config) for me in range(nodes)])
 
     def submit(self, node: int, name: str, *to: int) -> Outputs:
         return self.put(self.nodes[node].submits(name, *to))
-
-    def put(self, outputs: Outputs) -> Outputs:
-        """Everything that was sent is on its way to everybody."""
-        for unit in outputs.units:
-            for queue in self.queues:
-                queue.append(unit)
-        return outputs
-
-    def hear(self, node: int, count: int = 1) -> Outputs:
-        """The node hears the next units of its queue."""
-        found = Outputs()
-        for _ in range(count):
-            found += self.put(self.nodes[node].hears(self.queues[node].popleft()))
-        return found
-
-    def hear_all(self, *nodes: int) -> None:
-        """These nodes hear all that is under way to them now, everybody if none is named."""
-        for node in nodes or range(len(self.nodes)):
-            self.hear(node, len(self.queues[node]))
-
-    def exhaust(self, most: int = 500) -> None:
-        """Everybody hears everything, and what is sent in answer, until nothing is under way."""
-        for _ in range(most):
-            if not any(self.queues):
-                return
-            self.hear_all()
-        raise AssertionError("everything that is heard is answered, for ever")
-
-    def lose(self, node: int, count: int = 1) -> list[Unit]:
-        """The node misses the next units of its queue."""
-        return [self.queues[node].popleft() for _ in range(count)]
-
-    def fire(self, node: int, timer: str) -> Outputs:
-        return self.put(self.nodes[node].fires(timer))
-
-    def settle(self, rounds: int = 60) -> None:
-        """From here on nothing is lost, and all timers fire in turn until none is left."""
-        for _ in range(rounds):
-            self.exhaust()
-            timers = [(node, timer) for node, here in enumerate(self.nodes) for timer in tuple(here.running)]
-            if not timers:
-                return
-            for node, timer in timers:
-                if timer in self.nodes[node].running:
-                    self.fire(node, timer)
-        raise AssertionError(f"not silent: {[node.machine.waits_for() for node in self.nodes]}")
-
-    def delivered(self) -> list[str]:
-        """What each node delivered, in its order."""
-        return [" ".join(node.did.delivered) for node in self.nodes]

@@ -257,7 +257,7 @@ def test_a_node_that_missed_the_last_word_is_brought_along() -> None:
     group.submit(E1, "a", *ALL)
     group.hear_all(E1, E2)
     group.lose(E3)
-    group.fire(E1, "status")
+    group.fire("status", E1)
     for _ in range(6):
         group.hear_all(E1, E2)
         for _ in range(len(group.queues[E3])):

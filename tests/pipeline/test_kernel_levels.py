@@ -1,0 +1,51 @@
+"""The audit by arrays is told every untruth about levels that the reference is told, and believes none of them."""
+
+import pytest
+
+from ordercast.model.services import Service
+from ordercast.pipeline.columns import columns_of
+from ordercast.pipeline.kernel import acquits
+from tests.audit.figures import Figure
+from tests.audit.test_audit_levels import HAPPENED, play, test_each_untruth_is_told
+from tests.pipeline.random_runs import batch_of
+
+[UNTRUE] = [mark.args[1] for mark in test_each_untruth_is_told.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+
+
+def acquitted(figure: Figure) -> bool:
+    return acquits(columns_of(figure.nodes, [batch_of(figure.rows)]), Service.SELECTIVE_PARTIAL)
+
+
+def test_the_truth_is_acquitted() -> None:
+    assert acquitted(play(HAPPENED))
+
+
+@pytest.mark.parametrize("case", range(len(UNTRUE)))
+def test_no_untruth_is(case: int) -> None:
+    assert not acquitted(play(UNTRUE[case][0]))
+
+
+@pytest.mark.parametrize(("order", "good"), [("ab", True), ("ba", False)])
+def test_what_is_for_others_stands_between(order: str, good: bool) -> None:
+    """E2 must accept a before b, though between them E1 sent c to E3 only."""
+    figure = Figure(["a2 c3 b2", "", ""], ["", "", ""])
+    for kind in ("receive", "accept", "preack", "ack", "deliver"):
+        for letter in order if kind in {"receive", "accept"} else "ab":
+            figure.add(1, kind, letter, time=5)
+        figure.add(2, kind, "c", time=5)
+    assert acquitted(figure) is good
+
+
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_who_gives_up_delivers_what_is_pre_acknowledged(gives_up: bool) -> None:
+    figure = Figure(["a12", ""], ["", ""])
+    figure.add(1, "receive", "a", time=1)
+    for node in (0, 1):
+        figure.add(node, "accept", "a", time=1)
+        figure.add(node, "preack", "a", time=2)
+    figure.add(0, "ack", "a", time=3)
+    figure.add(0, "deliver", "a", time=3)
+    figure.add(1, "deliver", "a", time=4)
+    if gives_up:
+        figure.add(1, "abort", time=4)
+    assert acquitted(figure) is gives_up
