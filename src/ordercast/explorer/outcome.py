@@ -20,10 +20,12 @@ class Outcome:
     """The fair continuation that ends badly, if it is that which does."""
     sentence: str
     """The promise that is broken; empty if none is."""
+    stuck: bool = False
+    """What is broken is that the continuation does not end well, rather than its last step."""
 
     def shown(self) -> tuple[int, ...]:
         """What is worth showing: what goes on for ever need not be shown for ever."""
-        return (*self.steps, *self.continuation[:_SHOWN])
+        return (*self.steps, *(self.continuation[:_SHOWN] if self.stuck else self.continuation))
 
 
 def outcome_of(world: World, steps: Sequence[int]) -> Outcome:
@@ -35,4 +37,4 @@ def outcome_of(world: World, steps: Sequence[int]) -> Outcome:
         if happening.problem:
             return Outcome(tuple(taken), (), happening.problem)
     end = Completion(world).bad_end(replay.state)
-    return Outcome(tuple(taken), end.steps, end.sentence) if end else Outcome(tuple(taken), (), "")
+    return Outcome(tuple(taken), end.steps, end.sentence, end.live) if end else Outcome(tuple(taken), (), "")
