@@ -35,7 +35,9 @@ def soak_command(
 ) -> None:
     """Runs random configurations and judges them. Exit 0: all held; 1: some failed; 2: bad input, or no Spark."""
     limits = {"--seconds": seconds, "--deliveries": deliveries, "--runs": runs}
-    require(any(limits.values()), "say when it is enough: --seconds, --deliveries or --runs")
+    require(
+        any(limit is not None for limit in limits.values()), "say when it is enough: --seconds, --deliveries or --runs"
+    )
     for option, limit in limits.items():
         require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
     with pipeline_extra():

@@ -134,6 +134,8 @@ class Soak:
                     raise ConfigError(
                         f"another soak is writing to {self.out}; wait for it, or choose another"
                     ) from error
+                for path in (self.out / ROUNDS).glob(f"_*{UNFINISHED}"):
+                    path.unlink()  # of a process that died over it
                 yield
         except OSError as error:
             raise cannot_write(f"the soak {self.out}", error) from error

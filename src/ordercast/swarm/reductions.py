@@ -27,7 +27,8 @@ class Size:
     faults: int
 
     def __str__(self) -> str:
-        return f"{self.nodes} nodes, {self.messages:,} messages, {self.faults:,} faults"
+        counts = {"node": self.nodes, "message": self.messages, "fault": self.faults}
+        return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts.items())
 
 
 def size_of(config: RunConfig) -> Size:
