@@ -74,7 +74,8 @@ def broken(change: Breakage) -> Iterator[None]:
     target = f"ordercast.{change.module}"
     finder = _Changed(target, change.text())
     touched = {name: module for name, module in sys.modules.items() if leads_to(name, target)}
-    parents = [(parent, child, getattr(sys.modules[parent], child, None)) for parent, child in map(_parted, touched)]
+    nested = [_parted(name) for name in touched if "." in name]
+    parents = [(parent, child, getattr(sys.modules[parent], child, None)) for parent, child in nested]
     for name in touched:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)
@@ -133,8 +134,8 @@ def source_of(module: str) -> str:
 
 @cache
 def leads_to(module: str, target: str) -> bool:
-    """Whether importing a module imports the other, by whatever way."""
-    return target in _reached(module)
+    """Whether importing a module imports the other, by whatever way. Our packages as a whole stay as they are."""
+    return module not in PLACES and target in _reached(module)
 
 
 @cache

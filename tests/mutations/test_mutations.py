@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from tests.mutations.mutation import Mutation, imported
+from tests.mutations.mutation import Mutation, imported, source_of
 from tests.mutations.suites import SUITES, Suite
 from tests.mutations.systematic import every_spot, stale_names
 from tests.mutations.trials import Trial, outcomes
@@ -32,6 +32,15 @@ def test_what_changes_nothing_is_not_noticed() -> None:
     nothing = Mutation("nothing is changed", "protocols.po", "self.cooling = True", "self.cooling = bool(1)")
     [outcome] = outcomes([Trial(suite.name, nothing, suite.battery.unordered(), 60)])
     assert outcome.noticed is None
+
+
+@pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.lists], ids=lambda suite: suite.name)
+def test_a_change_by_itself_is_not_noticed(suite: Suite) -> None:
+    """A module that is imported anew, as it is, breaks nothing: what is noticed is the breakage."""
+    modules = {mutation.module for mutation in suite.mutations()}
+    same = [Mutation("as it is", module, text, text) for module in modules for text in [source_of(module)]]
+    found = outcomes(Trial(suite.name, nothing, suite.battery.unordered()[:1], 60) for nothing in same)
+    assert [outcome for outcome in found if outcome.noticed is not None] == []
 
 
 def test_a_breakage_without_an_end_is_noticed_by_the_clock() -> None:

@@ -75,6 +75,8 @@ class _Running(NamedTuple):
                 noticed = pipe.recv()
             except EOFError:
                 noticed = Failed("the process", "it broke")
+            if isinstance(noticed, Exception):
+                raise RuntimeError(f"{self.trial.breakage.name} could not be tried") from noticed
         else:
             noticed = Failed("the clock", f"no end after {self.trial.seconds:.0f} s")
         self.process.kill()
@@ -90,6 +92,6 @@ def _try(trial: Trial, pipe: Connection) -> None:
     try:
         with broken(trial.breakage):
             pipe.send(first_failure(trial.checks))
-    except (Exception, SystemExit) as error:  # it does not even load
-        pipe.send(Failed("the import", repr(error)[:100]))
+    except Exception as error:  # ours: what a breakage raises is a failure of a check
+        pipe.send(error)
     os._exit(0)

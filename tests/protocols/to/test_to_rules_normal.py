@@ -239,9 +239,9 @@ def test_data_in_the_place_of_my_status_are_not_taken_for_what_i_sent() -> None:
     node, two, liar = Node(E1, 2), Peer(E2, 2), Peer(E1, 2)
     node.hears(two.sends("x"))
     assert node.fires("status").of(OrderedReady), "number 0 is mine, and no data"
-    node.hears(liar.expecting(0, 1).sends("y"))
-    assert node.hears(two.expecting(1, 1).standing()).aborts == []
-    assert node.hears(two.expecting(1, 1).ready()).aborts == []
+    node.hears(liar.expecting(0, 1).sends("y"), liar.expecting(1, 1).standing())
+    assert node.hears(two.expecting(1, 1).standing()).preacknowledged == ["x", "y"]
+    assert node.submits("a").data == ["a"], "and it goes on"
 
 
 def test_everything_is_delivered_to_everybody_in_the_order_of_the_channel() -> None:
