@@ -8,6 +8,7 @@ import typer
 from ordercast import __version__
 from ordercast.cli.audit import audit_command
 from ordercast.cli.channel import channel_command
+from ordercast.cli.check import check_command
 from ordercast.cli.doctor import doctor_command, key_command
 from ordercast.cli.evaluate import evaluate_command
 from ordercast.cli.node import node_command
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate_command)
 app.command("audit")(audit_command)
+app.command("check")(check_command)
 app.command("sweep")(sweep_command)
 app.command("soak")(soak_command)
 app.command("shrink")(shrink_command)

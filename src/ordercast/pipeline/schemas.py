@@ -3,6 +3,7 @@
 import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DoubleType,
@@ -17,6 +18,7 @@ from ordercast.trace.schema import EVENTS, RUNS
 
 _TYPES: dict[pa.DataType, DataType] = {
     pa.string(): StringType(),
+    pa.binary(): BinaryType(),
     pa.int32(): IntegerType(),
     pa.int64(): LongType(),
     pa.float64(): DoubleType(),

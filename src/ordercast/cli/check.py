@@ -1,0 +1,214 @@
+"""`ordercast check`: every schedule of a small group, within bounds, and the first that breaks a promise."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ordercast.cli.pictures import show_picture
+from ordercast.cli.printing import Printer
+from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.explorer.explore import Report
+from ordercast.explorer.files import ScheduleFile, write_schedule
+from ordercast.explorer.parallel import Progress, explore_on
+from ordercast.explorer.rows import names_of_messages, rows_of
+from ordercast.explorer.scenario import Scenario, script_in_words
+from ordercast.explorer.scenarios import scenario, usual_lines
+from ordercast.explorer.verdict import Violation
+from ordercast.explorer.wording import schedule_from_words
+from ordercast.explorer.world import World
+from ordercast.model import values
+from ordercast.model.config import Recovery, Rules, require
+from ordercast.model.machine import Level
+from ordercast.model.runs import Channel
+from ordercast.protocols import PROTOCOLS, machine_class
+
+_GROUP, _BOUNDS, _HOW, _SHOW = "The group", "How bad it may be", "The search", "What is shown and kept"
+_ENDS = {"nothing": None, **{level.name.lower(): level for level in Level}}
+_VIEWS: dict[str, Any] = {
+    "suspect_after": 1,
+    "polls_to_abort": 12,
+    "rounds": 120,
+}  # so that a crash is noticed within few timers
+
+
+def _option(panel: str, text: str, *names: str, least: int | None = None) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, min=least)
+
+
+_Script = Annotated[
+    list[str] | None,
+    _option(_GROUP, "What each node sends, a line for each, or lines with ';' between: 'x{2,3} y{1}', 'h[5]', 'a b'."),
+]
+_Reading = Annotated[list[str] | None, _option(_GROUP, "A reading of the printed rules, such as condition_2=others.")]
+_Owed = Annotated[
+    str | None, _option(_BOUNDS, f"What is owed in the end: {', '.join(_ENDS)}; printed rules owe nothing if not said.")
+]
+
+
+def check_command(
+    protocol: Annotated[str, typer.Argument(help=f"One of: {', '.join(PROTOCOLS)}.")],
+    nodes: Annotated[int | None, _option(_GROUP, "Nodes; if not said, 3, or as many as lines.")] = None,
+    script: _Script = None,
+    rules: Annotated[Rules, _option(_GROUP, "The mended rules, or the printed ones.")] = Rules.SOUND,
+    reading: _Reading = None,
+    window: Annotated[int, _option(_GROUP, "Packets a source may have under way.")] = 32,
+    quota: Annotated[int, _option(_GROUP, "Places a node keeps for each source.")] = 256,
+    log_limit: Annotated[int, _option(_GROUP, "ST: packets of one epoch.")] = 400,
+    recovery: Annotated[Recovery, _option(_GROUP, "What ST sends again.")] = Recovery.SELECTIVE,
+    hearsay: Annotated[bool, _option(_GROUP, "Ask early about losses that others' words show.")] = False,
+    history: Annotated[int, _option(_GROUP, "Broadcasts that the sequencer keeps.")] = 1024,
+    resilience: Annotated[int, _option(_GROUP, "Nodes that hold a broadcast besides the sequencer.")] = 0,
+    channel: Annotated[Channel | None, _option(_BOUNDS, "If not said, what the protocol needs.")] = None,
+    losses: Annotated[int, _option(_BOUNDS, "Units that are lost.", least=0)] = 1,
+    duplicates: Annotated[int, _option(_BOUNDS, "Units that come again.", least=0)] = 0,
+    firings: Annotated[int, _option(_BOUNDS, "Timers that fire on the way.", least=0)] = 0,
+    crashes: Annotated[int, _option(_BOUNDS, "Nodes that stop for ever.", least=0)] = 0,
+    patient: Annotated[bool, _option(_BOUNDS, "Timers fire only when nothing is under way.")] = False,
+    drained: Annotated[bool, _option(_BOUNDS, "Nodes may be told that nothing waits.")] = False,
+    owed: _Owed = None,
+    most: Annotated[int, _option(_HOW, "States after which the search is cut.", least=1)] = 1_000_000,
+    every: Annotated[bool, _option(_HOW, "Search equivalent interleavings too.", "--every-interleaving")] = False,
+    jobs: Annotated[int | None, _option(_HOW, "Processes; if not said, all cores.", least=1)] = None,
+    master: Annotated[str | None, MASTER] = None,
+    json: Annotated[bool, _option(_SHOW, "Print one JSON object.", "--json")] = False,
+    draw: Annotated[bool, _option(_SHOW, "Draw the schedule that breaks something.", "--draw/--no-draw")] = True,
+    svg: Annotated[Path | None, _option(_SHOW, "Draw it as SVG there.")] = None,
+    write: Annotated[Path | None, _option(_SHOW, "Write it there, for `ordercast replay`.")] = None,
+) -> None:
+    """Explores every schedule within bounds. Exit 0: nothing is broken; 1: something is, and how; 2: bad arguments."""
+    require(jobs is None or master is None, "--jobs are processes in here, --master says where Spark is: take one")
+    how: dict[str, Any] = {"window": window, "quota": quota, "log_limit": log_limit, "recovery": recovery}
+    how |= {"hearsay": hearsay, "history": history, "resilience": resilience, "paper": values.readings(reading or [])}
+    how |= {"losses": losses, "duplicates": duplicates, "firings": firings, "crashes": crashes}
+    how |= {"patient": patient, "drained": drained}
+    how |= {"channel": channel} if channel is not None else {}
+    if owed is not None:
+        require(owed in _ENDS, f"--owed is one of {', '.join(_ENDS)}, not {owed!r}")
+        how["in_the_end"] = _ENDS[owed]
+    asked = _asked(protocol, script or [], nodes, rules, how)
+    report = _searched(asked, most, reduced=not every, jobs=jobs, master=master)
+    _show(protocol, asked, report, json=json, draw=draw, svg=svg, write=write)
+
+
+def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, how: dict[str, Any]) -> Scenario:
+    kind = machine_class(protocol, rules)
+    lines = [line.strip() for text in script for line in text.split(";")]
+    size = nodes if nodes is not None else max(3, len(lines))
+    require(2 <= size <= 16, f"a group has 2 to 16 nodes here, not {size}: nobody could wait for the schedules of more")
+    require(len(lines) <= size, f"{len(lines)} lines say what nodes send, but there are {size} nodes")
+    lines = lines + [""] * (size - len(lines)) if lines else usual_lines(protocol, size)
+    channel = how.get("channel", kind.needs)
+    strength = [Channel.ANY, Channel.MANY, Channel.ONE]
+    require(strength.index(channel) >= strength.index(kind.needs), f"{protocol} needs the channel `{kind.needs.value}`")
+    require(
+        not (how["losses"] and how["duplicates"] and kind.needs is Channel.ONE),
+        f"{protocol} needs one order, and a unit that is lost and comes again later has changed its place in it; "
+        "take --losses or --duplicates, and 0 of the other",
+    )
+    made = scenario(protocol, lines, rules, **(_VIEWS if how["crashes"] and kind.has_views else {}), **how)
+    require(
+        not how["crashes"] or kind.has_views or made.promise.in_the_end is None,
+        f"{protocol} gives the group up when a node crashes; --crashes is for the sequencer, or with --owed nothing",
+    )
+    return made
+
+
+def _searched(asked: Scenario, most: int, *, reduced: bool, jobs: int | None, master: str | None) -> Report:
+    if master is not None:
+        with pipeline_extra():
+            from ordercast.pipeline.checking import explore_on_spark  # noqa: PLC0415
+        with opened(master) as session, _told() as progress:
+            return explore_on_spark(session, asked, most, reduced=reduced, progress=progress)
+    with _told() as progress:
+        return explore_on(jobs or os.cpu_count() or 1, asked, most, reduced=reduced, progress=progress)
+
+
+@contextmanager
+def _told() -> Iterator[Progress | None]:
+    """A line on standard error, where somebody looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with Console(stderr=True).status("searching …") as status:
+        yield lambda states, seconds: status.update(f"{states:,} states, {states / max(seconds, 1e-9):,.0f} a second")
+
+
+def _show(
+    protocol: str, asked: Scenario, report: Report, *, json: bool, draw: bool, svg: Path | None, write: Path | None
+) -> None:
+    violation = report.violation
+    console = Printer(highlight=False)
+    if json:
+        typer.echo(msgspec.json.encode(_document(protocol, asked, report)))
+    else:
+        _print(console, protocol, asked, report)
+    if violation is not None:
+        if write is not None:
+            told = ScheduleFile(
+                scenario=asked, schedule=violation.schedule, sentence=violation.sentence, live=violation.live
+            )
+            write_schedule(write, told)
+        if violation.schedule and (svg is not None or (draw and not json)):
+            world = World(asked)
+            rows = rows_of(world, schedule_from_words(world, violation.schedule))
+            here = console if draw and not json else None
+            show_picture(rows, world.size, here, svg, names=names_of_messages(world), steps=True)
+    raise typer.Exit(0 if violation is None else 1)
+
+
+def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:
+    bounds = ("losses", "duplicates", "firings", "crashes", "patient", "drained")
+    counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
+    found = report.violation
+    return {
+        "protocol": protocol,
+        "rules": asked.group.rules.value,
+        "scripts": [script_in_words(script) for script in asked.scripts],
+        "channel": asked.channel.value,
+        **{name: getattr(asked, name) for name in bounds},
+        **{name: getattr(report, name) for name in counted},
+        "violation": found
+        and {"sentence": found.sentence, "schedule": found.schedule, "after_the_schedule": found.live},
+    }
+
+
+def _print(console: Console, protocol: str, asked: Scenario, report: Report) -> None:
+    scripts = "; ".join(script_in_words(script) or "–" for script in asked.scripts)
+    console.print(
+        f"{protocol}, {asked.group.rules.value} rules, channel {asked.channel.value}: {scripts}", markup=False
+    )
+    bounds = [f"{getattr(asked, name)} {name}" for name in ("losses", "duplicates", "firings", "crashes")]
+    console.print(f"within {', '.join(bounds)}" + (", patient timers" if asked.patient else ""))
+    whole = "all there are" if report.exhausted else "and there are more" if report.violation is None else "so far"
+    pace = report.states / report.seconds if report.seconds else 0
+    table = Table.grid(padding=(0, 2))
+    table.add_row("states", f"{report.states:,}, {whole}")
+    table.add_row("edges", f"{report.edges:,}")
+    table.add_row("steps to the farthest", f"{report.depth:,}")
+    table.add_row("continuations", f"{report.continued:,}, of up to {report.longest} rounds of timers")
+    table.add_row("time", f"{report.seconds:,.1f} s, {pace:,.0f} states a second")
+    console.print(table)
+    _print_verdict(console, report.violation, exhausted=report.exhausted)
+
+
+def _print_verdict(console: Console, violation: Violation | None, *, exhausted: bool) -> None:
+    if violation is None:
+        if exhausted:
+            console.print("[green]nothing is broken[/]: no schedule within these bounds breaks a promise")
+        else:
+            console.print("[yellow]cut[/]: nothing is broken so far; --most searches on")
+        return
+    console.print("[bold red]broken[/]")
+    for number, line in enumerate(violation.schedule, start=1):
+        console.print(f"  {number:>3}  {line}", markup=False, soft_wrap=True)
+    if violation.live:
+        console.print("       from there on nothing is lost, and yet:")
+    console.print(f"  => {violation.sentence}", markup=False, soft_wrap=True)

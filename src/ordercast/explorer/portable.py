@@ -1,0 +1,109 @@
+"""States and schedules that mean the same in every process.
+
+Inside a world states, units and timers are numbered as they are met, so numbers say nothing elsewhere. A *path* does:
+it is a schedule from the start, eight bytes for each step, in which timers go by their names and the units of a bag by
+their contents. A state is sent as a path that leads to it, and told from others by a digest of all that it holds, of 16
+bytes: two different states of a search would have to share one for anything to be overlooked, and among a billion
+states that has odds of one to 10^20.
+"""
+
+from array import array
+from functools import cache
+from hashlib import blake2b
+from zlib import crc32
+
+from ordercast.explorer.world import Kind, State, World
+from ordercast.model.runs import Channel
+
+Path = bytes
+_WIDTH = 8  # bytes of a step
+
+
+class Portable:
+    """Reads and writes them for one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._bags = world.scenario.channel is Channel.ANY
+        self._of_node = cache(lambda number: _digest(repr(world.nodes.states[number]).encode()))
+        self._of_unit = cache(lambda number: _digest(repr(world.nodes.units[number]).encode()))
+        self._of_queue = cache(self._digest_of_queue)
+        self._busiest = max(range(world.size), key=lambda node: len(world.scenario.scripts[node]))
+        self._replayed = array("q")
+        self._states = [world.start()]
+
+    def digest(self, state: State) -> bytes:
+        """What tells a state from all others."""
+        world = self._world
+        parts = [self._of_node(number) for number in state[: world.size]]
+        parts += [self._of_queue(number) for number in state[world.first_link : world.past_links]]
+        parts.append(repr(state[world.past_links :]).encode())
+        return _digest(b"".join(parts))
+
+    def home(self, state: State) -> int:
+        """A number that goes with the state of the node that sends most: most steps do not change it."""
+        return int.from_bytes(self._of_node(state[self._busiest])[:2], "little")
+
+    def longer(self, path: Path, state: State, step: int) -> Path:
+        """The path that goes one step further, from the state that it leads to."""
+        return path + self._portable(state, step).to_bytes(_WIDTH, "little")
+
+    def steps(self, path: Path) -> list[int]:
+        """A path as steps of this world."""
+        state, steps = self._world.start(), []
+        for step in _parted(path):
+            steps.append(self._local(state, step))
+            state, _ = self._world.take(state, steps[-1])
+        return steps
+
+    def state(self, path: Path) -> State:
+        """Where a path leads. Paths that come one after another share most of their steps: these are not taken anew."""
+        wanted, taken = _parted(path), self._replayed
+        shared = 0
+        for one, other in zip(wanted, taken, strict=False):
+            if one != other:
+                break
+            shared += 1
+        del self._states[shared + 1 :]
+        for step in wanted[shared:]:
+            state = self._states[-1]
+            self._states.append(self._world.take(state, self._local(state, step))[0])
+        self._replayed = wanted
+        return self._states[-1]
+
+    def _portable(self, state: State, step: int) -> int:
+        what, which = step & 0xFFFF, step >> 16
+        if step & 7 == Kind.FIRE:
+            which = crc32(self._world.nodes.timer_names[which].encode())
+        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+            which = self._by_contents(state[what >> 3]).index(which)
+        return what | which << 16
+
+    def _local(self, state: State, step: int) -> int:
+        what, which = step & 0xFFFF, step >> 16
+        if step & 7 == Kind.FIRE:
+            nodes = self._world.nodes
+            timers = nodes.timers[state[what >> 3]]
+            which = next(timer for timer in timers if crc32(nodes.timer_names[timer].encode()) == which)
+        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+            which = self._by_contents(state[what >> 3])[which]
+        return what | which << 16
+
+    def _by_contents(self, queue: int) -> list[int]:
+        """The places of a bag in an order that is the same everywhere."""
+        units = self._world.queues.contents[queue]
+        return sorted(self._world.queues.places(queue), key=lambda place: self._of_unit(units[place]))
+
+    def _digest_of_queue(self, number: int) -> bytes:
+        units = [self._of_unit(unit) for unit in self._world.queues.contents[number]]
+        return _digest(b"".join(sorted(units) if self._bags else units))
+
+
+def _parted(path: Path) -> "array[int]":
+    steps = array("q")
+    steps.frombytes(path)
+    return steps
+
+
+def _digest(text: bytes) -> bytes:
+    return blake2b(text, digest_size=16).digest()

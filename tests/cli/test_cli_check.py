@@ -1,0 +1,113 @@
+"""`ordercast check` as scripts see it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+A1 = "check spo --rules paper --script 'x{2,3}; q{2} r{2}; s{2}' --losses 0"
+
+
+@pytest.mark.parametrize("protocol", ["spo", "st", "to", "po", "prito", "prio", "sequencer"])
+def test_every_protocol_is_checked_without_more_ado(ordercast: Command, protocol: str) -> None:
+    done = ordercast(f"check {protocol} --nodes 2 --jobs 1")
+    assert done.status == 0, done.out
+    assert f"{protocol}, sound rules, channel " in done.out
+    assert "all there are" in done.out
+    assert "nothing is broken" in done.out
+
+
+def test_what_is_searched_is_told_to_programs(ordercast: Command) -> None:
+    done = ordercast("check spo --script 'a{2,3} b{2}; c{1,3};' --losses 1 --json")
+    told = json.loads(done.out)
+    assert done.status == 0
+    assert told["scripts"] == ["a{2,3} b{2}", "c{1,3}", ""]
+    assert (told["protocol"], told["rules"], told["channel"]) == ("spo", "sound", "many")
+    assert (told["losses"], told["firings"], told["exhausted"], told["violation"]) == (1, 0, True, None)
+    assert told["states"] > 100
+    every = json.loads(
+        ordercast("check spo --script 'a{2,3} b{2}' --script 'c{1,3}' --json --every-interleaving --jobs 1").out
+    )
+    assert every["scripts"] == told["scripts"]
+    assert every["states"] > told["states"]
+    assert every["edges"] > told["edges"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_broken_is_told_drawn_and_written_down(ordercast: Command, tmp_path: Path, jobs: int) -> None:
+    """A1: at E2 the message x is acknowledged while E3 has not pre-acknowledged it."""
+    file, svg = tmp_path / "a1.toml", tmp_path / "a1.svg"
+    done = ordercast(A1, "--jobs", jobs, "--write", file, "--svg", svg)
+    assert done.status == 1
+    sentence = "x{2,3} of E1 is acknowledged at E2, but not yet preacknowledged at its destination E3"
+    assert sentence in done.out
+    assert "E1 sends x{2,3}" in done.out
+    assert "↺" in done.out  # the picture
+    assert "<svg" in svg.read_text()
+    again = ordercast("replay", file)
+    assert again.status == 1
+    assert sentence in again.out
+
+
+def test_what_is_broken_is_told_to_programs(ordercast: Command) -> None:
+    done = ordercast(A1, "--json")
+    told = json.loads(done.out)["violation"]
+    assert done.status == 1
+    assert "is acknowledged at E2" in told["sentence"]
+    assert told["schedule"][0] == "E1 sends x{2,3}"
+    assert told["after_the_schedule"] is False
+
+
+def test_a_reading_of_the_printed_rules_and_what_is_owed_can_be_chosen(ordercast: Command) -> None:
+    line = "check spo --rules paper --script 'a{2,3}; b{3};' --losses 0 --owed accepted --jobs 1"
+    assert "b{3} of E2 is never accepted at E3" in ordercast(line).out
+    assert ordercast(line + " --reading condition_2=none").status == 0
+
+
+def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
+    done = ordercast("check st --script 'g{1,3} p{1,3}; z{1,3};' --most 500 --jobs 1")
+    assert done.status == 0
+    assert ", and there are more" in done.out
+    assert "cut: nothing is broken so far" in done.out
+
+
+REFUSED = [
+    ("check xyz", "there is no protocol 'xyz'; there are: "),
+    ("check to --rules paper", "to has no paper rules"),
+    ("check spo --nodes 1", "a group has 2 to 16 nodes here, not 1"),
+    ("check spo --nodes 17", "a group has 2 to 16 nodes here, not 17"),
+    ("check spo --nodes 2 --script 'a;b;c'", "3 lines say what nodes send, but there are 2 nodes"),
+    ("check spo --script 'a{4}'", "'a{4}' goes to a node that is not one of E1 to E3"),
+    ("check spo --script 'a{'", "'a{' is not written like x{2,3}"),
+    ("check to --script 'a{1,2}'", "to sends everything to everybody: write 'a' without destinations"),
+    ("check spo --window 0", "the window must be at least 1"),
+    ("check spo --crashes 1", "spo gives the group up when a node crashes"),
+    ("check st --duplicates 1", "take --losses or --duplicates, and 0 of the other"),
+    ("check st --channel many", "st needs the channel `one`"),
+    ("check spo --owed silence", "--owed is one of nothing, accepted, preacknowledged, acknowledged, not 'silence'"),
+    ("check spo --rules paper --reading first=1", "'first=1' is no reading"),
+    ("check spo --jobs 2 --master local[2]", "take one"),
+    ("check sequencer --resilience 3", "at most 2 nodes besides the sequencer"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), REFUSED)
+def test_a_bad_value_is_refused_with_what_would_be_right(ordercast: Command, line: str, words: str) -> None:
+    done = ordercast(line)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.sentence
+
+
+@pytest.mark.parametrize("option", ["losses", "duplicates", "firings", "crashes"])
+def test_a_bound_below_nothing_is_refused(ordercast: Command, option: str) -> None:
+    done = ordercast(f"check spo --{option} -1")
+    assert (done.status, done.out) == (2, "")
+    assert f"--{option}" in done.err
+
+
+def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path) -> None:
+    done = ordercast(A1, "--json", "--write", tmp_path / "nowhere" / "a1.toml")
+    assert done.status == 2
+    assert "choose another place" in done.sentence
