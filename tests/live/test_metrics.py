@@ -32,6 +32,8 @@ def test_a_member_counts_what_it_does() -> None:
         assert others.bytes_in > 1000
         assert (mine.waiting_bytes, mine.inbox_bytes, mine.record_failed) == (0, 0, None)
         assert 0 < mine.uptime < 30
+        assert mine.round_trip is not None
+        assert 0 < mine.round_trip < 1
 
     run(test)
 
@@ -50,7 +52,7 @@ def test_what_waits_is_told() -> None:
     run(test)
 
 
-SAMPLE = re.compile(r'[a-z_]+\{([a-z]+="(\\.|[^"\\])*",?)+\} [0-9.e+]+')
+SAMPLE = re.compile(r'[a-z_]+\{([a-z]+="(\\.|[^"\\])*",?)+\} [0-9.e+-]+')
 
 
 def test_the_text_is_what_prometheus_reads() -> None:

@@ -135,6 +135,7 @@ class Member:
             members=tuple(name for place, name in enumerate(self.names) if self.members >> place & 1),
             view=self.view,
             uptime=self._loop.time() - self._opened_at,
+            round_trip=None if (measured := self._round_trips.typical()) is None else measured / SECOND,
             sent=host.sent,
             delivered=dict(zip(self.names, self.delivered, strict=True)),
             units=host.transmitted,

@@ -60,6 +60,8 @@ def _lines(stats: Stats) -> Iterator[str]:
         yield from _metric(f"ordercast_{name}_total", "counter", told, samples)
     for name, told in _GAUGES.items():
         yield from _metric(f"ordercast_{name}", "gauge", told, [(common, getattr(stats, name))])
+    measured = [] if stats.round_trip is None else [(common, stats.round_trip)]
+    yield from _metric("ordercast_round_trip_seconds", "gauge", "To a member and back, at the opening.", measured)
     yield from _metric("ordercast_members", "gauge", "Members that take part.", [(common, len(stats.members))])
     logs = msgspec.structs.asdict(stats.logs)
     samples = [({**common, "log": log}, size) for log, size in logs.items()]

@@ -19,6 +19,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """How often a sequenced group went on with other members."""
     uptime: float
     """Seconds since the group was opened."""
+    round_trip: float | None
+    """Seconds to a member and back, as measured when the group opened."""
 
     sent: int
     """Messages of ours that the protocol has taken; a large one counts once for each of its pieces."""

@@ -22,8 +22,8 @@ from ordercast.model.machine import Level, Resumed, View
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols import machine_class
 from ordercast.trace.growing import GrowingTrace
-from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.packed import Packed, PackedRecorder
+from ordercast.trace.schema import EventKind
 
 _FLUSH = 1.0
 """Seconds of which nothing is left if the process is killed."""
@@ -34,9 +34,9 @@ _MOST_PENDING = 4
 class TraceRecord(Record):
     """Writes rows of a trace, of one member in one session."""
 
-    def __init__(self, trace: GrowingTrace, row: RunRow, me: int, nodes: int, *, deliveries_only: bool) -> None:
+    def __init__(self, trace: GrowingTrace, row: RunRow, me: int, *, deliveries_only: bool) -> None:
         self._trace, self._row, self._me = trace, row, me
-        self._recorder = Recorder(nodes, self._hand_on, deliveries_only=deliveries_only)
+        self._recorder = PackedRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = time.time_ns()
         self._unit = 0  # counts what we transmitted and heard; no other member's count is the same
         self._aborted = False
@@ -118,11 +118,11 @@ class TraceRecord(Record):
         self._recorder.flush()
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
 
-    def _hand_on(self, rows: Sequence[EventRow]) -> None:
+    def _hand_on(self, packed: Packed) -> None:
         """To the thread that writes; if that is far behind, the member waits for it, and so do those that send."""
         while self._pending and (len(self._pending) > _MOST_PENDING or self._pending[0].done()):
             self._pending.popleft().result()
-        self._write(lambda: self._trace.append(rows))
+        self._write(lambda: self._trace.append_packed(packed))
 
     def _write(self, act: Callable[[], None]) -> None:
         self._pending.append(self._thread.submit(self._attempt, act))
@@ -152,12 +152,11 @@ def row_of(names: Sequence[str], me: int, agreed: Agreement, *, one_clock: bool)
 
 def records_in(folder: Path, group: str, row: RunRow, *, deliveries_only: bool) -> NewRecord:
     """Records in a folder, which may hold other sessions, and other members, too."""
-    me, nodes = row["node"], row["nodes"]
+    me = row["node"]
     assert isinstance(me, int)
-    assert isinstance(nodes, int)
 
     def record(session: int) -> Record:
         trace = GrowingTrace(folder, f"{session:016x}-{me}", f"{group}-{session:016x}")
-        return TraceRecord(trace, row, me, nodes, deliveries_only=deliveries_only)
+        return TraceRecord(trace, row, me, deliveries_only=deliveries_only)
 
     return record

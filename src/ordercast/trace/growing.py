@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ordercast.model.errors import TraceError
 from ordercast.trace.files import WRITE_ERRORS, events_batch, open_parquet, runs_table, unfinished
+from ordercast.trace.packed import Packed
 from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUN, RUNS, RUNS_FOLDER, SUFFIX, EventRow
 
 
@@ -35,7 +36,14 @@ class GrowingTrace:
 
     def append(self, rows: Sequence[EventRow]) -> None:
         """Adds events. Batches of some ten thousand rows are a good size, and of a second at most."""
-        table = pa.Table.from_batches([events_batch(self.run, rows)] if rows else [], schema=EVENTS)
+        self._append([events_batch(self.run, rows)] if rows else [])
+
+    def append_packed(self, packed: Packed) -> None:
+        """Adds the events of one node."""
+        self._append([packed.batch(self.run)])
+
+    def _append(self, batches: Sequence[pa.RecordBatch]) -> None:
+        table = pa.Table.from_batches(batches, schema=EVENTS)
         self._write(EVENTS_FOLDER, f"{self._name}-{self._files:06}", table, EVENTS)
         self._files += 1
 
