@@ -40,7 +40,9 @@ def test_words_lead_where_the_steps_led(scenario: Scenario) -> None:
         world = World(scenario)
         steps = a_walk(world, seed)
         lines = schedule_in_words(world, steps)
-        assert schedule_from_words(World(scenario), lines) is not steps, "another world numbers anew"
+        other = World(scenario)
+        other.nodes.timer_names.append("nobody's")  # another world may number otherwise
+        assert schedule_in_words(other, schedule_from_words(other, lines)) == lines
         replay = Replay(world)
         list(replay.run(schedule_from_words(world, lines)))
         straight = world.start()
