@@ -13,17 +13,6 @@ from tests.live.test_live_groups import ORDERS, group_of, hear, run
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
 
 
-@pytest.fixture
-def no_exception_escapes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An exception that reaches the event loop would be logged there, and the test would not notice."""
-    escaped: list[dict[str, Any]] = []
-    monkeypatch.setattr(
-        asyncio.base_events.BaseEventLoop, "call_exception_handler", lambda _, context: escaped.append(context)
-    )
-    yield
-    assert not escaped
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_machine_that_fails_ends_the_group_for_all(order: str, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:

@@ -71,7 +71,7 @@ def test_a_fourth_is_turned_away_and_told_why_as_long_as_the_group_lives(network
         for late in ("A", "E"):
             with pytest.raises(JoinError, match="the group has its 3 members: B, C, D"):
                 await looking(late, network)
-        with pytest.raises(JoinError, match="another process (that )?calls itself C"):
+        with pytest.raises(JoinError, match=r"another process (that )?calls itself C"):
             await looking("C", network)
         await asyncio.gather(*(group.close() for group in groups))
 
