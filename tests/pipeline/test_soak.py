@@ -139,6 +139,14 @@ def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> No
         Soak(tmp_path / "other", ("spo",))
 
 
+def test_a_soak_may_begin_with_any_number(spark: SparkSession, tmp_path: Path) -> None:
+    work = Soak(tmp_path / "out", EVERY_PROTOCOL, first=40)
+    with work.held():
+        soak(spark, work, Limits(runs=7))
+    assert [(done.first, done.end) for done in work.rounds] == [(40, 45), (45, 47)]
+    assert Soak(tmp_path / "out", EVERY_PROTOCOL, resume=True).next_number == 47
+
+
 def test_time_ends_a_soak_after_the_round_that_it_is_in(spark: SparkSession, tmp_path: Path) -> None:
     work = Soak(tmp_path / "out", ("spo",))
     with work.held():
@@ -151,6 +159,7 @@ REFUSED = [
     ("soak --out OUT", "say when it is enough: --seconds, --deliveries or --runs"),
     ("soak --out OUT --runs -1", "--runs must be positive"),
     ("soak --out OUT --seconds 0.0 --runs 1", "--seconds must be positive"),
+    ("soak --out OUT --runs 1 --first -1", "--first must not be negative"),
     ("soak --out OUT --runs 1 --protocols spo,spa", "there is no protocol 'spa'"),
 ]
 

@@ -12,8 +12,8 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Bursts, Duplicates, Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate
+from ordercast.swarm.draw import draw_config
 from ordercast.trace.schema import EventRow
-from tests.simulator.swarm import draw_config
 
 ARGUMENTS = ["simulate", "spo", "--nodes=5", "--messages=60", "--spread=0.5", "--loss=0.1", "--seed=7", "--hearsay"]
 ARGUMENTS += ["--pattern=bursty", "--receive-time=5us", "--receive-buffer=8"]

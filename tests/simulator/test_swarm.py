@@ -3,9 +3,7 @@
 A run is decided by its number alone: `run_and_judge(draw_config(NUMBER))` brings a failure back.
 """
 
-import os
 import sys
-import time
 from itertools import product
 
 import pytest
@@ -13,7 +11,8 @@ import pytest
 from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from tests.simulator.swarm import draw_config, failures, run_and_judge
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 
 CHUNK = 5
 
@@ -86,36 +85,6 @@ def test_a_large_grid_holds(nodes: int, ground: Ground) -> None:
     say(
         f"grid: {ground[0]}, {nodes} nodes on {ground[1].value}: {len(points)} runs, {delivered:,} deliveries, all good"
     )
-
-
-# --- for as long as wanted ---
-
-SLICES = 20
-"""The time is cut into slices, so that any number of workers share it evenly."""
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("piece", range(SLICES))
-def test_a_swarm_holds_for_a_long_time(piece: int) -> None:
-    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    seconds = float(os.environ.get("SOAK_SECONDS", "600")) * workers / SLICES
-    first = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
-    first += worker * 10**7 + piece * 10**5
-    started = told = time.monotonic()
-    runs = deliveries = 0
-    while not runs or time.monotonic() - started < seconds:
-        number = first + runs
-        result, verdict = run_and_judge(draw_config(number))
-        wrong = failures(result, verdict)
-        assert not wrong, f"number {number}: {wrong}"
-        runs += 1
-        deliveries += result.counters.delivered
-        if time.monotonic() - told > 30:
-            told = time.monotonic()
-            say(f"swarm: slice {piece + 1} of {SLICES}, {runs:,} runs so far, {deliveries:,} deliveries")
-    say(f"swarm: slice {piece + 1} of {SLICES} holds, {runs:,} runs from {first} on, {deliveries:,} deliveries")
 
 
 def say(line: str) -> None:

@@ -3,18 +3,15 @@
 A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="po"))` brings a failure back.
 """
 
-import os
-import sys
-import time
-
 import pytest
 
 from ordercast.model.config import MICROSECOND, GroupConfig
 from ordercast.model.faults import Loss, Miss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import RunResult, simulate
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 from ordercast.trace.schema import EventKind, EventRow
-from tests.simulator.swarm import draw_config, failures, run_and_judge
 
 CHUNK = 5
 
@@ -102,19 +99,3 @@ def test_table_1_po_sends_again_an_nth_of_what_to_does() -> None:
         assert losses > 15
         copies[protocol] = repaired / losses
     assert nodes / 2 < copies["to"] / copies["po"] < nodes * 2
-
-
-# --- for as long as wanted ---
-
-
-@pytest.mark.soak
-def test_a_swarm_holds_for_a_long_time() -> None:
-    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
-    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600"))
-    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
-    while time.monotonic() < until:
-        result, verdict = run_and_judge(draw_config(number, protocol="po"))
-        wrong = failures(result, verdict)
-        assert not wrong, f"number {number}: {wrong}"
-        number += 1
-    sys.stderr.write(f"\nswarm of po: {number - first:,} runs from {first} on, all good")

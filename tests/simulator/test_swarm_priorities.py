@@ -4,10 +4,6 @@ A run is decided by its protocol and number alone: `run_and_judge(draw_config(NU
 failure back.
 """
 
-import os
-import sys
-import time
-
 import pytest
 
 from ordercast.model.config import GroupConfig
@@ -15,7 +11,8 @@ from ordercast.model.faults import Crash, Loss
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
-from tests.simulator.swarm import draw_config, failures, run_and_judge
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 
 PROTOCOLS = ("to", "prito", "prio")
 CHUNK = 4
@@ -124,20 +121,3 @@ def test_urgent_packets_wait_less_than_others_and_hardly_more_than_in_channel_or
     assert urgent < 1.15 * waiting["to"][0]
     acknowledged = [result.counters.latency[Level.ACKNOWLEDGED].percentile(50) for result in results.values()]
     assert acknowledged[1] < 1.1 * acknowledged[0]
-
-
-# --- for as long as wanted ---
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_swarm_holds_for_a_long_time(protocol: str) -> None:
-    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
-    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / len(PROTOCOLS)
-    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
-    while time.monotonic() < until:
-        result, verdict = run_and_judge(draw_config(number, protocol=protocol))
-        wrong = failures(result, verdict)
-        assert not wrong, f"number {number}: {wrong}"
-        number += 1
-    sys.stderr.write(f"\nswarm of {protocol}: {number - first:,} runs from {first} on, all good")

@@ -3,10 +3,6 @@
 A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="sequencer"))` brings a failure back.
 """
 
-import os
-import sys
-import time
-
 import msgspec
 import pytest
 
@@ -14,10 +10,10 @@ from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.faults import Crash, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
+from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import is_blocked
+from ordercast.swarm.judging import failures, is_blocked, judge_rows, run_and_judge
 from ordercast.trace.schema import EventKind, EventRow
-from tests.simulator.swarm import draw_config, failures, judge_rows, run_and_judge
 
 CHUNK = 5
 
@@ -158,22 +154,6 @@ def test_without_a_quorum_everybody_gives_up() -> None:
     _, rows = a_run(*[Crash(node=node, at=10 * MILLISECOND) for node in range(3)])
     assert {row[0] for row in rows if row[3] == EventKind.ABORT} == {3, 4}
     assert not [row for row in rows if row[3] == EventKind.VIEW]
-
-
-# --- for as long as wanted ---
-
-
-@pytest.mark.soak
-def test_a_swarm_holds_for_a_long_time() -> None:
-    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
-    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600"))
-    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
-    while time.monotonic() < until:
-        for seed in (number % BEYOND, BEYOND + number):
-            wrong = wrong_with(seed, 1_500)
-            assert not wrong, f"number {seed}: {wrong}"
-        number += 1
-    sys.stderr.write(f"\nswarm of the sequencer: {2 * (number - first):,} runs from {first} on, all good")
 
 
 def test_a_run_can_be_repeated() -> None:

@@ -3,9 +3,6 @@
 A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="st"))` brings a failure back.
 """
 
-import os
-import sys
-import time
 from math import sqrt
 from random import Random
 
@@ -15,8 +12,9 @@ from ordercast.model.config import MILLISECOND, GroupConfig, Recovery
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.rules import Flight
+from ordercast.swarm.draw import draw_config
+from ordercast.swarm.judging import failures, run_and_judge
 from ordercast.trace.schema import EventKind, EventRow
-from tests.simulator.swarm import draw_config, failures, run_and_judge
 
 CHUNK = 5
 
@@ -108,19 +106,3 @@ def test_retransmissions_are_those_of_the_formula_with_the_exponent_n(
     assert not within(lost, NODES * SPREAD)
     assert within(again, NODES - 1)
     assert not within(again, NODES * SPREAD)
-
-
-# --- for as long as wanted ---
-
-
-@pytest.mark.soak
-def test_a_swarm_holds_for_a_long_time() -> None:
-    """SOAK_SECONDS of runs that were never run before; SOAK_FIRST brings the numbers of another time back."""
-    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600"))
-    first = number = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
-    while time.monotonic() < until:
-        result, verdict = run_and_judge(draw_config(number, protocol="st"))
-        wrong = failures(result, verdict)
-        assert not wrong, f"number {number}: {wrong}"
-        number += 1
-    sys.stderr.write(f"\nswarm of st: {number - first:,} runs from {first} on, all good")

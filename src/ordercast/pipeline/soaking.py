@@ -76,18 +76,22 @@ class Round(msgspec.Struct, frozen=True):
 class _Manifest(msgspec.Struct, frozen=True):
     version: str
     protocols: tuple[str, ...]
+    first: int = 0
 
 
 class Soak:
     """A folder of a soak: what is done, and what is to be done next."""
 
-    def __init__(self, out: Path, protocols: Sequence[str], *, resume: bool = False) -> None:
-        """Raises `ConfigError` if the folder holds another soak, or one that nobody said to go on with."""
-        self.out, self.protocols = out, tuple(protocols)
+    def __init__(self, out: Path, protocols: Sequence[str], *, first: int = 0, resume: bool = False) -> None:
+        """`first` is the number that a new soak begins with.
+
+        Raises `ConfigError` if the folder holds another soak, or one that nobody said to go on with.
+        """
+        self.out, self.protocols, self.first = out, tuple(protocols), first
         self.rounds: list[Round] = []
         path = out / MANIFEST
         if path.exists():
-            _require_same(path, _Manifest(__version__, self.protocols), resume=resume)
+            self.first = _require_same(path, _Manifest(__version__, self.protocols), resume=resume).first
             self.rounds = sorted(map(_read_round, (out / ROUNDS).glob("*.json")), key=lambda round_: round_.first)
         elif out.is_dir() and any(out.iterdir()):
             raise ConfigError(f"{out} holds something else than a soak; choose another folder")
@@ -113,7 +117,7 @@ class Soak:
     @property
     def next_number(self) -> int:
         """The first number that was not run."""
-        return max((done.end for done in self.rounds), default=0)
+        return max((done.end for done in self.rounds), default=self.first)
 
     def config(self, number: int) -> RunConfig:
         """The run of a number."""
@@ -126,7 +130,7 @@ class Soak:
             (self.out / ROUNDS).mkdir(parents=True, exist_ok=True)
             path = self.out / MANIFEST
             if not path.exists():
-                _write(path, msgspec.json.encode(_Manifest(__version__, self.protocols)))
+                _write(path, msgspec.json.encode(_Manifest(__version__, self.protocols, self.first)))
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,7 +161,7 @@ def soak(
     while not _is_enough(work, limits, time.monotonic() - started) and len(work.failed) - found < MOST_FAILURES:
         size = _round_size(spark)
         if limits.runs is not None:
-            size = min(size, limits.runs - work.next_number)
+            size = min(size, limits.runs - work.tally.runs)
         work.keep(_run_round(spark, work, range(work.next_number, work.next_number + size)))
         if note is not None:
             note(work)
@@ -167,7 +171,7 @@ def soak(
 def _is_enough(work: Soak, limits: Limits, seconds: float) -> bool:
     return (
         (limits.seconds is not None and seconds >= limits.seconds)
-        or (limits.runs is not None and work.next_number >= limits.runs)
+        or (limits.runs is not None and work.tally.runs >= limits.runs)
         or (limits.deliveries is not None and work.tally.deliveries >= limits.deliveries)
     )
 
@@ -252,7 +256,8 @@ def _read_round(path: Path) -> Round:
         raise TraceError(f"{path} is no round of a soak: {error}; remove it, and its numbers are run again") from error
 
 
-def _require_same(path: Path, wanted: _Manifest, *, resume: bool) -> None:
+def _require_same(path: Path, wanted: _Manifest, *, resume: bool) -> _Manifest:
+    """What the folder says of itself, if it may be gone on with."""
     folder = path.parent
     if not resume:
         raise ConfigError(f"{folder} already holds a soak; go on with it by --resume, or choose another folder")
@@ -265,5 +270,6 @@ def _require_same(path: Path, wanted: _Manifest, *, resume: bool) -> None:
             f"{folder} was begun by ordercast {held.version}, and this is {wanted.version}: their runs may differ; "
             "choose another folder"
         )
-    if held != wanted:
+    if held.protocols != wanted.protocols:
         raise ConfigError(f"{folder} is a soak of {', '.join(held.protocols)}; resume with the same --protocols")
+    return held

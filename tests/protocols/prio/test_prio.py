@@ -9,11 +9,11 @@ from ordercast.protocols import machine_class
 from ordercast.protocols.prio import Prio
 from ordercast.protocols.prito import Prito
 from ordercast.simulator import simulate
+from ordercast.swarm.draw import draw_config
 from ordercast.trace.schema import EventRow
 from tests.protocols.driver import E1, E2, played_by
 from tests.protocols.prio.watching import WatchesItsFreedom
 from tests.protocols.to import test_to_machine
-from tests.simulator.swarm import draw_config
 
 
 def test_it_is_a_protocol_of_its_own_name() -> None:

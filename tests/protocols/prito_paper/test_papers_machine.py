@@ -37,9 +37,9 @@ from ordercast.model.units import Packet, Unit
 from ordercast.protocols import machine_class
 from ordercast.protocols.prito_paper import PritoPaper
 from ordercast.protocols.prito_paper_state import Stage
+from ordercast.swarm.judging import failures, run_and_judge
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup
-from tests.simulator.swarm import failures, run_and_judge
 
 NODES = 3
 EVERYBODY = everybody(NODES)
