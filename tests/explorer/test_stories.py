@@ -10,6 +10,7 @@ from ordercast.explorer.explore import explore
 from ordercast.explorer.files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.stories import found_again, search_again, search_sound, under_sound_rules
+from ordercast.explorer.walk import wander
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model.config import HearsayRule, PaperRules, Rules, SequencerReadings
@@ -98,6 +99,15 @@ def test_the_sound_rules_are_not_broken_within_the_same_bounds(name: str) -> Non
 
 CUT = {"st-s4"}
 """Too large to be searched to the end: three million states."""
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_is_written_by_hand_breaks_nothing_under_the_sound_rules_in_walks(name: str) -> None:
+    """Their bounds are too large to be searched: twenty schedules drawn at random, each with its fair continuations."""
+    asked = under_sound_rules(story(name).scenario)
+    for seed in range(20):
+        violation = wander(asked, seed, length=80)
+        assert violation is None, f"walk {seed}: {violation}"
 
 
 @pytest.mark.parametrize(
