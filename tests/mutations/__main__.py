@@ -63,7 +63,8 @@ def _watched(suites: Sequence[Suite], asked: argparse.Namespace, console: Consol
                 progress.advance(task)
                 if outcome.noticed is None:
                     breakage = outcome.trial.breakage
-                    progress.console.print(f"survives: {suite.name}, {breakage.module}: {breakage.name}", markup=False)
+                    line = f"survives: {suite.name}, {breakage.module}: {breakage.name}"
+                    progress.console.print(line, markup=False, soft_wrap=True)
                 yield outcome
             progress.remove_task(task)
 

@@ -131,6 +131,50 @@ SUITES = (
         ),
     ),
     Suite(
+        "spo as printed",
+        ["printed_spo"],
+        _protocols("spo_paper"),
+        Battery(
+            [
+                *_tests("spo_paper", "papers_rules", "papers_failures", "papers_machine", "papers_words", "figure_4"),
+                *_tests("spo_paper", "papers_lemmas", "papers_service", "counterexamples"),
+            ]
+        ),
+    ),
+    Suite(
+        "st as printed",
+        ["printed_st"],
+        _protocols("st_paper_state", "st_paper_recovery", "st_paper"),
+        Battery(
+            [
+                *_tests("st_paper", "papers_rules", "papers_examples", "papers_machine", "st_star"),
+                *_tests("st_paper", "papers_propositions", "st_counterexamples"),
+            ]
+        ),
+    ),
+    Suite(
+        "prito as printed",
+        ["printed_prito"],
+        _protocols("prito_paper_state", "prito_paper"),
+        Battery(
+            [
+                *_tests("prito_paper", "papers_rules", "papers_failure", "papers_synchronisation", "papers_machine"),
+                *_tests("prito_paper", "papers_examples", "prito_counterexamples"),
+            ]
+        ),
+    ),
+    Suite(
+        "sequencer as printed",
+        ["printed_sequencer"],
+        _protocols("sequencer_paper_state", "sequencer_paper_election", "sequencer_paper"),
+        Battery(
+            [
+                *_tests("sequencer_paper", "papers_figures", "papers_election", "papers_machine", "papers_numbers"),
+                *_tests("sequencer_paper", "counterexamples", "counterexamples_agreement"),
+            ]
+        ),
+    ),
+    Suite(
         "audit",
         ["audit"],
         [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],

@@ -20,6 +20,17 @@ def test_merge_the_newest_stamp_wins_and_an_older_status_is_ignored() -> None:
         assert node.machine.free[E2] == 9
 
 
+def test_merge_an_older_status_that_says_as_much_is_ignored_too() -> None:
+    """What is free now is not what was free then."""
+    node, e2 = Node(E1), Peer(E2)
+    old_data, old = e2.has_free(1).sends(E1), e2.ready()
+    new = e2.has_free(9).ready()
+    assert old_data.status.expects == old.status.expects == new.status.expects
+    for older in (old, old_data):
+        node.hears(new, older)
+        assert node.machine.free[E2] == 9
+
+
 def test_merge_of_equal_stamps_the_first_stays() -> None:
     """A stamp is one transmission: what comes again says the same."""
     node, e2 = Node(E1), Peer(E2)
