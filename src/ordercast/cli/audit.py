@@ -17,6 +17,7 @@ from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.trace.files import UNFINISHED
 from ordercast.trace.reader import count_events
 
 _SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
@@ -57,10 +58,7 @@ def audit_command(
     require(master is None or spark is not False, "--master says where Spark is, --no-spark that there is to be none")
     verdict = _judged(folders, service, True if master is not None else spark, master)
     if json is not None:
-        try:
-            json.write_bytes(msgspec.json.encode(verdict.as_document()))
-        except OSError as error:
-            raise TraceError(f"cannot write the verdict {json}: {error}; choose another place") from error
+        _write(json, msgspec.json.encode(verdict.as_document()))
     print_verdict(verdict, Printer())
     raise typer.Exit(0 if verdict.holds else 1)
 
@@ -105,6 +103,23 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
 
         return audit_in_process(folders, service, _note)
     return audit(folders, service)
+
+
+def _write(path: Path, document: bytes) -> None:
+    """Writes a file whole or not at all: what was there before stays if the disk is full."""
+    unfinished = path.with_name(f".{path.name}{UNFINISHED}")
+    try:
+        if path.exists() and not path.is_file():  # a pipe, or a terminal
+            path.write_bytes(document)
+            return
+        try:
+            unfinished.write_bytes(document)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise TraceError(f"cannot write the verdict {path}: {reason}; choose another place") from error
 
 
 def _note(sentence: str) -> None:

@@ -136,8 +136,11 @@ def store(folder: Path, name: str, value: Result | Evaluation) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = folder / f".{name}"
-        unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
-        unfinished.replace(folder / name)
+        try:
+            unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
+            unfinished.replace(folder / name)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write the results into {folder}: {error}; choose another place") from error
 
