@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import ordercast
 from ordercast.cli.app import app
+from ordercast.explorer.files import read_schedule
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -126,7 +128,7 @@ def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> 
     for name, path in files.items():
         told = [text for page, text in pages.items() if page.stem == name.split("-")[0]]
         assert f"(../pictures/stories/{name}.svg)" in "".join(told)
-        assert f"`ordercast replay examples/stories/{name}.toml`" in "".join(told)
+        assert ["replay", f"examples/stories/{name}.toml"] in commands("".join(told))
         done = CliRunner().invoke(app, ["replay", str(path), "--svg", str(tmp_path / "it.svg")])
         assert done.exit_code == 1, done.output
         drawn = (ROOT / f"docs/pictures/stories/{name}.svg").read_bytes()
@@ -135,11 +137,25 @@ def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> 
 
 def test_the_page_of_stories_shows_what_is_printed() -> None:
     page = (ROOT / "docs/stories.md").read_text()
-    search, sound, replay = commands(page)
+    check, search, sound, replay = commands(page)
     (shown,) = blocks(page, "console")
     printed = [line.rstrip() for line in run(replay, ROOT).stdout.splitlines()]
     assert set(shown.splitlines()[1:]) <= set(printed)
     assert [CliRunner().invoke(app, arguments).exit_code for arguments in (search, sound)] == [1, 0]
+    assert CliRunner().invoke(app, [*check, "--jobs", "1", "--no-draw"]).exit_code == 1
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/stories").glob("*.md")), ids=lambda page: page.stem)
+def test_a_story_is_found_by_the_command_beside_it(page: Path) -> None:
+    """By the words of the promise that its file expects to be broken."""
+    found = commands(page.read_text())
+    for (_, path), arguments in zip(found[::2], found[1::2], strict=True):
+        if arguments[0] == "check":
+            done = CliRunner().invoke(app, [*arguments, "--jobs", "1", "--json"])
+            assert done.exit_code == 1
+            assert json.loads(done.output)["violation"]["sentence"] == read_schedule(ROOT / path).sentence
+        else:
+            assert arguments == ["replay", "--search", path], "what it finds is a test of its own"
 
 
 def test_the_example_of_starvation_draws_its_picture(tmp_path: Path) -> None:
