@@ -11,6 +11,7 @@ from typing import IO, Self
 
 NAMES = ("A", "B", "C")
 _PATIENCE = 60
+_WAITING = "import ordercast.cli.channel, sys; from ordercast.cli import main; print(flush=True); input(); main()"
 _GROUPS = itertools.count()
 
 
@@ -32,9 +33,10 @@ class Nodes(AbstractContextManager["Nodes"]):
             given = (*options, *(own or {}).get(name, ()))
             self.start("node", self.group, "--name", name, "--members", ",".join(NAMES), *given, called=name)
 
-    def start(self, command: str, *arguments: str, called: str | None = None) -> None:
-        """Starts an `ordercast` with pipes."""
-        line = [sys.executable, "-m", "ordercast.cli", command, *arguments]
+    def start(self, command: str, *arguments: str, called: str | None = None, waits: bool = False) -> None:
+        """Starts an `ordercast` with pipes; one that `waits` is loaded, and begins when it is said a line."""
+        begin = ["-c", _WAITING] if waits else ["-m", "ordercast.cli"]
+        line = [sys.executable, *begin, command, *arguments]
         pipe = subprocess.PIPE
         self.processes[called or command] = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
 

@@ -1,47 +1,61 @@
 """The commands of `ordercast`, and how every failure becomes one sentence and an exit status."""
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ordercast import __version__
-from ordercast.cli.audit import audit_command
-from ordercast.cli.channel import channel_command
-from ordercast.cli.check import check_command
-from ordercast.cli.doctor import doctor_command, key_command
-from ordercast.cli.evaluate import evaluate_command
-from ordercast.cli.node import node_command
-from ordercast.cli.replay import replay_command
-from ordercast.cli.report import report_command
-from ordercast.cli.shrink import shrink_command
-from ordercast.cli.simulate import simulate_command
-from ordercast.cli.soak import soak_command
-from ordercast.cli.sweep import sweep_command
 from ordercast.model.errors import OrdercastError
 
+_HELP = {"help_option_names": ["-h", "--help"]}
 _INTERRUPTED = 130  # what typer makes of an interrupt, without a word
+
+COMMANDS = {
+    "simulate": "simulate",
+    "audit": "audit",
+    "check": "check",
+    "sweep": "sweep",
+    "soak": "soak",
+    "shrink": "shrink",
+    "evaluate": "evaluate",
+    "report": "report",
+    "replay": "replay",
+    "node": "node",
+    "channel": "channel",
+    "key": "doctor",
+    "doctor": "doctor",
+}
+"""Each command, and the module that has it as NAME_command: it is loaded when it is called, or listed with all."""
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """As people meet them."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        """None if there is no such command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"ordercast.cli.{COMMANDS[cmd_name]}")
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_HELP)
+        alone.command(cmd_name)(getattr(module, f"{cmd_name}_command"))
+        return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="ordercast",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-app.command("simulate")(simulate_command)
-app.command("audit")(audit_command)
-app.command("check")(check_command)
-app.command("sweep")(sweep_command)
-app.command("soak")(soak_command)
-app.command("shrink")(shrink_command)
-app.command("evaluate")(evaluate_command)
-app.command("report")(report_command)
-app.command("replay")(replay_command)
-app.command("node")(node_command)
-app.command("channel")(channel_command)
-app.command("key")(key_command)
-app.command("doctor")(doctor_command)
 
 
 def _print_version(wanted: bool) -> None:
