@@ -38,7 +38,8 @@ bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/audit.py
 	@$(BIN)/python benchmarks/wire.py
 
-soak: install ## thousands of random runs, SOAK_SECONDS long; and Spark clusters, killed in mid-job
+soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take long, clusters killed in mid-job among them
+	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
 
 mutants: install ## break our own code on purpose, in every way that is listed, and see who notices

@@ -27,7 +27,7 @@ from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
-_AFTERWARDS = 60  # events
+_AFTERWARDS = 12  # events
 
 
 def shrink_command(
