@@ -98,7 +98,7 @@ def test_the_sound_rules_are_not_broken_within_the_same_bounds(name: str) -> Non
 
 
 CUT = {"st-s4"}
-"""Too large to be searched to the end: three million states."""
+"""Too large to be searched to the end: a million states."""
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -16,7 +16,7 @@ from ordercast.explorer.scenarios import promise_of
 from ordercast.model.config import PaperRules, Rules
 from ordercast.protocols import machine_class
 
-_MOST = 3_000_000  # states
+_MOST = 1_000_000  # states
 _ROUNDS = 40  # in which the sound rules must come to their end, whatever the printed ones are given
 
 
