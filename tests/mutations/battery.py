@@ -22,6 +22,9 @@ settings.register_profile(
 )
 
 
+_CASE: Any = type(pytest.param())  # a case with a name or marks of its own
+
+
 class Check(NamedTuple):
     """A test with its parameters, by name: so it can be found again in modules that were imported anew."""
 
@@ -40,8 +43,9 @@ class Check(NamedTuple):
         arguments: dict[str, Any] = {}
         for mark, value in zip(_parametrizations(test), self.values, strict=True):
             names, cases = _names(mark), list(mark.args[1])
-            case = getattr(cases[value], "values", cases[value] if len(names) > 1 else (cases[value],))
-            arguments |= dict(zip(names, case, strict=True))
+            case = cases[value]
+            values = case.values if isinstance(case, _CASE) else case if len(names) > 1 else (case,)
+            arguments |= dict(zip(names, values, strict=True))
         with ExitStack() as stack:
             for name in set(inspect.signature(test).parameters) & _FIXTURES.keys():
                 arguments[name] = stack.enter_context(_FIXTURES[name]())

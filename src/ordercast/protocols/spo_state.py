@@ -126,7 +126,9 @@ class SpoState:
     def takes_back(self, node: int, status: Status) -> bool:
         """Whether a node says less than it said before. Nobody does who is honest, and the logs rest on that."""
         accepted, preacknowledged = self.accepted.columns[node], self.preacknowledged.columns[node]
-        return any(map(lt, status.expects, accepted)) or any(map(lt, status.preacknowledged_below, preacknowledged))
+        return True in map(lt, status.expects, accepted) or True in map(
+            lt, status.preacknowledged_below, preacknowledged
+        )  # asked of every unit: `in` takes half as long as `any`
 
     def tops(self) -> tuple[int, ...]:
         """What stands first in each log: in what I accepted, in what I pre-acknowledged, and in what I sent to each."""
