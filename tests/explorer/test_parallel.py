@@ -1,5 +1,6 @@
 """A search on several processes sees what a search in one sees: the same states and edges, and whatever is broken."""
 
+import os
 from random import Random
 from typing import Any
 
@@ -10,8 +11,10 @@ from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.portable import Portable
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.world import World
-from ordercast.model.machine import Level
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Input, Level, Output, Receive
 from ordercast.model.runs import Channel
+from ordercast.protocols.spo import Spo
 from tests.explorer import broken
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed
 
@@ -63,6 +66,17 @@ def test_what_is_cut_is_said_to_be_and_what_is_left_is_continued() -> None:
     assert (report.exhausted, report.violation) == (False, None)
     assert 100 <= report.states < 1_000
     assert report.continued > 0
+
+
+def test_a_process_that_dies_is_told() -> None:
+    class Dies(Spo):
+        def handle(self, event: Input) -> list[Output]:
+            if isinstance(event, Receive):
+                os._exit(1)
+            return super().handle(event)
+
+    with pytest.raises(ConfigError, match="a process of the search died"):
+        explore_on(2, spo("a{2}", "", machine=Dies))
 
 
 def test_progress_is_told() -> None:

@@ -26,6 +26,7 @@ from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model import values
 from ordercast.model.config import Recovery, Rules, require
+from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.protocols import PROTOCOLS, machine_class
@@ -156,12 +157,20 @@ def _show(
                 scenario=asked, schedule=violation.schedule, sentence=violation.sentence, live=violation.live
             )
             write_schedule(write, told)
-        if violation.schedule and (svg is not None or (draw and not json)):
-            world = World(asked)
-            rows = rows_of(world, schedule_from_words(world, violation.schedule))
-            here = console if draw and not json else None
-            show_picture(rows, world.size, here, svg, names=names_of_messages(world), steps=True)
+        if violation.schedule:
+            _draw(asked, violation.schedule, console if draw and not json else None, svg)
     raise typer.Exit(0 if violation is None else 1)
+
+
+def _draw(asked: Scenario, schedule: tuple[str, ...], console: Console | None, svg: Path | None) -> None:
+    world = World(asked)
+    rows, names = rows_of(world, schedule_from_words(world, schedule)), names_of_messages(world)
+    show_picture(rows, world.size, None, svg, names=names, steps=True)
+    if console is not None:
+        try:
+            show_picture(rows, world.size, console, None, names=names, steps=True)
+        except ConfigError as error:  # too large a picture is no reason to hide what was found
+            console.print(f"no picture: {error}", markup=False, soft_wrap=True)
 
 
 def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.world import State
+from ordercast.model.errors import ConfigError
 
 Progress = Callable[[int, float], None]
 """Told how many states were found so far, and in how many seconds."""
@@ -108,7 +109,10 @@ def explore_on(
     reduced: bool = True,
     progress: Progress | None = None,
 ) -> Report:
-    """Searches a scenario on so many processes; see `Report` for what comes back."""
+    """Searches a scenario on so many processes; see `Report` for what comes back.
+
+    Raises `ConfigError` if one of them dies.
+    """
     began = time.perf_counter()
     context = get_context("fork" if "fork" in get_all_start_methods() else None)
     pipes: list[Connection] = []
@@ -124,6 +128,10 @@ def explore_on(
         workers.append(worker)
     try:
         return _conducted(pipes, scenario, most, began, progress)
+    except (EOFError, ConnectionError) as error:
+        raise ConfigError(
+            "a process of the search died, for want of memory perhaps; ask for fewer states by --most, or take Spark"
+        ) from error
     finally:
         for worker in workers:
             worker.terminate()  # it holds nothing but memory
