@@ -11,7 +11,13 @@ from typing import IO, Self
 
 NAMES = ("A", "B", "C")
 _PATIENCE = 60
-_WAITING = "import ordercast.cli.channel, sys; from ordercast.cli import main; print(flush=True); input(); main()"
+_WAITING = """
+import ordercast.cli.channel, rich.console, uvloop
+from ordercast.cli import main
+print(flush=True)
+input()
+main()
+"""
 _GROUPS = itertools.count()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ordercast.wire.keys import keys_from_file, keys_from_text
 from tests.cli.conftest import Command
+from tests.live.ports import free_port
 
 
 def test_the_doctor_says_what_it_found(ordercast: Command) -> None:
@@ -15,7 +16,7 @@ def test_the_doctor_says_what_it_found(ordercast: Command) -> None:
 
 
 def test_a_program_reads_it_and_a_failure_has_a_status(ordercast: Command) -> None:
-    outcome = ordercast("doctor --json --members A=127.0.0.1:18499,B=[fe80::1]:7000")
+    outcome = ordercast(f"doctor --json --members A=127.0.0.1:{free_port()},B=[fe80::1]:7000")
     found = {check["name"]: check["health"] for check in json.loads(outcome.out)}
     assert found["member A"] == "ok"
     assert found["member B"] == "fail"

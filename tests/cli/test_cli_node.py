@@ -1,6 +1,7 @@
 """`ordercast node` in processes: lines in, lines out, and how it ends."""
 
 import signal
+import socket
 import subprocess
 import urllib.request
 from collections import Counter
@@ -12,6 +13,7 @@ from ordercast.audit.judge import audit
 from ordercast.trace.reader import read_events
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
+from tests.live.ports import free_port
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 
@@ -113,7 +115,7 @@ def test_a_reader_that_leaves_ends_it_like_any_command() -> None:
 
 
 def test_one_that_is_killed_ends_a_group_and_leaves_its_record(tmp_path: Path) -> None:
-    port = 18_431
+    port = free_port(socket.SOCK_STREAM)
     own = {"A": ["--metrics", str(port)], "B": ["--status"]}
     with Nodes("--order", "total", "--record", str(tmp_path), own=own) as nodes:
         nodes.opened()
@@ -178,7 +180,7 @@ def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: s
 
 
 def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
-    place = "127.0.0.1:18433"
+    place = f"127.0.0.1:{free_port()}"
     with Nodes("--order", "total", "--channel", place, "--record", str(tmp_path)) as nodes:
         arguments = (place, "--group", nodes.group, "--members", ",".join(NAMES))
         nodes.start("channel", *arguments)

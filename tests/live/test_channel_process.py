@@ -1,7 +1,6 @@
 """The one channel as a process of its own: it may go and come back."""
 
 import asyncio
-import itertools
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,11 @@ import pytest
 from ordercast.live.addresses import address_of, members_of
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import join
+from tests.live.ports import free_port
 from tests.live.test_live_groups import hear, run
 from tests.live.test_records import held
 
 NAMES = ("A", "B", "C")
-_PORTS = itertools.count(17_300)
 
 
 def channel_at(port: int, group: str) -> ChannelProcess:
@@ -26,7 +25,7 @@ def channel_at(port: int, group: str) -> ChannelProcess:
 @pytest.mark.parametrize("order", ["total", "priority"])
 def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) -> None:
     async def test() -> None:
-        name, port = f"channel {order}", next(_PORTS)
+        name, port = f"channel {order}", free_port()
         channel = channel_at(port, name)
         joined = await asyncio.gather(
             *(
@@ -67,7 +66,7 @@ def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) ->
 
 def test_what_is_not_for_a_channel_is_counted_and_dropped() -> None:
     async def test() -> None:
-        port = next(_PORTS)
+        port = free_port()
         channel = channel_at(port, "alone")
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))

@@ -8,18 +8,11 @@ import ordercast.live.doctor
 from ordercast.live.addresses import Address
 from ordercast.live.doctor import Check, Health, examine
 from ordercast.model.errors import ConfigError
-
-HERE = "127.0.0.1"
+from tests.live.ports import HERE, free_port
 
 
 def examined(members: dict[str, Address] | None = None, multicast: Address | None = None) -> dict[str, Check]:
     return {check.name: check for check in examine(members or {}, multicast)}
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-        found.bind((HERE, 0))
-        return int(found.getsockname()[1])
 
 
 def test_a_multicast_that_is_heard_is_found_right() -> None:
