@@ -1,6 +1,6 @@
 """How fast traces are judged: one long run and many short ones, in this process, on Spark, and by DuckDB beside them.
 
-    python benchmarks/audit.py [--deliveries 10000000] [--runs 500] [--duckdb PYTHON] [--folder DIR]
+    python benchmarks/audit.py [--deliveries 10000000] [--protocol st] [--runs 500] [--duckdb PYTHON] [--folder DIR]
 
 Traces are made without a simulation (`benchmarks/traces.py`) and kept in DIR, where there is one. Each way runs in a
 process of its own; printed are its wall time, the CPU time and the most memory of it and all its children. DuckDB is
@@ -84,15 +84,16 @@ def main() -> None:
     """Makes the traces that are not there, and measures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--deliveries", type=int, default=10_000_000)
+    parser.add_argument("--protocol", default="st")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--duckdb", default=None)
     parser.add_argument("--folder", type=Path, default=None)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
-        long_run = folder / f"long-{asked.deliveries}"
+        long_run = folder / f"long-{asked.protocol}-{asked.deliveries}"
         if not long_run.exists():
-            write_run(long_run, Shape(asked.deliveries))
+            write_run(long_run, Shape(asked.deliveries, protocol=asked.protocol))
         short_runs = folder / f"short-{asked.runs}"
         if not short_runs.exists():
             for number in range(asked.runs):

@@ -49,7 +49,7 @@ def test_a_run_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 def test_a_good_run_fits_where_a_bad_one_does_not(tmp_path: Path) -> None:
     runs = random_runs("fits", 40)
     small = {name: run for name, run in runs.items() if 50 < len(run.rows()) < 50 * BY_REFERENCE // BY_KERNEL}
-    found = set()
+    found: set[bool | None] = set()
     for name, run in small.items():
         folder = write(tmp_path / name, {name: run})
         try:
