@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +13,7 @@ from ordercast.live.stats import Stats
 _EVERY = 0.5
 
 
-def status_table(now: Stats, before: Stats | None = None) -> Table:
+def status(now: Stats, before: Stats | None = None) -> Group:
     """Members and their messages, and what it takes; rates since an earlier look."""
     seconds = now.uptime - before.uptime if before else 0.0
     title = f"{now.group}: {now.me} ({now.protocol}), {_time(now.uptime)}"
@@ -27,13 +27,12 @@ def status_table(now: Stats, before: Stats | None = None) -> Table:
     held = logs.waiting + logs.sent + logs.held + logs.accepted + logs.preacknowledged
     dropped = sum(now.dropped.values()) + now.overrun
     lost = f"{now.retransmissions:,} copies, {now.requests:,} requests, {now.recoveries:,} recoveries"
-    table.caption = (
+    told = (
         f"sent {now.sent:,}, waiting {_bytes(now.waiting_bytes)}, to be read {_bytes(now.inbox_bytes)}, "
         f"{held:,} packets held; {lost}; "
         f"in {_bytes(now.bytes_in)}, out {_bytes(now.bytes_out)}; {dropped:,} dropped"
     )
-    table.caption_justify = "left"
-    return table
+    return Group(table, Text(told, style="dim"))
 
 
 class StatusView:
@@ -53,12 +52,12 @@ class StatusView:
         """Leaves the last picture."""
         self._task.cancel()
         self._live.stop()
-        Console(stderr=True).print(status_table(self._stats()))
+        Console(stderr=True).print(status(self._stats()))
 
     async def _show(self) -> None:
         while True:
             now = self._stats()
-            self._live.update(status_table(now, self._before), refresh=True)
+            self._live.update(status(now, self._before), refresh=True)
             self._before = now
             await asyncio.sleep(_EVERY)
 
