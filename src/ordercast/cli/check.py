@@ -194,8 +194,8 @@ def _print(console: Console, protocol: str, asked: Scenario, report: Report) -> 
     console.print(
         f"{protocol}, {asked.group.rules.value} rules, channel {asked.channel.value}: {scripts}", markup=False
     )
-    bounds = [f"{getattr(asked, name)} {name}" for name in ("losses", "duplicates", "firings", "crashes")]
-    console.print(f"within {', '.join(bounds)}" + (", patient timers" if asked.patient else ""))
+    bounds = [f"{name} {getattr(asked, name)}" for name in ("losses", "duplicates", "firings", "crashes")]
+    console.print(f"bounds: {', '.join(bounds)}" + (", patient timers" if asked.patient else ""))
     whole = "all there are" if report.exhausted else "and there are more" if report.violation is None else "so far"
     pace = report.states / report.seconds if report.seconds else 0
     table = Table.grid(padding=(0, 2))
