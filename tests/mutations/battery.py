@@ -61,6 +61,7 @@ class Failed(NamedTuple):
 
 def checks_of(modules: Iterable[str], without: Iterable[str] = ()) -> Iterator[Check]:
     """All tests of some modules with all their cases; some are left out by name."""
+    settings.load_profile("mutations")
     for module in modules:
         for name, test in vars(import_module(module)).items():
             if name.startswith("test_") and callable(test) and name not in without and _can_be_called(test):

@@ -89,6 +89,8 @@ def _try(trial: Trial, pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    for name in [name for name in sys.modules if name.startswith("tests.") and not name.startswith("tests.mutations")]:
+        del sys.modules[name]  # hypothesis decides when a test is imported how long it may take: not by our clock
     try:
         with broken(trial.breakage):
             pipe.send(first_failure(trial.checks))

@@ -78,11 +78,6 @@ ST = changes(
         "place = self.inserted if self.pairs == 1 else len(self.accepted)",
         "place = len(self.accepted)",
     ),
-    (
-        "what is put in comes first",
-        "place = self.inserted if self.pairs == 1 else len(self.accepted)",
-        "place = self.inserted",
-    ),
     ("nothing is sorted", "if self.pairs > 1:", "if False:"),
     ("all is sorted", "if self.pairs > 1:", "if True:"),
 )

@@ -4,16 +4,19 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import PriorityConfig, Timing
-from ordercast.model.machine import Deliver, Receive, Send, SetTimer, TimerFired
+from ordercast.model.config import GroupConfig, PriorityConfig, Rules, Timing
+from ordercast.model.machine import Deliver, Output, Receive, Send, SetTimer, TimerFired
 from ordercast.model.priority_paper_units import (
     NIL,
+    PrintedData,
     Rejected,
     RunSync,
     RunSyncAck,
     RunSyncPack,
 )
+from ordercast.model.units import Packet
 from ordercast.protocols.prito_paper import PritoPaper
+from ordercast.protocols.prito_paper_state import Entry
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup, ready, receipt_log
 
@@ -148,3 +151,24 @@ def test_answers_that_nobody_asked_for_are_strays(unit: RunSyncPack | RunSyncAck
     group.handle(E1, Receive(unit))
     assert group.discarded[E1] == [(group.label(unit), "stray")]
     assert not any(isinstance(output, SetTimer | Deliver) for output in group.handle(E1, Receive(unit)))
+
+
+def test_5_a_run_ends_at_the_last_that_has_timed_out() -> None:
+    machine = PritoPaper(E1, GroupConfig(nodes=2, rules=Rules.PAPER))
+    late = [
+        PrintedData(Packet(source, 0b11, 0, (), 0, (1,), name.encode(), 1), (0, 0), wants=False)
+        for source, name in enumerate("pq")
+    ]
+    machine.preacknowledged = [Entry(unit, pseudo=False) for unit in late]
+    machine.own_preacknowledged_below, machine.preacknowledged_below = [1, 1], [[1, 1], [1, 1]]
+    machine.timed_out = [0, 0]
+    out: list[Output] = []
+    machine._end_run(out)
+    assert [output.packet for output in out if isinstance(output, Deliver)] == [unit.packet for unit in late]
+
+
+@pytest.mark.parametrize(("source", "answers"), [(E1, 0), (E2, 1)])
+def test_5_who_began_does_not_answer_itself(source: int, answers: int) -> None:
+    machine = PritoPaper(E1, GroupConfig(nodes=2, rules=Rules.PAPER))
+    out = machine.handle(Receive(RunSync(source, (NIL, NIL), (0, 0))))
+    assert sum(isinstance(output, Send) and isinstance(output.unit, RunSyncPack) for output in out) == answers

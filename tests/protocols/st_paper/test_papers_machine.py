@@ -18,6 +18,7 @@ from ordercast.model.machine import (
     Output,
     Reached,
     Receive,
+    Send,
     Submit,
     TimerFired,
 )
@@ -201,3 +202,16 @@ def test_machine_is_that_of_st_under_the_paper_rules() -> None:
 def test_units_of_recovery_have_a_size(unit: Reset | ResetAgreement | ResetOrder, size: int) -> None:
     """16 bytes, and 4 for each number."""
     assert unit.size() == size
+
+
+def test_who_waits_asks_everybody_and_who_only_owes_asks_nobody() -> None:
+    for events, wants in (
+        ([Submit(0b111, (1,), b"a")], 0b111),
+        ([Receive(Data(Packet(E2, 0b100, 0, (0, 0, 0), 0, (1,), b"x"), Status(1, (0, 0, 0))))], 0),
+    ):
+        machine = StPaper(E1, GroupConfig(nodes=3))
+        for event in events:
+            machine.handle(event)
+        [unit] = [output.unit for output in machine.handle(TimerFired("ready")) if isinstance(output, Send)]
+        assert isinstance(unit, Ready)
+        assert unit.wants == wants
