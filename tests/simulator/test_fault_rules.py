@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
 from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
 
 NODES = 4
@@ -259,6 +259,9 @@ def test_adding_a_fault_does_not_change_the_draws_of_another(fault: Fault, added
     units = [(flight, receiver) for flight in flights(1_000) for receiver in range(NODES)]
     wanted = [alone.judge(flight, receiver) for flight, receiver in units]
     assert any(wanted)
+    if isinstance(fault, Miss) and isinstance(added, Miss):  # one rule answers for all that is scripted
+        [other_alone] = rules_for((added,), 1, NODES)
+        wanted = [one or other_alone.judge(*unit) for one, unit in zip(wanted, units, strict=True)]
     orders = [(fault, added)] if type(fault) is type(added) else [(fault, added), (added, fault)]
     for faults in orders:
         rules = rules_for(faults, 1, NODES)
@@ -268,6 +271,23 @@ def test_adding_a_fault_does_not_change_the_draws_of_another(fault: Fault, added
             asked = {id(other): other.judge(flight, receiver) for other in rules}
             answers.append(asked[id(rule)])
         assert answers == wanted
+
+
+def test_a_script_names_units_by_their_kinds_and_who_misses_one_does_not_get_it_twice() -> None:
+    script = (
+        Twice(node=2, source=0, nth=2),
+        Miss(node=1, source=0, nth=2),
+        Twice(node=1, source=0, nth=2),
+        Miss(node=2, source=0, nth=1, kind=UnitKind.CONTROL),
+        Twice(node=1, source=0, nth=4, kind=UnitKind.ANY),
+    )
+    rules = rules_for(script, 1, NODES)
+    kinds = [(False, False), (True, False), (False, False), (False, True)]  # data, control, data, copy
+    sent = [
+        Flight(number, number, 0, control=control, copy=copy) for number, (control, copy) in enumerate(kinds)
+    ]
+    fates = [[verdict(rules, flight, receiver) for receiver in (1, 2)] for flight in sent]
+    assert fates == [[None, None], [None, "scripted"], ["scripted", DUPLICATED], [DUPLICATED, None]]
 
 
 def test_two_faults_of_one_kind_draw_apart() -> None:

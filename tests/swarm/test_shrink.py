@@ -18,13 +18,13 @@ from tests.explorer.broken import DeliversEarly, GoesBack, HoldsNothingBack, Nev
 replace = msgspec.structs.replace
 
 
-def large(protocol: str, rules: Rules = Rules.SOUND, channel: Channel = Channel.MANY, **options: int) -> RunConfig:
+def large(protocol: str, rules: Rules = Rules.SOUND, channel: Channel = Channel.MANY, priorities: int = 1) -> RunConfig:
     """Eight nodes that send fifty messages each, and much goes wrong."""
     return RunConfig(
         protocol=protocol,
         group=GroupConfig(nodes=8, rules=rules),
         network=Network(channel=channel),
-        workload=Workload(messages=50, spread=0.5, **options),
+        workload=Workload(messages=50, spread=0.5, priorities=priorities),
         faults=(
             Loss(rate=0.05),
             Duplicates(rate=0.05),
@@ -114,8 +114,8 @@ def test_the_same_run_is_made_small_in_the_same_way() -> None:
 def test_when_time_or_runs_are_over_what_is_left_fails_too() -> None:
     config = large("st", Rules.PAPER, Channel.ONE)
     told: list[tuple[str, Size, int]] = []
-    for limits in ({"most_runs": 9}, {"seconds": 1e-9}):
-        found = shrink(config, progress=lambda *what: told.append(what), **limits)  # type: ignore[arg-type]
+    for most_runs, seconds in ((9, 300.0), (100, 1e-9)):
+        found = shrink(config, most_runs=most_runs, seconds=seconds, progress=lambda *what: told.append(what))
         assert not found.minimal
         assert found.failure.kind in {failure.kind for failure in failures_of(found.config)}
     assert told[0][0] == "patience"
