@@ -1,11 +1,15 @@
 """`ordercast audit`: what it says of traces, and its exit status."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from ordercast.audit.judge import Finding, Verdict
+from ordercast.cli.audit import print_verdict
 from ordercast.trace.schema import EventRow
 from ordercast.trace.writer import TraceWriter
 from tests.cli.conftest import Command, Outcome
@@ -239,3 +243,20 @@ def test_bad_arguments_are_refused(ordercast: Command, line: str) -> None:
     assert (done.status, done.out) == (2, "")
     assert done.err
     assert "Traceback" not in done.err
+
+
+def test_what_was_counted_in_parts_only_is_said() -> None:
+    verdict = Verdict(runs=1, deliveries=1)
+    verdict.findings["complete"] = Finding(runs=1, violations=4, at_least=True)
+    verdict.findings["no_cycle"] = Finding(runs=1, at_least=True)
+    verdict.findings["same_order"] = Finding(runs=1)
+    console = Console(record=True, width=100, file=StringIO())
+    print_verdict(verdict, console)
+    lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
+    assert lines[0] == "1 run, 1 delivery"
+    assert "complete violated 1 at least 4" in lines
+    assert "no_cycle none seen 1 at least 0" in lines
+    assert "same_order holds 1 0" in lines
+    document: Any = verdict.as_document()
+    counts = {name: told["counts"] for name, told in document["properties"].items()}
+    assert counts == {"complete": "at least", "no_cycle": "at least", "same_order": "exact"}

@@ -79,7 +79,7 @@ def test_runs_that_raise_are_told_by_the_exit_status(
     monkeypatch.setattr("ordercast.pipeline.measure", measure)
     done = ordercast(f"evaluate --quick --only {FAST} --out", tmp_path)
     assert done.status == 1
-    assert "1 runs raised an error" in done.out
+    assert "1 run raised an error" in done.out
 
 
 def test_an_unknown_figure_is_refused_before_spark_starts(ordercast: Command, tmp_path: Path) -> None:

@@ -344,3 +344,26 @@ def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
     command = f"{shlex.quote(sys.executable)} -m ordercast.cli {line} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)  # noqa: S603, S607
     assert (done.returncode, done.stderr) == (141, "")
+
+
+# --- options that a protocol does not heed ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("to --spread 0.5", "--spread changes nothing here: to does not heed it, spo and st do"),
+        ("spo --resilience 1", "--resilience changes nothing here: spo does not heed it, sequencer does"),
+        ("po --urgent 0.1 --priorities 2", "--urgent changes nothing here: po does not heed it, prio and prito do"),
+        ("spo --burst 3", "--burst changes nothing here: it is for --pattern bursty"),
+    ],
+)
+def test_an_option_without_effect_is_told(ordercast: Command, arguments: str, sentence: str) -> None:
+    done = ordercast(f"simulate {arguments} --nodes 3 --messages 2")
+    assert done.status == 0
+    assert f"ordercast: {sentence}\n" in done.err
+
+
+@pytest.mark.parametrize("protocol", ["spo --spread 0.5 --hearsay", "st --recovery go-back-n", "prito --urgent 0.1"])
+def test_an_option_that_is_heeded_is_not(ordercast: Command, protocol: str) -> None:
+    assert ordercast(f"simulate {protocol} --nodes 3 --messages 2").err == ""
