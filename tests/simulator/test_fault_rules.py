@@ -283,9 +283,7 @@ def test_a_script_names_units_by_their_kinds_and_who_misses_one_does_not_get_it_
     )
     rules = rules_for(script, 1, NODES)
     kinds = [(False, False), (True, False), (False, False), (False, True)]  # data, control, data, copy
-    sent = [
-        Flight(number, number, 0, control=control, copy=copy) for number, (control, copy) in enumerate(kinds)
-    ]
+    sent = [Flight(number, number, 0, control=control, copy=copy) for number, (control, copy) in enumerate(kinds)]
     fates = [[verdict(rules, flight, receiver) for receiver in (1, 2)] for flight in sent]
     assert fates == [[None, None], [None, "scripted"], ["scripted", DUPLICATED], [DUPLICATED, None]]
 

@@ -1,5 +1,6 @@
 """What a soak draws and counts; how it judges is held against the reference audit."""
 
+import time
 from unittest.mock import patch
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ordercast.model.faults import Crash
 from ordercast.model.machine import Machine
 from ordercast.model.runs import Record
+from ordercast.pipeline.judging import judge_batches
 from ordercast.pipeline.soaking import soak_one
 from ordercast.protocols import PROTOCOLS
 from ordercast.simulator import simulate, simulation
@@ -66,7 +68,7 @@ def test_a_soak_notices_what_a_broken_machine_does(machine: type[Machine]) -> No
 def test_a_run_that_takes_too_long_or_raises_has_failed() -> None:
     config = draw_config(0, receipts=20_000)
     [(kind, sentence)] = soak_one(config, time_limit=0.01).failures
-    assert (kind, sentence) == ("incomplete", "it goes on after 0.01 s")
+    assert (kind, sentence) == ("incomplete", "it goes on after 0.01 s of work")
     with patch("ordercast.pipeline.soaking.judge_batches", side_effect=KeyError("x")):
         assert soak_one(draw_config(3, receipts=20)).failures == (("raises KeyError", "'x'"),)
 
@@ -90,3 +92,14 @@ def test_tallies_add_up_in_any_order() -> None:
     assert whole.nodes == {3: 2, 4: 1}
     assert whole.faults == {"loss": 2, "pause": 1}
     assert whole.states == {"units were lost": 2, "copies were sent": 1}
+
+
+def test_a_run_that_only_waits_for_its_turn_has_not_failed() -> None:
+    """On a busy machine a second of work may take minutes."""
+
+    def waits(*arguments: object, **options: object) -> object:
+        time.sleep(0.7)
+        return judge_batches(*arguments, **options)  # type: ignore[arg-type]
+
+    with patch("ordercast.pipeline.soaking.judge_batches", waits):
+        assert soak_one(draw_config(3, receipts=20), time_limit=0.5).failures == ()

@@ -38,7 +38,7 @@ ROUNDS, FAILURES = "rounds", "failures"
 """The folders of what is done, and of what failed."""
 
 TIME_LIMIT = 300.0
-"""Seconds that a run may take before it is said not to end; most take one."""
+"""Seconds of work, however long they take, after which a run is said not to end; most need one."""
 MOST_FAILURES = 10
 """After so many failed runs there is enough to look at."""
 
@@ -224,11 +224,11 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
         batches.append(events_batch(name, rows))
 
     try:
-        with alarm(time_limit):
+        with alarm(time_limit, of_work=True):
             result = simulate(config, sink=take)
             verdict = judge_batches({RUN: name, **runs_row(result)}, batches)
     except OutOfTimeError:
-        return came_to_nothing(config, Failure(INCOMPLETE, f"it goes on after {time_limit:g} s"))
+        return came_to_nothing(config, Failure(INCOMPLETE, f"it goes on after {time_limit:g} s of work"))
     except Exception as error:  # whatever a machine raises is a mistake of its own
         return came_to_nothing(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a word"))
     failures = found_in(result, verdict, endings)
