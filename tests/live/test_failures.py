@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.live.group import Group
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import Receive, View
 from tests.live.test_live_groups import ORDERS, group_of, hear, run
@@ -113,5 +114,32 @@ def test_who_was_left_behind_cannot_give_up_for_those_that_went_on() -> None:
             assert groups["A"]._member.end is groups["C"]._member.end is None
             await groups["A"].abort("the test is over")
             await groups["C"]._member.left
+
+    run(test)
+
+
+def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_others() -> None:
+    """The sequencer hears nobody, but is heard: it must stop, though it could number its own messages for long."""
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
+            deaf = groups["A"]._member
+            deaf._lines._endpoint._receive = lambda _: None
+            sending = asyncio.create_task(send_for_ever(groups["A"]))
+            await deaf.left
+            with pytest.raises(GroupAborted, match="nothing came from B, C for 3 s: no majority is left"):
+                await groups["A"].close()
+            with pytest.raises(GroupAborted):
+                await sending
+            await groups["B"].send(b"we go on")
+            while (await groups["C"].receive()).payload != b"we go on":
+                pass
+            assert groups["C"].members == ("B", "C")
+            await asyncio.gather(groups["B"].close(), groups["C"].close())
+
+    async def send_for_ever(group: Group) -> None:
+        while True:
+            await group.send(b"x")
+            await asyncio.sleep(0.01)
 
     run(test)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.network.conftest import NewLab
+from tests.network.matrix import CASES, Case, run
 from tests.network.results import ORDERS, everything_arrived, holds, reports_of
 from tests.network.switch import Weather
 
@@ -94,25 +95,7 @@ def test_real_overruns_of_small_buffers(new_lab: NewLab) -> None:
     assert copies > 0, "nothing was lost, so nothing was proved"
 
 
-WEATHERS = {
-    "calm": Weather(delay=0.0005),
-    "loss 5 %": Weather(loss=0.05, delay=0.001),
-    "loss 20 %": Weather(loss=0.2, delay=0.001),
-    "jitter, doubles": Weather(delay=0.01, jitter=0.02, duplicate=0.1, reorder=0.1),
-    "50 ms": Weather(loss=0.01, delay=0.05),
-    "100 ms": Weather(loss=0.01, delay=0.1),
-    "1 Mbit/s": Weather(delay=0.005, rate=125_000),
-}
-
-
 @pytest.mark.soak
-@pytest.mark.parametrize("multicast", [False, True], ids=["one by one", "multicast"])
-@pytest.mark.parametrize("weather", WEATHERS)
-@pytest.mark.parametrize("size", [3, 5, 8])
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_whole_matrix(new_lab: NewLab, order: str, size: int, weather: str, multicast: bool) -> None:
-    lab = new_lab(size, WEATHERS[weather])
-    options = {"multicast": f"{HOSTS[4]}:7400"} if multicast else {}
-    job = {"group": order, "order": order, "messages": 100, "gap": 0.01, "selective": order in {"partial", "total"}}
-    ended = lab.start_all({**job, "options": options})
-    everything_arrived(lab, ended, within=180)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_whole_matrix(new_lab: NewLab, case: Case) -> None:
+    run(case, new_lab(case.members))

@@ -271,6 +271,15 @@ class Session(WholeState):
         for member in members(suspected):
             if self.phase is Phase.OPEN:
                 self._miss(member, f"nothing came from {self.names[member]} for {_seconds(self.config.silence)}", out)
+        if suspected and self.has_views and self.phase is Phase.OPEN:
+            self._count_majority(out)
+
+    def _count_majority(self, out: list[Output]) -> None:
+        """Who hears only a minority stops, as the protocol would when it has waited for all of them."""
+        silent = self.closing.others & self.liveness.suspected
+        if 2 * silent.bit_count() > self.closing.others.bit_count():  # at least half of all, with us
+            names = ", ".join(self.names[member] for member in members(silent))
+            self._drop_out(f"nothing came from {names} for {_seconds(self.config.silence)}: no majority is left", out)
 
     def _miss(self, member: int, why: str, out: list[Output]) -> None:
         """A member is lost: the protocol goes on without it, or nobody goes on."""
@@ -282,14 +291,18 @@ class Session(WholeState):
             self._abort(why, member, self.me, out)
 
     def _remain(self, remaining: int, out: list[Output]) -> None:
-        """The protocol goes on with these. If we are not among them it is over for us, and nobody needs to be told."""
+        """The protocol goes on with these. If we are not among them it is over for us."""
         self.closing.others &= remaining
         if remaining >> self.me & 1:
             self._advance(out)
         elif self.phase is Phase.OPEN:
-            self.phase, self.why = Phase.ABORTED, f"the group goes on without {self.names[self.me]}"
-            out.append(Aborted(self.why, self.me))
-            self._leave(out)
+            self._drop_out(f"the group goes on without {self.names[self.me]}", out)
+
+    def _drop_out(self, why: str, out: list[Output]) -> None:
+        """It is over for us alone: the others, who may go on, must not hear us say that it is over."""
+        self.phase, self.why = Phase.ABORTED, clipped(why)
+        out.append(Aborted(self.why, self.me))
+        self._leave(out)
 
     # --- abort ---
 

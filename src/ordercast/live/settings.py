@@ -43,11 +43,14 @@ def protocol_of(order: str) -> str:
     return protocol
 
 
+PRIORITISED = frozenset({"prito", "prio"})
+"""The protocols that let the urgent overtake."""
 HIGHEST = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol tells, where it is not the third."""
 
 LOOPBACK_DATAGRAM = 60_000
-NETWORK_MTU = 1_400
+NETWORK_MTU = 1_352
+"""What a packet of 1400 bytes holds besides the headers of IPv6 and UDP: tunnels and clouds have no larger ones."""
 SEGMENTS = 8
 """Packets of the network that a datagram takes: with more of them a loss costs more than a long datagram gains."""
 LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
@@ -140,7 +143,9 @@ class _Timers(NamedTuple):
 
 def _timers(round_trip: int, silence: int) -> _Timers:
     timing = Timing.for_round_trip(round_trip, least_status=500 * MICROSECOND)
-    return _Timers(timing, _times(2 * silence, timing.poll), _times(silence, timing.repeat))
+    # The session notices who is silent, and knows better who it is; a protocol's own count is for what is left, such as
+    # a channel that died while all members live.
+    return _Timers(timing, _times(6 * silence, timing.poll), _times(silence, timing.repeat))
 
 
 def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
