@@ -159,7 +159,7 @@ def test_bad_calls_are_told_what_is_right() -> None:
                 ({"priority": 1}, "no priorities; use order='priority'"),
             ):
                 with pytest.raises(LocalProtocolError, match=sentence):
-                    await group.send(b"", **bad)  # type: ignore[arg-type]
+                    await group.send(b"", **bad)
             with pytest.raises(LocalProtocolError, match="at most"):
                 await group.send(bytes((64 << 20) + 1))
 

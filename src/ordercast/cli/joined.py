@@ -23,7 +23,7 @@ MULTICAST = typer.Option(
     help="An address such as 239.7.7.7:7000 to send to all at once; if not said, one by one.", rich_help_panel=NETWORK
 )
 MTU = typer.Option(
-    help="Bytes that fit into a packet of the network; if not said, 1400, and any on one machine.",
+    help="Bytes that fit into a packet of the network; if not said, 1352, and any on one machine.",
     rich_help_panel=NETWORK,
 )
 UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)

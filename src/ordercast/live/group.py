@@ -27,10 +27,11 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 class Group:
     """A group that is open. `ordercast.join` makes one; it is used inside one event loop."""
 
-    def __init__(self, name: str, member: Member, *, selective: bool) -> None:
-        """`selective`: a message may go to some of the members only."""
+    def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
+        """`selective`: a message may go to some of the members only; `prioritised`: the urgent go first."""
         self.name = name
         self._member, self._outbox, self._selective = member, member.outbox, selective
+        self._highest = HIGHEST_PRIORITY if prioritised else 0
         self._names = member.names
         self._everybody = everybody(len(member.names))
         self._places = {each: place for place, each in enumerate(member.names)}
@@ -80,7 +81,7 @@ class Group:
             raise member.end
         if type(payload) is not bytes:
             payload = bytes(memoryview(payload))  # which refuses what only looks like bytes: numbers and texts
-        if len(payload) > member.largest or not 0 <= priority <= HIGHEST_PRIORITY:
+        if len(payload) > member.largest or not 0 <= priority <= self._highest:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
         if not member.flushing:
@@ -90,7 +91,9 @@ class Group:
     def _refuse(self, payload: bytes, priority: int) -> NoReturn:
         if len(payload) > self._member.largest:
             raise LocalProtocolError(f"a message has at most {self._member.largest} bytes, not {len(payload)}")
-        raise LocalProtocolError(f"priorities are 0 to {HIGHEST_PRIORITY}, not {priority}")
+        if not self._highest:
+            raise LocalProtocolError("this order has no priorities; use order='priority'")
+        raise LocalProtocolError(f"priorities are 0 to {self._highest}, not {priority}")
 
     @property
     def largest(self) -> int:

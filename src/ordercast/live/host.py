@@ -14,6 +14,7 @@ from ordercast.model.machine import (
     Deliver,
     Discard,
     Drained,
+    GiveUp,
     Input,
     Level,
     Machine,
@@ -24,6 +25,7 @@ from ordercast.model.machine import (
     Send,
     SetTimer,
     Stopped,
+    Suspect,
     TimerFired,
     View,
 )
@@ -118,6 +120,15 @@ class Host:
             self._handle(parcel.submission())
             self._around.has_room()
         self._around.flush()
+
+    def suspect(self, members: int) -> None:
+        """These seem to be dead: a protocol with views may go on without them."""
+        self._handle(Suspect(members))
+        self.pump()
+
+    def give_up(self, why: str) -> None:
+        """The group is over: what is certain is still delivered."""
+        self._handle(GiveUp(why))
 
     def is_idle(self) -> bool:
         """Whether nothing of ours is under way."""

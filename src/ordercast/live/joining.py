@@ -24,7 +24,7 @@ from ordercast.live.opening import Beginning
 from ordercast.live.recording import NewRecord, no_record
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
-from ordercast.live.settings import Agreement, Wishes, agreement, protocol_of
+from ordercast.live.settings import PRIORITISED, Agreement, Wishes, agreement, protocol_of
 from ordercast.live.terms import terms_of
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
@@ -198,7 +198,7 @@ async def open_group(options: Options) -> Group:
         member.leave()
         raise
     selective = protocol in {service.value for service in SELECTIVE}
-    return Group(options.group, member, selective=selective)
+    return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
 
 
 def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Address]:

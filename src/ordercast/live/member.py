@@ -109,6 +109,12 @@ class Member:
         self._opened_at = self._loop.time()
         self.opened.set_result(None)
 
+    def _give_up_protocol(self, why: str) -> None:
+        """What is certain is delivered first, so that the account is of all of it."""
+        if self._host is not None:
+            self._host.give_up(why)
+        self._stop(self._account(why))
+
     def _stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
@@ -198,13 +204,14 @@ class Member:
             case events.Refused(why=why):
                 self._stop(JoinError(why))
             case events.Aborted(why=why):
-                self._stop(self._account(why))
+                self._give_up_protocol(why)
             case events.Closed():
                 self._stop(GroupClosed("the group was closed"))
             case events.Left():
                 self.leave()
-            case events.Suspected():
-                pass  # a protocol with views suspects by itself
+            case events.Suspected(member=member):
+                if self._host is not None:
+                    self._host.suspect(1 << member)
 
     def _failure(self, error: Exception) -> str:
         """What the others are told of a mistake that was made here; the rest is in the log."""

@@ -14,7 +14,10 @@ BUFFER = 4 << 20
 def open_socket(address: Address) -> socket.socket:
     """A socket that is bound to an address, with buffers as large as the system lets us have."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        found = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise ConfigError(f"{address} cannot be bound: this system has no {family.name}") from error
     found.setblocking(False)  # noqa: FBT003 (the standard library's way)
     try:
         _enlarge(found)

@@ -70,7 +70,19 @@ class Drained(msgspec.Struct, frozen=True, gc=False):
     """Input: nothing more waits to be received now; a good moment to pay what is owed."""
 
 
-Input = Submit | Receive | TimerFired | Drained
+class Suspect(msgspec.Struct, frozen=True, gc=False):
+    """Input: the host takes these members for dead, perhaps wrongly; only a protocol with views heeds it."""
+
+    members: int
+
+
+class GiveUp(msgspec.Struct, frozen=True, gc=False):
+    """Input: the host gives the group up. What is certain is delivered, and then the machine aborts."""
+
+    why: str
+
+
+Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

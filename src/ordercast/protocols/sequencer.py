@@ -22,7 +22,7 @@ Departures from the paper:
 
 from typing import TypeGuard
 
-from ordercast.model.machine import Abort, Discard, Input, Output, Receive, Submit, TimerFired
+from ordercast.model.machine import Abort, Discard, GiveUp, Input, Output, Receive, Submit, Suspect, TimerFired
 from ordercast.model.sequencer_units import (
     Accept,
     Broadcast,
@@ -59,6 +59,10 @@ class Sequencer(SequencerViews):
             self._submit(event)
         elif type(event) is TimerFired:
             self._fire(event.name, out)
+        elif type(event) is Suspect:
+            self._be_told_of(event.members & self.members & ~self._my_bit, out)
+        elif type(event) is GiveUp:
+            self.abort(event.why, out)
         if self.promised is None and not self.closed:
             if self.waiting:
                 self._send_waiting(out)

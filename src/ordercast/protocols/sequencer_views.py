@@ -58,6 +58,13 @@ class SequencerViews(SequencerSending):
         else:
             self._begin_ballot(out)
 
+    def _be_told_of(self, nodes: int, out: list[Output]) -> None:
+        """The host suspects them: whoever leads an agreement that is under way does not wait for them."""
+        if self.promised is None:
+            self._suspect(nodes, out)
+        else:
+            self.suspects |= nodes
+
     def _quorum(self) -> int:
         """How many must answer a flush."""
         size = self.members.bit_count()

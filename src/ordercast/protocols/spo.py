@@ -23,6 +23,7 @@ from ordercast.model.machine import (
     Abort,
     Deliver,
     Discard,
+    GiveUp,
     Input,
     Level,
     Numbered,
@@ -56,6 +57,9 @@ class Spo(SpoState):
         if self.aborted:
             return out
         self._opened = False
+        if type(event) is GiveUp:
+            self._abort(event.why, out)
+            return out
         if type(event) is Receive:
             self._receive(event.unit, out)
         elif type(event) is Submit:
@@ -378,7 +382,7 @@ class Spo(SpoState):
         for node in members(wants):
             self.unanswered[node] += 1
             if self.unanswered[node] > self.config.polls_to_abort:
-                self._abort(node, out)
+                self._abort(f"{name_of(node)} left {self.config.polls_to_abort} polls in a row unanswered", out)
                 return
         if wants:
             self._send_ready(out, wants=wants)
@@ -386,9 +390,9 @@ class Spo(SpoState):
         self.poll_timer, self.stood = True, tops
         self._set_timer("poll", self.config.timing.poll * self.poll_patience, out)
 
-    def _abort(self, silent: int, out: list[Output]) -> None:
+    def _abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged: what anybody delivered before, everybody has at least so far."""
         for row in range(self._nodes):
             out += [Deliver(packet) for packet in self.preacknowledged.rows[row]]
         self.aborted = True
-        out.append(Abort(f"{name_of(silent)} left {self.config.polls_to_abort} polls in a row unanswered"))
+        out.append(Abort(why))

@@ -29,6 +29,7 @@ from ordercast.model.machine import (
     CancelTimer,
     Deliver,
     Discard,
+    GiveUp,
     Input,
     Output,
     Reached,
@@ -59,6 +60,9 @@ class St(StNormal):
         """Takes one input and returns all that follows from it."""
         out: list[Output] = []
         if self.aborted:
+            return out
+        if type(event) is GiveUp:
+            self._abort(event.why, out)
             return out
         if type(event) is Receive:
             self._receive(event.unit, out)

@@ -33,6 +33,7 @@ from ordercast.model.machine import (
     CancelTimer,
     Deliver,
     Discard,
+    GiveUp,
     Input,
     Output,
     Receive,
@@ -70,6 +71,9 @@ class To(ToNormal):
         """Takes one input and returns all that follows from it."""
         out: list[Output] = []
         if self.aborted:
+            return out
+        if type(event) is GiveUp:
+            self._abort(event.why, out)
             return out
         if type(event) is Receive:
             self._receive(event.unit, out)

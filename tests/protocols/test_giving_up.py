@@ -1,0 +1,88 @@
+"""Whenever a host gives a group up: what is certain is delivered, once and in order, and then nothing follows."""
+
+from random import Random
+
+import pytest
+
+from ordercast.explorer.scenarios import scenario
+from ordercast.explorer.world import World
+from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, Level, Send, SetTimer, Submit, Suspect
+from ordercast.model.sequencer_units import Flush
+from ordercast.protocols import PROTOCOLS, machine_class
+
+SOUND = [protocol for protocol in PROTOCOLS if protocol != "sequencer"]
+NODES = 3
+
+
+def states_of(protocol: str, seed: int) -> tuple[World, list[tuple[int, ...]]]:
+    lines = ["a b c", "d e", "f"] if protocol not in {"prito", "prio"} else ["a[1] b[2] c[1]", "d[3] e[1]", "f[2]"]
+    world = World(scenario(protocol, lines, losses=2, firings=40, drained=True))
+    chance, state = Random(seed), world.start()
+    found = [state]
+    for _ in range(250):
+        possible = world.steps(state)
+        if not possible:
+            break
+        state, _ = world.take(state, chance.choice(possible))
+        found.append(state)
+    return world, found
+
+
+@pytest.mark.parametrize("protocol", SOUND)
+def test_what_is_delivered_in_the_end_everybody_has(protocol: str) -> None:
+    given = 0
+    for seed in range(6):
+        world, states = states_of(protocol, seed)
+        for state in states[:: 1 + seed]:
+            for node in range(NODES):
+                here = world.nodes.states[state[node]]
+                *delivered, last = world.nodes.machine(node, here.snapshot).handle(GiveUp("it is over"))
+                assert last == Abort("it is over")
+                had = here.delivered
+                for output in delivered:
+                    assert isinstance(output, Deliver)
+                    item = world.scenario.item_of(output.packet)
+                    assert item is not None
+                    assert not had >> item.number & 1, "twice"
+                    had |= 1 << item.number
+                    for other in item.destinations:
+                        reached = world.nodes.reached[state[other]][Level.ACCEPTED]
+                        assert reached >> item.number & 1, "not everybody has it"
+                    given += 1
+    if protocol in {"prito", "prio"}:
+        assert not given, "what others may have overtaken is not certain"
+    else:
+        assert given, "no state was met in which there is anything to deliver"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_follows(protocol: str) -> None:
+    machine = machine_class(protocol, Rules.SOUND)(0, GroupConfig(nodes=NODES))
+    assert machine.handle(GiveUp("enough")) == [Abort("enough")]
+    assert machine.handle(Submit(7, (1,), b"x")) == machine.handle(Drained()) == machine.handle(GiveUp("again")) == []
+
+
+@pytest.mark.parametrize("protocol", SOUND)
+def test_without_views_suspicion_changes_nothing(protocol: str) -> None:
+    machine = machine_class(protocol, Rules.SOUND)(0, GroupConfig(nodes=NODES))
+    before = machine.snapshot()
+    assert machine.handle(Suspect(0b100)) == []
+    assert machine.snapshot() == before
+
+
+def test_the_first_that_is_not_suspected_begins_a_ballot() -> None:
+    machines = [machine_class("sequencer", Rules.SOUND)(node, GroupConfig(nodes=NODES)) for node in range(NODES)]
+    begun = machines[1].handle(Suspect(0b001))
+    assert any(isinstance(output, Send) and isinstance(output.unit, Flush) for output in begun)
+    waits = machines[2].handle(Suspect(0b001))
+    assert [output.name for output in waits if isinstance(output, SetTimer)] == ["view"]
+    assert machines[0].handle(Suspect(0b001)) == [], "nobody suspects itself"
+
+
+def test_who_suspects_more_while_members_agree_waits_for_less() -> None:
+    machine = machine_class("sequencer", Rules.SOUND)(0, GroupConfig(nodes=5))
+    machine.handle(Suspect(0b10000))
+    before = machine.snapshot()
+    assert machine.handle(Suspect(0b01000)) == []
+    assert machine.snapshot() != before
