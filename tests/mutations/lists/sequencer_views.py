@@ -16,8 +16,8 @@ VIEWS = changes(
     ),
     (
         "nobody begins at once",
-        "        else:\n            self._begin_ballot(out)\n\n    def _quorum",
-        '        else:\n            self.set_timer("view", 1, out)\n\n    def _quorum',
+        "        else:\n            self._begin_ballot(out)\n\n    def _",
+        '        else:\n            self.set_timer("view", 1, out)\n\n    def _',
     ),
     (
         "anybody alone is a quorum (S8)",
