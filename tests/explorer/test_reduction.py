@@ -9,8 +9,9 @@ import pytest
 from ordercast.explorer.explore import Search, explore
 from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Level
+from ordercast.model.machine import Level, Output, Reached
 from ordercast.model.runs import Channel
+from ordercast.model.units import Packet
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,
@@ -143,3 +144,25 @@ def test_whatever_is_broken_in_the_sequencer_is_found(name: str, lines: tuple[st
     machine = imported("protocols.sequencer", mutation).Sequencer
     report = explore(broadcasts(*lines, machine=machine, **how), reduced=True)
     assert report.violation is not None, str(report)
+
+
+class LastOneBoasts(toys.Flood):
+    """Accepts what it hears; E3 says at once that everybody has."""
+
+    def hear(self, packet: Packet) -> list[Output]:
+        if not packet.destinations >> self.me & 1:
+            return []
+        boast = [Reached(Level.PREACKNOWLEDGED, packet)] if self.me == 2 else []
+        return [Reached(Level.ACCEPTED, packet), *boast]
+
+
+def test_a_claim_is_not_made_true_by_letting_another_node_go_first() -> None:
+    asked = Scenario(
+        machine=LastOneBoasts,
+        group=GroupConfig(nodes=3),
+        scripts=scripts("a{2,3}", "", ""),
+        promise=Promise(in_the_end=None),
+    )
+    violation = explore(asked, reduced=True).violation
+    assert violation is not None
+    assert violation.schedule == ("E1 sends a{2,3}", "E3 receives E1#0 a")
