@@ -338,8 +338,9 @@ class Member:
         self.on_view(msgspec.structs.replace(view, why=self._named(view.why)))
 
     def has_aborted(self, why: str) -> None:
-        """The protocol gave the group up."""
-        self.give_up(self._named(why))
+        """The protocol gave the group up. Whoever did not answer may live, and the channel may not."""
+        by = f" (by the channel at {self._relay})" if isinstance(self._relay, Address) else ""
+        self.give_up(self._named(why) + by)
 
     def _named(self, why: str) -> str:
         """Protocols count nodes, and call the first one E1; people know them by their names."""
