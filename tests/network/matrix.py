@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from pathlib import Path
+from signal import SIGTERM, signal
 from typing import NamedTuple
 
 from tests.network.lab import Lab, laboratory, why_not
@@ -72,6 +73,7 @@ def run(case: Case, lab: Lab) -> Outcome:
 
 
 def main(orders: list[str]) -> int:
+    signal(SIGTERM, lambda *_: sys.exit(1))  # whoever ends us ends what we made, too
     reason = why_not()
     if reason is not None:
         sys.exit(f"no network can be made here: {reason}")
