@@ -76,7 +76,8 @@ def test_every_field_can_be_reached() -> None:
             return {path for key, item in value.items() for path in paths(item, f"{prefix}.{key}")}
         return {prefix[1:]}
 
-    assert reached == paths(decoded, "") - {"faults"}
+    left_out = {"workload.script"}  # where there is none
+    assert reached == paths(decoded, "") - {"faults"} | left_out
 
 
 def test_fields_by_their_paths_short_and_whole() -> None:
