@@ -76,6 +76,7 @@ class Host:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._submitted: deque[Parcel] = deque()  # given to the machine, and not numbered by it yet
         self._own: dict[int, Parcel] = {}  # numbered, and not known to be everywhere, by first message
+        self._in_flight: set[int] = set()  # of these, those not known to have their place in the order
         self.closed = False
         self.sent = self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
         """Messages with a number; units, the copies among them, those that ask for copies; orders agreed on anew."""
@@ -131,8 +132,8 @@ class Host:
         self._handle(GiveUp(why))
 
     def is_idle(self) -> bool:
-        """Whether nothing of ours is under way."""
-        return not (self._own or self._submitted)
+        """Whether nothing of ours is on its way to its place in the order."""
+        return not (self._in_flight or self._submitted)
 
     def is_at_rest(self) -> bool:
         """Whether everything that was sent is known to be everywhere, as far as the protocol tells."""
@@ -203,12 +204,15 @@ class Host:
         self.record.send(packet)
         parcel = self._submitted.popleft()
         self._own[packet.first] = parcel
+        self._in_flight.add(packet.first)
         parcel.rise(Level.ACCEPTED)
 
     def _reached(self, output: Reached) -> None:
         packet, level = output.packet, output.level
         self.record.level(level, packet)
         if packet.source == self._me:
+            if level > Level.ACCEPTED:
+                self._in_flight.discard(packet.first)
             parcel = self._own.get(packet.first)
             if parcel is not None and level > parcel.level:
                 parcel.rise(level)
@@ -217,8 +221,11 @@ class Host:
                     parcel.rise(Level.ACKNOWLEDGED)
 
     def _deliver(self, output: Deliver) -> None:
-        self.record.deliver(output.packet)
-        self._around.deliver(output.packet)
+        packet = output.packet
+        if packet.source == self._me:
+            self._in_flight.discard(packet.first)
+        self.record.deliver(packet)
+        self._around.deliver(packet)
 
     def _discard(self, output: Discard) -> None:
         self.record.discard(output.unit, output.why)

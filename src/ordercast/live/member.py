@@ -36,6 +36,7 @@ OUTBOX_LIMIT = 1 << 20
 """Bytes that wait for the protocol, before who sends has to wait."""
 
 
+_MOST_TURNS = 32  # of the event loop that a packet waits for more
 _MANY = 0.02  # of the units that are sent: so many copies say that the network loses
 
 
@@ -71,6 +72,7 @@ class Member:
         """Why nothing can be sent any more."""
         self._room: list[asyncio.Future[None]] = []
         self._closing = self._resting = self.flushing = False
+        self._turns, self._last = 0, self.outbox.last()
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
         self.overrun = self.view = 0
@@ -290,18 +292,24 @@ class Member:
                 self._tell(events.AtRest(resting))
 
     def put(self) -> None:
-        """Something is in the outbox: it goes at once if nothing else is under way, else with what follows."""
+        """Something is in the outbox: if nothing of ours is under way it goes at once; what follows, when it is all."""
         host = self._host
         if host is None or self.flushing:
             return
         if host.is_idle():
             host.pump()
-        else:
-            self.flushing = True
-            self._loop.call_soon(self._flush)
+        self.flushing = self.outbox.growing = True
+        self._turns, self._last = 0, self.outbox.last()
+        self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        self.flushing = False
+        """What is full goes; the rest when a turn has passed in which nothing was added, or many have passed."""
+        last, self._last = self._last, self.outbox.last()
+        if self._last != last and self._turns < _MOST_TURNS:
+            self._turns += 1
+            self._loop.call_soon(self._flush)
+        else:
+            self.flushing = self.outbox.growing = False
         if self._host is not None:
             self._host.pump()
 

@@ -1,9 +1,9 @@
 """From messages to packets and back: many small ones in one packet, a large one in many.
 
 What the application sends to the same nodes with the same priority shares a packet, as long as there is room. A packet
-is closed when it is full, or when the protocol has room for it and nothing else is ahead: there is no timer. A message
-larger than a packet goes in pieces, each in a packet of its own; it is whole when its last piece is delivered, which
-is its place in the order.
+is closed when it is full, or when a turn of the event loop has passed in which nothing was added to it: there is no
+timer, and who sends one message now and then does not wait. A message larger than a packet goes in pieces, each in a
+packet of its own; it is whole when its last piece is delivered, which is its place in the order.
 
 In front of a packet's messages stands one byte: whether it holds whole messages, or a piece, or the last piece.
 """
@@ -109,6 +109,8 @@ class Outbox:
         self.room = room
         self._queues: dict[int, deque[Parcel]] = {}  # by priority
         self._open: Parcel | None = None  # the last of its queue; takes more as long as it is not taken itself
+        self.growing = False
+        """The application is still adding to it."""
         self.waiting = 0
         """Bytes."""
 
@@ -147,12 +149,18 @@ class Outbox:
             queue = self._queues[priority] = deque()
         return queue
 
+    def last(self) -> tuple[Parcel | None, int]:
+        """The parcel that takes more, and how large it is: another one than before if anything was added."""
+        return self._open, self._open.size if self._open is not None else 0
+
     def take(self) -> Parcel | None:
-        """The next parcel for the protocol, if there is one."""
+        """The next parcel for the protocol, if there is one; of a box that grows, only one that takes no more."""
         if not self._queues:
             return None
         priority = max(self._queues) if len(self._queues) > 1 else next(iter(self._queues))
         queue = self._queues[priority]
+        if self.growing and queue[0] is self._open:
+            return None
         parcel = queue.popleft()
         if not queue:
             del self._queues[priority]
