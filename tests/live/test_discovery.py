@@ -214,3 +214,44 @@ def test_only_the_life_that_is_meant_is_turned_away() -> None:
 def test_what_cannot_be_said_is_refused_at_once(arguments: Any) -> None:
     with pytest.raises(ConfigError):
         Discovery(*arguments)
+
+
+# --- one process, and what it hears ---
+
+
+def looking(name: str = "A", size: int = 3, incarnation: int = 1) -> Discovery:
+    found = Discovery("toys", name, f"{name}:1", incarnation, size)
+    found.handle(Begin())
+    return found
+
+
+def hello(name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1) -> Heard:
+    known = tuple(Known(*each) for each in knows)
+    return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found))
+
+
+@pytest.mark.parametrize(("round_", "stays"), [(0, True), (9, False)])
+def test_of_two_with_one_name_the_first_stays(round_: int, stays: bool) -> None:
+    one = looking()
+    out = one.handle(hello("A", 7, round_=round_))
+    if stays:
+        assert [output.message.incarnation for output in out if isinstance(output, Say)] == [7]
+    else:
+        assert isinstance(out[-1], NotFound)
+    assert one.over is not stays
+
+
+def test_of_too_many_those_with_the_first_names_are_counted() -> None:
+    one = looking("B")
+    for incarnation, name in enumerate("DCEA", start=5):
+        one.handle(hello(name, incarnation))
+    assert sorted(known.name for known in one.others) == ["A", "C"]
+
+
+def test_what_one_of_us_has_found_is_found() -> None:
+    everybody = (("A", 1), ("B", 2), ("C", 3))
+    one = looking()
+    one.handle(hello("C", 3, ("C", 3)))
+    assert not any(isinstance(output, Found) for output in one.handle(hello("B", 2, *everybody)))
+    out = one.handle(hello("B", 2, *everybody, found=True, round_=2))
+    assert [output.names for output in out if isinstance(output, Found)] == [("A", "B", "C")]
