@@ -52,6 +52,7 @@ class Lines:
         self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
         self._nodes = len(addresses)
         self._listener: Listener
+        self._own = {me}  # whom we speak as
         self._incarnation = 0
         self._session: int | None = None
         self._counters: dict[int, int] = {}  # by tag
@@ -82,6 +83,7 @@ class Lines:
         self.by_channel = channel is Channel.ONE
         if isinstance(relay, Relay):
             self._relay = relay
+            self._own.add(RELAY)
         else:
             self._relay_address = relay
 
@@ -145,7 +147,7 @@ class Lines:
     # --- in ---
 
     def _receive(self, datagram: bytes | memoryview) -> None:
-        if len(datagram) >= HEADER.size and int.from_bytes(datagram[4:6]) == self._me:
+        if len(datagram) >= HEADER.size and int.from_bytes(datagram[4:6]) in self._own:
             return  # a multicast brings us our own
         said = self._seal.open(datagram)
         if isinstance(said, Rejection):
@@ -186,27 +188,30 @@ class Lines:
         """In the order in which it was passed on, whatever follows from it."""
         if not self._passing:
             self._passing = True
-            while self._passed:
-                self._understand_passed(self._passed.popleft())
-            self._passing = False
+            try:
+                while self._passed:
+                    self._understand_passed(self._passed.popleft())
+            finally:
+                self._passing = False
 
     def _receive_from_channel(self, said: Datagram) -> None:
-        if said.sender != RELAY or self._relay is not None:
+        if said.sender != RELAY:
             self.dropped["stranger"] += 1
+        elif len(said.body) < ORIGIN_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        elif ORIGIN.unpack_from(said.body)[1] != self._session:  # it must not count: its relay's clock may be ahead
+            self.dropped["session"] += 1
         elif not self._heard.is_next(said):
             self.dropped["late"] += 1
         else:
             self._understand_passed(said.body)
 
     def _understand_passed(self, body: bytes) -> None:
-        if len(body) < ORIGIN_SIZE:
-            self.dropped[Rejection.TRUNCATED] += 1
-            return
-        origin, session = ORIGIN.unpack_from(body)
-        if session != self._session or origin >= self._nodes:
-            self.dropped["session"] += 1
-            return
-        self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
+        origin, _ = ORIGIN.unpack_from(body)
+        if origin < self._nodes:
+            self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
+        else:
+            self.dropped["stranger"] += 1
 
     def _understand(self, member: int, body: bytes, *, in_session: bool) -> None:
         records = split(body)
