@@ -108,3 +108,33 @@ def test_trains_cross_real_sockets(cuts: bool) -> None:
         sockets[0].close()
 
     asyncio.run(asyncio.wait_for(test(), 10))
+
+
+def test_a_train_is_never_longer_than_a_datagram() -> None:
+    """Else a stranger could have us keep a gigabyte."""
+    assembler = Assembler()
+    for place in range(3):
+        segment = HEADING.pack(0xC6, 1, place, MOST_SEGMENTS) + bytes(30_000)
+        assert not assembler.take(memoryview(segment), len(segment), "stranger")
+    assert not assembler._trains
+    assert assembler.given_up == 1
+
+
+def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting_others() -> None:
+    async def test() -> None:
+        sockets = [open_socket(Address("127.0.0.1", 0)) for _ in range(2)]
+        there = Address("127.0.0.1", sockets[1].getsockname()[1])
+        sender, receiver = (Endpoint(each, [there], segment=1400) for each in sockets)
+        heard: list[int] = []
+        receiver.start(lambda datagram: heard.append(len(datagram)), lambda: None)
+        sender.send_to_all(bytes(10_000))
+        cuts = sender._cuts  # not every system does
+        sender.send_to_all(bytes(65_507))
+        while len(heard) < 2:
+            await asyncio.sleep(0.001)
+        assert heard == [10_000, 65_507]
+        assert sender._cuts == cuts
+        receiver.close()
+        sockets[0].close()
+
+    asyncio.run(asyncio.wait_for(test(), 10))

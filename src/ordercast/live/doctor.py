@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.live.addresses import LOOPBACK, Address
-from ordercast.live.network import BUFFER, open_multicast, open_socket, sends_multicast
+from ordercast.live.network import BUFFER, open_multicast, open_socket, place_of, sends_multicast
 from ordercast.live.settings import NETWORK_MTU
 from ordercast.model.errors import ConfigError
 
@@ -124,7 +124,7 @@ def _member(name: str, address: Address) -> Check:
     v6 = ":" in address.host
     try:
         with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM) as tried:
-            tried.connect((address.host, address.port))
+            tried.connect(place_of(address))
             here = tried.getsockname()[0]
             mtu = tried.getsockopt(socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP, _IPV6_MTU if v6 else _IP_MTU)
     except OSError as error:

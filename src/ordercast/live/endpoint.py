@@ -9,8 +9,11 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from errno import EMSGSIZE
+from sys import byteorder
 
 from ordercast.live.addresses import Address
+from ordercast.live.network import place_of
 from ordercast.live.trains import Assembler, cut
 
 _TURN = 32  # datagrams that are read before others have their turn
@@ -94,7 +97,7 @@ class Endpoint:
         """Several segments at once, where the system has coupled them: it says how long each is."""
         size, ancillary, _, source = place.recvmsg_into([view], _ANCILLARY)
         self.bytes_in += size
-        segment = int.from_bytes(ancillary[0][2][:4], "little") if ancillary else size
+        segment = int.from_bytes(ancillary[0][2][:4], byteorder) if ancillary else size
         if not size or segment <= 0:
             return
         for datagram in self._assembler.take(view[:size], segment, source):
@@ -117,7 +120,7 @@ class Endpoint:
             if self._segment and len(datagram) > self._segment:
                 self._send_train(datagram, address)
             else:
-                self._own.sendto(datagram, address)
+                self._own.sendto(datagram, place_of(address))
         except OSError as error:
             self.not_sent[error.strerror or type(error).__name__] += 1
             return
@@ -126,16 +129,18 @@ class Endpoint:
 
     def _send_train(self, datagram: bytes, address: Address) -> None:
         self._train += 1
+        place = place_of(address)
         parts = cut(datagram, self._train, self._segment)
         if self._cuts:
-            size = self._segment.to_bytes(2, "little")
+            size = self._segment.to_bytes(2, byteorder)
             try:
-                self._own.sendmsg(parts, [(socket.IPPROTO_UDP, _UDP_SEGMENT, size)], 0, address)
+                self._own.sendmsg(parts, [(socket.IPPROTO_UDP, _UDP_SEGMENT, size)], 0, place)
             except BlockingIOError:
                 raise
-            except OSError:
-                self._cuts = False  # this system, or this device, does not: we do
+            except OSError as error:
+                if error.errno != EMSGSIZE:  # that is only too long with the headings of its segments
+                    self._cuts = False  # this system, or this device, does not: we do
             else:
                 return
         for heading, piece in zip(parts[::2], parts[1::2], strict=True):
-            self._own.sendto(b"".join((heading, piece)), address)
+            self._own.sendto(b"".join((heading, piece)), place)

@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from ordercast.live.addresses import Address
@@ -9,6 +10,13 @@ from ordercast.model.errors import ConfigError
 
 BUFFER = 4 << 20
 """Bytes that we ask the system for, for each direction of a socket."""
+
+
+@lru_cache(maxsize=1024)
+def place_of(address: Address) -> tuple[str, int] | tuple[str, int, int, int]:
+    """An address as sockets take it: they forget the zone of fe80::1%eth0 unless it is a number beside the host."""
+    host, _, zone = address.host.partition("%")
+    return (host, address.port, 0, socket.if_nametoindex(zone)) if zone else (host, address.port)
 
 
 def open_socket(address: Address) -> socket.socket:
@@ -21,11 +29,11 @@ def open_socket(address: Address) -> socket.socket:
     found.setblocking(False)  # noqa: FBT003 (the standard library's way)
     try:
         _enlarge(found)
-        found.bind((address.host, address.port))
+        found.bind(place_of(address))
     except OSError as error:
         found.close()
         raise ConfigError(
-            f"{address} cannot be bound: {error.strerror}; name a free address of this machine"
+            f"{address} cannot be bound: {error.strerror or error}; name a free address of this machine"
         ) from error
     return found
 
@@ -48,7 +56,7 @@ def open_multicast(group: Address, interface: str) -> socket.socket:
     except OSError as error:
         found.close()
         raise ConfigError(
-            f"the multicast group {group} cannot be joined on {interface}: {error.strerror}; "
+            f"the multicast group {group} cannot be joined on {interface}: {error.strerror or error}; "
             "leave multicast away, and every member is sent to one by one"
         ) from error
     return found

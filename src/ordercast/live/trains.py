@@ -10,6 +10,8 @@ Segment, network byte order: u8 magic 0xC6, u8 spare, u32 train, u16 place, u16 
 from collections import OrderedDict
 from struct import Struct
 
+from ordercast.wire.datagram import LARGEST
+
 MAGIC = 0xC6
 HEADING = Struct(">BxIHH")
 MOST_SEGMENTS = 64  # of a train: what the system cuts at once
@@ -31,11 +33,12 @@ def cut(datagram: bytes, train: int, segment: int) -> list[bytes | memoryview]:
 
 
 class _Train:
-    __slots__ = ("lacking", "pieces")
+    __slots__ = ("lacking", "pieces", "size")
 
     def __init__(self, count: int) -> None:
         self.pieces: list[bytes | None] = [None] * count
         self.lacking = count
+        self.size = 0
 
 
 class Assembler:
@@ -76,6 +79,11 @@ class Assembler:
         if train.pieces[place] is None:
             train.pieces[place] = bytes(part[HEADING.size :])
             train.lacking -= 1
+            train.size += len(part) - HEADING.size
+        if train.size > LARGEST:  # of a stranger, who would fill our memory
+            del self._trains[name]
+            self.given_up += 1
+            return None
         if train.lacking:
             return None
         del self._trains[name]
