@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from ordercast.live.addresses import Address, address_of
+from ordercast.live.discovery import Discovery, Heard
+from ordercast.live.finding import Finder
 from ordercast.live.joining import Joining, join
 from ordercast.live.network import open_multicast, open_socket, sends_multicast
 from ordercast.model.errors import ConfigError, JoinError
+from ordercast.wire.codec import Codec
+from ordercast.wire.control import CONTROL, Hello
+from ordercast.wire.datagram import join as join_records
 from ordercast.wire.keys import keys_from_text, new_key
+from ordercast.wire.sealing import seal_for
 from tests.live.test_live_groups import run
 
 _PORTS = itertools.count(20_000 + os.getpid() % 10_000)  # other tests may run at the same time
@@ -131,3 +137,20 @@ def test_who_does_not_want_to_wait_any_more_leaves_nothing_behind(network: dict[
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         join("found", **options)
+
+
+@pytest.mark.parametrize(("name", "address"), [("B C", "127.0.0.1:7000"), ("B", "0.0.0.0:7000"), ("B", "nowhere")])
+def test_who_cannot_be_a_member_is_not_found(name: str, address: str) -> None:
+    """Else one that has a wrong name would end the joining of all."""
+
+    async def test() -> None:
+        codec, discovery = Codec("spo", CONTROL), Discovery("g", "A", "127.0.0.1:7001", 1, 2)
+        finder = Finder(None, seal_for("g", None), codec, discovery)  # type: ignore[arg-type]
+        told: list[object] = []
+        finder._tell = told.append  # type: ignore[method-assign, assignment]
+        good = Hello("g", "D", 3, "127.0.0.1:7002", 2, 1, (), found=False)
+        for hello in (Hello("g", name, 2, address, 2, 1, (), found=False), good):
+            finder.hear(join_records([codec.encode(hello)]))
+        assert told == [Heard(good)]
+
+    run(test)

@@ -40,6 +40,25 @@ def address_of(text: str, *, any_port: bool = False) -> Address:
     return Address(host, int(port))
 
 
+def reachable(address: Address) -> Address:
+    """The same, if others can send to it: 0.0.0.0 and :: mean any address of whoever reads them."""
+    if ip_address(address.host.partition("%")[0]).is_unspecified:
+        raise ConfigError(f"{address} is no address that others can send to; name one of this machine")
+    return address
+
+
+def require_group_name(group: str) -> None:
+    """A name that can be hashed, shown and said to others."""
+    if not group or not group.isprintable():
+        raise ConfigError(f"{group!r} is no name for a group: printable letters are")
+
+
+def require_member_name(name: str) -> None:
+    """A name that can stand in a line of text, such as `@B,C hello`."""
+    if not name or not name.isprintable() or set(name) & set(" ,@=\t"):
+        raise ConfigError(f"{name!r} is no name for a member: letters, digits, dots and dashes are")
+
+
 def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[str, Address]:
     """Names and addresses, in the order of the names, which all members have alike.
 
@@ -47,15 +66,15 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
     """
     if isinstance(members, str):
         raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
+    require_group_name(group)
     named = dict.fromkeys(members) if not isinstance(members, Mapping) else dict(members)
     if not 2 <= len(named) <= MOST_MEMBERS:
         raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {len(named)}")
     for name in named:
-        if not name or not name.isprintable() or set(name) & set(" ,@=\t"):
-            raise ConfigError(f"{name!r} is no name for a member: letters, digits, dots and dashes are")
+        require_member_name(name)
     found: dict[str, Address] = {}
     for name, text in sorted(named.items()):
-        address = address_of(text) if text else _local(group, name, found.values())
+        address = reachable(address_of(text)) if text else _local(group, name, found.values())
         if address in found.values():
             raise ConfigError(f"{name} has the address {address}, which another member has too")
         found[name] = address

@@ -7,7 +7,7 @@ found is still answered.
 import asyncio
 import secrets
 
-from ordercast.live.addresses import Address, address_of
+from ordercast.live.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.discovery import Begin, Discovery, Found, Heard, Input, NotFound, Say, TimerFired
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.session_events import SessionConfig
@@ -51,7 +51,7 @@ class Finder:
                 said = self._codec.decode(record)
             except Malformed:
                 continue
-            if isinstance(said, Unwelcome) or (isinstance(said, Hello) and _is_address(said.address)):
+            if isinstance(said, Unwelcome) or (isinstance(said, Hello) and _may_be_member(said)):
                 self._tell(Heard(said))
 
     def end(self) -> None:
@@ -103,9 +103,10 @@ def new_discovery(group: str, name: str, address: Address, size: int, timeout: f
     return Discovery(group, name, str(address), secrets.randbits(64) or 1, size, config)
 
 
-def _is_address(text: str) -> bool:
+def _may_be_member(hello: Hello) -> bool:
     try:
-        address_of(text)
+        require_member_name(hello.name)
+        reachable(address_of(hello.address))
     except ConfigError:
         return False
     return True

@@ -12,7 +12,14 @@ from typing import Any
 
 import msgspec
 
-from ordercast.live.addresses import Address, address_of, members_of
+from ordercast.live.addresses import (
+    Address,
+    address_of,
+    members_of,
+    reachable,
+    require_group_name,
+    require_member_name,
+)
 from ordercast.live.channel import Relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.finding import Finder, new_discovery
@@ -128,6 +135,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
     sequenced group goes on without a member.
     """
+    require_group_name(group)
     own = _own_address(members, size, name, bind, multicast)
     found = {} if members is None else _with_name(members_of(group, members), name)
     addresses = [own] if own is not None else list(found.values())
@@ -156,7 +164,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
 
 async def open_group(options: Options) -> Group:
     """Binds, and comes back when all members have come together; raises `JoinError` if they do not."""
-    agreed, protocol = options.agreed, options.agreed.protocol
+    protocol = options.agreed.protocol
     seal, codec = seal_for(options.group, options.keys), Codec(protocol, CONTROL)
     finder = None
     if options.bind is None:
@@ -166,14 +174,37 @@ async def open_group(options: Options) -> Group:
         endpoint = _endpoint(options, own, interface, addresses)
     else:
         finder, endpoint = _finder(options, seal, codec)
-        options = msgspec.structs.replace(options, members=members_of(options.group, await finder.find()))
-        me = list(options.members).index(str(options.name))
-    names, addresses = tuple(options.members), list(options.members.values())
-    lines = Lines(endpoint, addresses, me, seal, codec, datagram=agreed.datagram)
+        found = await finder.find()
+    try:
+        if finder is not None:
+            options = msgspec.structs.replace(options, members=members_of(options.group, found))
+            me = list(options.members).index(str(options.name))
+        member = _member(options, me, endpoint, seal, codec, finder)
+    except ConfigError:
+        endpoint.close()
+        raise
+    try:
+        await asyncio.shield(member.opened)
+    except JoinError:
+        await member.left  # the others are told, too
+        raise
+    except asyncio.CancelledError:
+        member.opened.cancel()  # nobody will ask what came of it
+        member.give_up(f"{member.names[me]} does not want to join any more")
+        member.leave()
+        raise
+    selective = protocol in {service.value for service in SELECTIVE}
+    return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
+
+
+def _member(options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, finder: Finder | None) -> Member:
+    """Us, looking for the others."""
+    agreed, names = options.agreed, tuple(options.members)
+    lines = Lines(endpoint, list(options.members.values()), me, seal, codec, datagram=agreed.datagram)
     if finder is not None:
         lines.hears_strangers = finder.hear
     incarnation = secrets.randbits(64) or 1
-    machine = machine_class(protocol, Rules.SOUND)
+    machine = machine_class(agreed.protocol, Rules.SOUND)
     session = Session(
         me,
         names,
@@ -187,18 +218,7 @@ async def open_group(options: Options) -> Group:
     if options.on_view is not None:
         member.on_view = options.on_view
     member.begin(incarnation)
-    try:
-        await asyncio.shield(member.opened)
-    except JoinError:
-        await member.left  # the others are told, too
-        raise
-    except asyncio.CancelledError:
-        member.opened.cancel()  # nobody will ask what came of it
-        member.give_up(f"{names[me]} does not want to join any more")
-        member.leave()
-        raise
-    selective = protocol in {service.value for service in SELECTIVE}
-    return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
+    return member
 
 
 def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Address]:
@@ -275,7 +295,8 @@ def _own_address(
         raise ConfigError("members that are to be found need a name, an address of their own (bind), and multicast")
     if not 2 <= size <= MOST_MEMBERS:
         raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {size}")
-    return address_of(bind, any_port=True)
+    require_member_name(name)
+    return reachable(address_of(bind, any_port=True))
 
 
 def _finder(options: Options, seal: Seal, codec: Codec) -> tuple[Finder, Endpoint]:
@@ -292,7 +313,11 @@ def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Ad
     if options.multicast is None:
         return Endpoint(own, others, segment=options.agreed.mtu)
     sends_multicast(own, interface)
-    heard = open_multicast(options.multicast, interface)
+    try:
+        heard = open_multicast(options.multicast, interface)
+    except ConfigError:
+        own.close()
+        raise
     return Endpoint(own, others, multicast=options.multicast, heard=heard, segment=options.agreed.mtu)
 
 

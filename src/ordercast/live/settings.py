@@ -63,6 +63,7 @@ _BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold,
 
 _FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
 _EACH_MEMBER = 16  # in a unit with three vectors of numbers
+_LEAST_ROOM = 64  # for messages: pieces that are shorter would be nearly all headers
 
 
 class Agreement(ConfigValue, frozen=True, kw_only=True):
@@ -92,6 +93,11 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
             self.mtu == 0 or (self.mtu >= 512 and self.datagram <= (MOST_SEGMENTS - 1) * (self.mtu - HEADING.size)),
             f"a packet of the network has at least 512 bytes and a datagram at most {MOST_SEGMENTS - 1} of them (mtu)",
         )
+        require(
+            self.packet_room() >= _LEAST_ROOM,
+            f"datagrams of {self.datagram} bytes have no room for messages among {self.config.nodes} members; "
+            f"{self.datagram + _LEAST_ROOM - self.packet_room()} do (datagram)",
+        )
         require(self.beat > 0, "the beat must be positive")
         require(self.silence >= 4 * self.beat, "the silence must be at least four beats, or every loss is a failure")
 
@@ -101,7 +107,7 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
 
     def least_room(self) -> int:
         """The same where losses are so many that only what fits into one packet of the network is worth sending."""
-        return self._room(min(self.mtu, self.datagram)) if self.mtu else self.packet_room()
+        return max(self._room(min(self.mtu, self.datagram)), _LEAST_ROOM) if self.mtu else self.packet_room()
 
     def _room(self, datagram: int) -> int:
         return datagram - _FIXED - _EACH_MEMBER * self.config.nodes

@@ -1,0 +1,72 @@
+"""Who can be a member, where, and of which group."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from ordercast.live.addresses import Address, members_of
+from ordercast.live.joining import join
+from ordercast.live.network import open_socket, place_of
+from ordercast.live.settings import Wishes, agreement
+from ordercast.model.errors import ConfigError
+
+
+@pytest.mark.parametrize("group", ["", "two\nlines", "\udcff"], ids=["empty", "lines", "no UTF-8"])
+def test_groups_have_names_that_can_be_said(group: str) -> None:
+    with pytest.raises(ConfigError, match="no name for a group"):
+        members_of(group, ["A", "B"])
+    with pytest.raises(ConfigError, match="no name for a group"):
+        join(group, size=2, name="A", bind="127.0.0.1:0", multicast="239.7.7.7:7000")
+
+
+@pytest.mark.parametrize("name", ["A B", "", "A,B", "@A"])
+def test_members_that_are_to_be_found_have_names_like_all(name: str) -> None:
+    with pytest.raises(ConfigError, match="no name for a member"):
+        members_of("g", [name, "Z"])
+    with pytest.raises(ConfigError, match="no name for a member"):
+        join("g", size=2, name=name, bind="127.0.0.1:0", multicast="239.7.7.7:7000")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:7000", "[::]:7000"])
+def test_nobody_can_send_to_any_address(address: str) -> None:
+    with pytest.raises(ConfigError, match="no address that others can send to"):
+        members_of("g", {"A": address, "B": "127.0.0.1:7001"})
+    with pytest.raises(ConfigError, match="no address that others can send to"):
+        join("g", size=2, name="A", bind=address, multicast="239.7.7.7:7000", insecure=True)
+
+
+def _link_local() -> str | None:
+    """An address of a link of this machine, with its zone."""
+    try:
+        lines = Path("/proc/net/if_inet6").read_text().splitlines()
+    except OSError:
+        return None
+    for number, *_, name in map(str.split, lines):
+        if number.startswith("fe80"):
+            return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(number)) + f"%{name}"
+    return None
+
+
+def test_addresses_of_a_link_are_bound_and_sent_to_in_their_zone() -> None:
+    host = _link_local()
+    if host is None:
+        pytest.skip("no interface has such an address")
+    with open_socket(Address(host, 0)) as listening, open_socket(Address(host, 0)) as sender:
+        listening.settimeout(5)
+        sender.sendto(b"x", place_of(Address(host, listening.getsockname()[1])))
+        assert listening.recv(10) == b"x"
+
+
+def test_a_zone_that_is_not_there_is_told() -> None:
+    with pytest.raises(ConfigError, match="cannot be bound"):
+        open_socket(Address("fe80::1%nowhere", 7000))
+
+
+def test_a_packet_always_has_room_for_messages() -> None:
+    """Headers grow with the group: what is left of small datagrams would be less than nothing."""
+    with pytest.raises(ConfigError, match="datagrams of 512 bytes have no room for messages among 30 members; 694 do"):
+        agreement("spo", 30, Wishes(datagram=512), loopback=True)
+    assert agreement("spo", 30, Wishes(datagram=694), loopback=True).packet_room() > 0
+    small = agreement("spo", 64, Wishes(mtu=512), loopback=False)
+    assert 0 < small.least_room() <= small.packet_room(), "also where losses make packets short"
