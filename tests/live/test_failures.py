@@ -9,6 +9,7 @@ import pytest
 from ordercast.live.group import Group
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import Receive, View
+from ordercast.wire.control import Beat, Stage
 from tests.live.test_live_groups import ORDERS, group_of, hear, run
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
@@ -141,5 +142,68 @@ def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_other
         while True:
             await group.send(b"x")
             await asyncio.sleep(0.01)
+
+    run(test)
+
+
+def test_nobody_is_done_by_what_it_knew_before_the_last_unit() -> None:
+    """A unit and the last beat that closes a group may be read in one turn, or while a timer of the protocol fires."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            closing = asyncio.create_task(groups["A"].close())
+            member = groups["A"]._member
+            while member._session.closing.stage is Stage.OPEN:
+                await asyncio.sleep(0.001)
+            host = member._host
+            assert host is not None
+            host.is_at_rest = lambda: False  # type: ignore[method-assign]
+            member.hears(1, Beat(Stage.CLOSING))
+            assert member._session.closing.stage is Stage.CLOSING, "what came is not done"
+            del host.is_at_rest
+            await groups["B"].close()
+            await closing
+
+    run(test)
+
+
+def test_what_is_sent_when_a_view_comes_waits_until_the_machine_is_done() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="sequenced") as groups:
+            member = groups["A"]._member
+            host = member._host
+            assert host is not None
+            handled = host._handle
+            depth: list[int] = [0]
+
+            def handle(event: Any) -> None:
+                depth.append(depth[-1] + 1)
+                handled(event)
+                depth.append(depth[-1] - 1)
+
+            host._handle = handle  # type: ignore[method-assign]
+            member.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
+            machine_handle = host.machine.handle
+            host.machine.handle = lambda event: [View(1, 0b11, "nothing"), *machine_handle(event)]  # type: ignore[method-assign]
+            host.drained()
+            host.machine.handle = machine_handle  # type: ignore[method-assign]
+            assert (await groups["B"].receive()).payload == b"at once"
+            assert max(depth) == 1, "inputs one at a time"
+            await asyncio.gather(*(group.close() for group in groups.values()))
+
+    run(test)
+
+
+def test_nothing_is_recorded_after_the_end() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            host = groups["A"]._member._host
+            assert host is not None
+            await groups["A"].abort("enough")
+            arrived: list[object] = []
+            host.record.arrive = arrived.append  # type: ignore[method-assign, assignment]
+            host.receive(object())  # type: ignore[arg-type]
+            assert not arrived, "the record is closed"
+            await groups["B"]._member.left
 
     run(test)

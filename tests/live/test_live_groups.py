@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 import ordercast.live.endpoint
+import ordercast.live.joining
 from ordercast.live.group import Group, Message
 from ordercast.live.joining import join
+from ordercast.live.network import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError, LocalProtocolError
 from ordercast.model.machine import Level
+from ordercast.model.units import Packet
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 _GROUPS = itertools.count()
@@ -361,3 +364,84 @@ def test_ipv6() -> None:
         await asyncio.gather(*(group.close() for group in joined))
 
     run(test)
+
+
+def test_several_readers_share_what_comes_and_lose_nothing() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            group, readers = groups["B"], []
+            for _ in range(2):
+                readers.append(asyncio.create_task(group.receive()))
+                await asyncio.sleep(0)
+            for payloads in (b"abc", b"de"):
+                group._member.inbox.put(Packet(0, 0b11, 0, (), 0, (1,) * len(payloads), b"\0" + payloads))
+                await asyncio.sleep(0.01)
+            found = [message.payload for message in (*await asyncio.gather(*readers), *await hear(group, 3))]
+            assert sorted(found) == [b"a", b"b", b"c", b"d", b"e"]
+
+    run(test)
+
+
+def test_who_asks_in_vain_again_and_again_is_not_remembered() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            member = groups["A"]._member
+            for _ in range(5):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(groups["A"].receive(), 0.001)
+            assert not member.inbox._waiting
+            member.outbox.waiting += 2 << 20
+            for _ in range(5):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(groups["A"].send(b"x"), 0.001)
+            member.outbox.waiting -= 2 << 20
+            assert not member._room
+
+    run(test)
+
+
+def test_the_error_of_the_end_does_not_remember_every_call() -> None:
+    def length(error: BaseException) -> int:
+        trace, found = error.__traceback__, 0
+        while trace is not None:
+            trace, found = trace.tb_next, found + 1
+        return found
+
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", close=False) as groups:
+            await asyncio.gather(*(group.abort("enough") for group in groups.values()))
+            for _ in range(50):
+                with pytest.raises(GroupAborted) as sending:
+                    groups["A"].send_nowait(b"x")
+                with pytest.raises(GroupAborted) as hearing:
+                    await groups["A"].receive()
+            assert max(length(sending.value), length(hearing.value)) < 20
+
+    run(test)
+
+
+def test_close_with_no_time_gives_up_at_once() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", close=False) as groups:
+            with pytest.raises(GroupAborted, match="closing took longer"):
+                await groups["A"].close(timeout=0)
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_who_cannot_join_leaves_no_socket_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[Any] = []
+
+    def remember(address: Any) -> Any:
+        bound.append(open_socket(address))
+        return bound[-1]
+
+    monkeypatch.setattr(ordercast.live.joining, "open_socket", remember)
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match="at most 16384 letters"):
+            await join(new_name(), name="a" * 9000, members=["a" * 9000, "b" * 9000])
+
+    run(test)
+    assert [each.fileno() for each in bound] == [-1]

@@ -78,7 +78,7 @@ class Group:
         """The same without waiting: it grows what is kept here, however much that is. See `waiting`."""
         member = self._member
         if member.end is not None:
-            raise member.end
+            raise member.end.with_traceback(None)  # one error for all calls: it must not remember each of them
         if type(payload) is not bytes:
             payload = bytes(memoryview(payload))  # which refuses what only looks like bytes: numbers and texts
         if len(payload) > member.largest or not 0 <= priority <= self._highest:
@@ -134,7 +134,8 @@ class Group:
     async def receive(self) -> Message:
         """The next message; raises `GroupClosed` after the last, `GroupAborted` if the group was given up."""
         if not self._unread:
-            self._unread = (await self.receive_batch())[::-1]
+            batch = await self.receive_batch()
+            self._unread = [*batch[::-1], *self._unread]  # another reader may have left some meanwhile
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
@@ -166,7 +167,7 @@ class Group:
         self._member.close(timeout)
         await self._is_over()
         if isinstance(self._member.end, GroupAborted):
-            raise self._member.end
+            raise self._member.end.with_traceback(None)
 
     async def abort(self, why: str) -> None:
         """Gives the group up, for all its members."""

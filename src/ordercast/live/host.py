@@ -100,8 +100,9 @@ class Host:
 
     def receive(self, unit: Unit) -> None:
         """A unit came. What follows may wait for `drained`."""
-        self.record.arrive(unit)
-        self._handle(Receive(unit))
+        if not self.closed:
+            self.record.arrive(unit)
+            self._handle(Receive(unit))
 
     def drained(self) -> None:
         """Nothing more has come for now."""

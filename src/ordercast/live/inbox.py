@@ -48,10 +48,14 @@ class Inbox:
                 if messages:
                     return packet.source, packet.priority, messages
             if self._end is not None:
-                raise self._end
+                raise self._end.with_traceback(None)  # it must not remember every call that it ended
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
-            await future
+            try:
+                await future
+            finally:
+                if future in self._waiting:  # it was cancelled: who asks again and again must not be remembered
+                    self._waiting.remove(future)
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []

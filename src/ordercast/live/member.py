@@ -92,7 +92,7 @@ class Member:
         if not self._closing and self.end is None:
             self._closing = True
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
-            self._tell(events.Close(int(within * SECOND) if within else 0))
+            self._tell(events.Close(0 if within is None else max(int(within * SECOND), 1)))
             self._rest()
 
     def give_up(self, why: str) -> None:
@@ -262,6 +262,7 @@ class Member:
         """A control message came."""
         if isinstance(message, Join):
             self._round_trips.heard(member, message, time.monotonic_ns())
+        self._rest()  # a beat may be all that the session waited for, and what came just before it may not be done
         self._tell(events.Heard(member, message))
 
     # --- the protocol ---
@@ -298,6 +299,9 @@ class Member:
             return
         if host.is_idle():
             host.pump()
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         self.flushing = self.outbox.growing = True
         self._turns, self._last = 0, self.outbox.last()
         self._loop.call_soon(self._flush)
@@ -318,7 +322,11 @@ class Member:
         while self.outbox.waiting > OUTBOX_LIMIT and self.end is None:
             future = self._loop.create_future()
             self._room.append(future)
-            await future
+            try:
+                await future
+            finally:
+                if future in self._room:  # it was cancelled
+                    self._room.remove(future)
 
     # --- what a host has done for it ---
 
@@ -343,6 +351,8 @@ class Member:
         """The group goes on with these members."""
         self.members, self.view = view.members, view.number
         self._tell(events.Remaining(view.members))
+        if not self.flushing:
+            self._flush_soon()  # what is sent from there waits: the machine is in the middle of something
         self.on_view(msgspec.structs.replace(view, why=self._named(view.why)))
 
     def has_aborted(self, why: str) -> None:
