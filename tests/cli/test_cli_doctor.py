@@ -35,3 +35,8 @@ def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -
     assert refused.status == 2
     assert "is there already" in refused.sentence
     assert ordercast("key --id 256").status == 2
+
+
+def test_addresses_of_ipv6_are_shown_whole(ordercast: Command) -> None:
+    """Between brackets, which could be taken for a colour."""
+    assert "[fd00::1]:7000" in ordercast("doctor --members A=[fd00::1]:7000,B=[fd00::2]:7000").out.replace("\n", "")

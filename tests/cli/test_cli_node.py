@@ -1,5 +1,7 @@
 """`ordercast node` in processes: lines in, lines out, and how it ends."""
 
+import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -8,12 +10,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+import ordercast.cli.node
 from ordercast.audit.judge import audit
+from ordercast.cli import status as status_view
+from ordercast.cli.node import _Node
+from ordercast.live.stats import Stats
+from ordercast.model.errors import ConfigError, LocalProtocolError
+from ordercast.model.machine import LogSizes
 from ordercast.trace.reader import read_events
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
-from tests.live.ports import free_port
+from tests.live.ports import HERE, free_port
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 
@@ -205,3 +214,86 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     verdict = audit([tmp_path])
     assert verdict.holds
     assert verdict.deliveries == 18
+
+
+def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know() -> None:
+    with (
+        socket.create_server((HERE, 0)) as taken,
+        Nodes(own={"B": ["--metrics", str(taken.getsockname()[1])]}) as nodes,
+    ):
+        outcomes = {name: nodes.outcome(name) for name in NAMES}
+    assert outcomes["B"][0] == 2
+    for name in "AC":
+        status, _, said = outcomes[name]
+        assert status == 1
+        assert "B failed: metrics cannot be served" in said
+
+
+class _Refuses:
+    """A group that takes short messages only."""
+
+    largest = 10
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def send(self, payload: bytes, **_: object) -> None:
+        if len(payload) > self.largest:
+            raise LocalProtocolError("too long")
+        self.sent.append(payload)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was cut when it was read; without its `@B` it would just fit."""
+    (tmp_path / "input").write_bytes(b"@B 0123456789abcdef\nshort\n")
+    group = _Refuses()
+    with (tmp_path / "input").open("rb") as file:
+        monkeypatch.setattr(ordercast.cli.node, "_INPUT", file.fileno())
+        asyncio.run(_Node(status=False, served_at=None)._send(group))  # type: ignore[arg-type]
+    assert group.sent == [b"short"]
+
+
+def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(ordercast.cli.node, "_INPUT", folder)
+    with pytest.raises(ConfigError, match="standard input cannot be read: Is a directory"):
+        asyncio.run(_Node(status=False, served_at=None)._send(_Refuses()))  # type: ignore[arg-type]
+    os.close(folder)
+
+
+def test_names_are_shown_as_they_are() -> None:
+    """Though a console takes brackets for colours."""
+    shown = Console(width=200)
+    counted = Stats(
+        group="a[/b]",
+        me="[red]",
+        protocol="spo",
+        members=("[red]",),
+        view=0,
+        uptime=1.0,
+        round_trip=None,
+        sent=0,
+        delivered={"[red]": 1},
+        units=0,
+        retransmissions=0,
+        requests=0,
+        recoveries=0,
+        discarded={},
+        datagrams_in=0,
+        datagrams_out=0,
+        bytes_in=0,
+        bytes_out=0,
+        dropped={},
+        not_sent={},
+        overrun=0,
+        waiting_bytes=0,
+        inbox_bytes=0,
+        logs=LogSizes(waiting=0, sent=0, held=0, accepted=0, preacknowledged=0),
+    )
+    with shown.capture() as printed:
+        shown.print(status_view.status(counted))
+    assert "a[/b]: [red] (spo)" in printed.get()
+    assert printed.get().count("[red]") == 2

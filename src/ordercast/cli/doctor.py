@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ordercast.cli.joined import MULTICAST, members_from
 from ordercast.cli.printing import Printer
@@ -40,7 +41,8 @@ def doctor_command(
 def _table(checks: list[Check]) -> Table:
     table = Table("", "what", "found", "what helps", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for check in checks:
-        table.add_row(f"[{_COLOURS[check.health]}]{check.health.value}[/]", check.name, check.found, check.fix)
+        health = Text(check.health.value, _COLOURS[check.health])
+        table.add_row(health, *map(Text, (check.name, check.found, check.fix)))  # [fd00::1] is no markup
     return table
 
 

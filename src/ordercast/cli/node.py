@@ -24,12 +24,12 @@ from ordercast.cli.joined import (
 )
 from ordercast.cli.pipes import Output, lines_of
 from ordercast.cli.printing import BROKEN_PIPE
-from ordercast.cli.said import said
+from ordercast.cli.said import Said, said
 from ordercast.cli.status import StatusView
 from ordercast.live.group import Group, Message
 from ordercast.live.joining import Joining, join
 from ordercast.live.metrics import serve_metrics
-from ordercast.model.errors import GroupError, LocalProtocolError
+from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 from ordercast.model.machine import View
 from ordercast.model.nodes import members
 from ordercast.model.runs import Record
@@ -155,6 +155,10 @@ class _Node:
         except GroupError as error:
             self._say(str(error))
             return 1
+        except ConfigError as error:  # ours alone: the others need not wait until we seem to be dead
+            if self._group is not None:
+                await self._group.abort(f"{self._group.me} failed: {error}")
+            raise
 
     async def _live(self, group: Group, task: "asyncio.Task[Any]") -> int:
         output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
@@ -178,15 +182,22 @@ class _Node:
     async def _send(self, group: Group) -> None:
         """All lines, and then the end."""
         number = 0
-        async for line in lines_of(_INPUT, group.largest):
-            number += 1
-            try:
-                text, to, priority = said(line)
-                await group.send(text, to=to, priority=priority)
-            except LocalProtocolError as error:
-                self._refused += 1
-                self._say(f"line {number} was not sent: {error}")
+        try:
+            async for line in lines_of(_INPUT, group.largest):
+                number += 1
+                await self._send_line(group, number, line)
+        except OSError as error:
+            raise ConfigError(f"standard input cannot be read: {error.strerror}") from error
         await group.close()
+
+    async def _send_line(self, group: Group, number: int, line: bytes) -> None:
+        try:
+            was_cut = len(line) > group.largest
+            text, to, priority = Said(line) if was_cut else said(line)
+            await group.send(text, to=to, priority=priority)
+        except LocalProtocolError as error:
+            self._refused += 1
+            self._say(f"line {number} was not sent: {error}")
 
     async def _hear(self, group: Group, output: Output) -> None:
         async for batch in group.batches():

@@ -17,12 +17,14 @@ def status(now: Stats, before: Stats | None = None) -> Group:
     """Members and their messages, and what it takes; rates since an earlier look."""
     seconds = now.uptime - before.uptime if before else 0.0
     title = f"{now.group}: {now.me} ({now.protocol}), {_time(now.uptime)}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(
+        title=Text(title, "table.title"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for name, justify in (("member", "left"), ("delivered", "right"), ("a second", "right"), ("", "left")):
         table.add_column(name, justify="right" if justify == "right" else "left")
     for name, count in now.delivered.items():
         rate = (count - before.delivered[name]) / seconds if before and seconds > 0 else 0.0
-        table.add_row(name, f"{count:,}", f"{rate:,.0f}", "" if name in now.members else "[red]gone[/]")
+        table.add_row(Text(name), f"{count:,}", f"{rate:,.0f}", "" if name in now.members else "[red]gone[/]")
     logs = now.logs
     held = logs.waiting + logs.sent + logs.held + logs.accepted + logs.preacknowledged
     dropped = sum(now.dropped.values()) + now.overrun
