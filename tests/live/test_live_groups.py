@@ -342,9 +342,9 @@ def test_a_place_that_is_taken_is_refused() -> None:
     async def test() -> None:
         async with group_of("A", "B") as groups:
             name = groups["A"].name
-            with pytest.raises(ConfigError, match="cannot be bound"):
+            with pytest.raises(ConfigError, match="A is running already on this machine"):
                 await join(name, name="A", members=list("AB"))
-            with pytest.raises(ConfigError, match="by its name"):
+            with pytest.raises(ConfigError, match="no place is free on this machine: A, B are taken"):
                 await join(name, members=list("AB"))
 
     run(test)
@@ -445,3 +445,53 @@ def test_who_cannot_join_leaves_no_socket_behind(monkeypatch: pytest.MonkeyPatch
 
     run(test)
     assert [each.fileno() for each in bound] == [-1]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_account_counts_messages_whole_and_all_that_may_be_lost(order: str) -> None:
+    """What waits, what is under way, and large messages once: as many as there are receipts that never come true."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order=order) as groups:
+            arrived = [await groups["A"].send(bytes(100_000)) for _ in range(3)]
+            for receipt in arrived:
+                await receipt.preacknowledged()
+            assert len(await hear(groups["B"], 3)) == 3
+            assert groups["A"].stats().sent == 3
+            assert groups["B"].stats().delivered["A"] == 3
+            receipts = [groups["A"].send_nowait(bytes(10_000)) for _ in range(1000)]
+            await groups["A"].abort("enough")
+            with pytest.raises(GroupAborted) as ended:
+                await groups["A"].send(b"")
+            lost = 0
+            for receipt in receipts:
+                try:
+                    await receipt.preacknowledged()
+                except GroupAborted:
+                    lost += 1
+            assert ended.value.unconfirmed == lost > 0
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_who_leaves_without_reading_holds_up_nobody() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order="total") as groups:
+
+            async def talk() -> None:
+                for _ in range(300):
+                    await groups["A"].send(bytes(65_000))
+                await groups["A"].close()
+
+            async def listen(name: str) -> int:
+                return len([message async for message in groups[name]])
+
+            reading = [asyncio.create_task(listen(name)) for name in "AC"]
+            talking = asyncio.create_task(talk())
+            await groups["B"].receive()
+            await asyncio.gather(talking, groups["B"].close(), groups["C"].close())
+            assert await asyncio.gather(*reading) == [300, 300]
+            assert await listen("B") == 299, "what came can be read afterwards"
+
+    run(test)

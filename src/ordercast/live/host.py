@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ordercast.live.parcels import Outbox, Parcel
+from ordercast.live.parcels import Outbox, Parcel, messages_in
 from ordercast.live.recording import Record
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import (
@@ -78,8 +78,10 @@ class Host:
         self._own: dict[int, Parcel] = {}  # numbered, and not known to be everywhere, by first message
         self._in_flight: set[int] = set()  # of these, those not known to have their place in the order
         self.closed = False
-        self.sent = self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
-        """Messages with a number; units, the copies among them, those that ask for copies; orders agreed on anew."""
+        self.sent = self.numbered = 0
+        """Messages that have a number; the same with every piece of a large one for itself, as a record has it."""
+        self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
+        """Units, the copies among them, those that ask for copies; orders agreed on anew."""
         self.discarded: Counter[str] = Counter()
         """Units that the machine threw away, by reason."""
         self._carry_out: dict[type[Any], Callable[[Any], None]] = {
@@ -150,7 +152,7 @@ class Host:
             self.record.abort(why.why)
         self.record.end(
             {
-                "sent": self.sent,
+                "sent": self.numbered,
                 "transmitted": self.transmitted,
                 "retransmitted": self.retransmitted,
                 "requests": self.requests,
@@ -166,8 +168,10 @@ class Host:
         self._outbox.give_up(why)
 
     def unconfirmed(self) -> int:
-        """Packets of ours that are not known to be everywhere."""
-        return len(self._own) + len(self._submitted)
+        """Messages of ours that are not known to be with everybody, sent or not."""
+        under_way = (*self._own.values(), *self._submitted)
+        lacking = sum(parcel.messages for parcel in under_way if parcel.level < Level.PREACKNOWLEDGED)
+        return lacking + self._outbox.messages()
 
     def _fire(self, name: str) -> None:
         handle = self._timers[name]
@@ -201,7 +205,8 @@ class Host:
 
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
-        self.sent += len(packet.lengths)
+        self.sent += messages_in(packet)
+        self.numbered += len(packet.lengths)
         self.record.send(packet)
         parcel = self._submitted.popleft()
         self._own[packet.first] = parcel

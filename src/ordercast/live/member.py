@@ -14,7 +14,7 @@ from ordercast.live.channel import Relay
 from ordercast.live.host import Host
 from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
-from ordercast.live.parcels import Outbox
+from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
 from ordercast.live.session import Session
@@ -274,7 +274,7 @@ class Member:
             self._tell(events.Sign(member))
         if self._host is None:
             return
-        if self.inbox.bytes > INBOX_LIMIT and isinstance(unit, DataUnit):
+        if self.inbox.bytes > INBOX_LIMIT and not self._closing and isinstance(unit, DataUnit):
             self.overrun += 1  # as if it had been lost: it will be sent again, and who sends is slowed down
             return
         self._host.receive(unit)
@@ -344,7 +344,7 @@ class Member:
 
     def deliver(self, packet: Packet) -> None:
         """To the application."""
-        self.delivered[packet.source] += len(packet.lengths)
+        self.delivered[packet.source] += messages_in(packet)
         self.inbox.put(packet)
 
     def has_view(self, view: View) -> None:

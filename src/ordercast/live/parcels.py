@@ -22,11 +22,24 @@ LENGTH_COST = 3  # at most, of a message's length on the wire
 class Parcel:
     """What will be, or is, one packet of ours; and what is known of it."""
 
-    __slots__ = ("_waiting", "destinations", "level", "lost", "mark", "parts", "priority", "receipt", "size")
+    __slots__ = (
+        "_waiting",
+        "destinations",
+        "level",
+        "lost",
+        "mark",
+        "messages",
+        "parts",
+        "priority",
+        "receipt",
+        "size",
+    )
 
     def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
         self.destinations, self.priority, self.mark = destinations, priority, mark
         self.parts = [payload]
+        self.messages = 0
+        """That it brings or completes; known when it is given to the protocol."""
         self.size = len(payload) + LENGTH_COST
         self.receipt = Receipt(self)
         self.level = 0
@@ -36,9 +49,14 @@ class Parcel:
 
     def submission(self) -> Submit:
         """For the protocol; what it holds is let go of."""
+        self.messages = self.count()
         parts, self.parts = self.parts, []
         lengths = tuple(map(len, parts))
         return Submit(self.destinations, lengths, self.mark + b"".join(parts), self.priority)
+
+    def count(self) -> int:
+        """Messages that it brings or completes, as long as it waits."""
+        return len(self.parts) if self.mark == WHOLE else int(self.mark == LAST_PIECE)
 
     def rise(self, level: int) -> None:
         """More is known of it."""
@@ -172,6 +190,10 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._queues)
 
+    def messages(self) -> int:
+        """Messages that wait."""
+        return sum(parcel.count() for queue in self._queues.values() for parcel in queue)
+
     def give_up(self, why: BaseException) -> None:
         """Nothing of it will be sent."""
         for queue in self._queues.values():
@@ -179,6 +201,12 @@ class Outbox:
                 parcel.give_up(why)
         self._queues.clear()
         self._open, self.waiting = None, 0
+
+
+def messages_in(packet: Packet) -> int:
+    """Messages that a packet brings, or completes."""
+    mark = packet.payload[:1]
+    return len(packet.lengths) if mark == WHOLE else int(mark == LAST_PIECE)
 
 
 class Pieces:
