@@ -28,7 +28,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 HERE = Path(__file__).parent / "peers"
-MODES = ("one", "first", "all")
+MODES = "one,first,all,latency"
 TIME_LIMIT = 120
 
 
@@ -103,7 +103,8 @@ def run(asked: argparse.Namespace, console: Console) -> None:
     if asked.only:
         contestants = [each for each in contestants if any(word in each.name for word in asked.only.split(","))]
     sizes = [int(size) for size in asked.sizes.split(",")]
-    cases = [(size, mode) for mode in MODES for size in sizes] + [(size, "latency") for size in sizes[:2]]
+    modes = asked.modes.split(",")
+    cases = [(size, mode) for mode in modes for size in (sizes if mode != "latency" else sizes[:1])]
     found: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("", total=asked.repeat * len(cases) * len(contestants))
@@ -123,7 +124,7 @@ def run(asked: argparse.Namespace, console: Console) -> None:
         "all": "Messages a second, all send: best / worst",
         "latency": "Latency of a lone message in µs, at a sender that is not the sequencer: median / 99th percentile",
     }
-    for mode in (*MODES, "latency"):
+    for mode in modes:
         table = Table(title=titles[mode], title_justify="left")
         table.add_column("")
         shown = [size for size, each in cases if each == mode]
@@ -139,6 +140,7 @@ def main() -> None:
     """Reads the arguments, and says what is run on which machine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="64,1024,8192,65536", help="bytes of a message")
+    parser.add_argument("--modes", default=MODES, help="who sends, and latency, which takes the first size only")
     parser.add_argument("--seconds", type=float, default=2.0, help="that are measured, in each run")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="", help="contestants with one of these words in their names")
