@@ -18,6 +18,7 @@ from ordercast.live.network import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError, LocalProtocolError
 from ordercast.model.machine import Level
 from ordercast.model.units import Packet
+from ordercast.wire.keys import GroupKeys
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 _GROUPS = itertools.count()
@@ -493,5 +494,21 @@ def test_who_leaves_without_reading_holds_up_nobody() -> None:
             await asyncio.gather(talking, groups["B"].close(), groups["C"].close())
             assert await asyncio.gather(*reading) == [300, 300]
             assert await listen("B") == 299, "what came can be read afterwards"
+
+    run(test)
+
+
+def test_keys_are_changed_while_the_group_runs() -> None:
+    async def test() -> None:
+        old, new = ({number: bytes([number]) * 32} for number in (1, 2))
+        async with group_of("A", "B", order="partial", key=GroupKeys(old)) as groups:
+            for keys in ({**old, **new}, {**new, **old}, new):
+                for group in groups.values():
+                    group.rotate(GroupKeys(keys))
+                receipt = await groups["A"].send(b"x")
+                await receipt.acknowledged()
+        async with group_of("A", "B", order="partial") as groups:
+            with pytest.raises(ConfigError, match="no key"):
+                groups["A"].rotate(GroupKeys(new))
 
     run(test)

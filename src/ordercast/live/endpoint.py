@@ -9,7 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from errno import EMSGSIZE
+from errno import EINVAL, EIO, EOPNOTSUPP
 from sys import byteorder
 
 from ordercast.live.addresses import Address
@@ -18,6 +18,7 @@ from ordercast.live.trains import Assembler, cut
 
 _TURN = 32  # datagrams that are read before others have their turn
 _UDP_SEGMENT, _UDP_GRO = 103, 104  # of Linux; Python has no names for them
+_CANNOT_CUT = {EINVAL, EIO, EOPNOTSUPP}
 _ANCILLARY = socket.CMSG_SPACE(4)
 
 Receive = Callable[[bytes | memoryview], None]
@@ -138,7 +139,7 @@ class Endpoint:
             except BlockingIOError:
                 raise
             except OSError as error:
-                if error.errno != EMSGSIZE:  # that is only too long with the headings of its segments
+                if error.errno in _CANNOT_CUT:
                     self._cuts = False  # this system, or this device, does not: we do
             else:
                 return

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -12,6 +13,7 @@ from ordercast.live.parcels import Receipt
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.model.nodes import everybody
+from ordercast.wire.keys import GroupKeys, keys_from_file
 
 HIGHEST_PRIORITY = 255
 
@@ -37,6 +39,9 @@ class Group:
         self._places = {each: place for place, each in enumerate(member.names)}
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
 
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r}: {self.me} of {', '.join(self.members)}>"
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -47,7 +52,8 @@ class Group:
         if error is None:
             await self.close()
         else:
-            await self.abort(f"{self.me} failed: {type(error).__name__} {error}")
+            said = f": {error}" if str(error) else ""
+            await self.abort(f"{self.me} failed: {type(error).__name__}{said}")
 
     @property
     def me(self) -> str:
@@ -80,7 +86,7 @@ class Group:
         if member.end is not None:
             raise member.end.with_traceback(None)  # one error for all calls: it must not remember each of them
         if type(payload) is not bytes:
-            payload = bytes(memoryview(payload))  # which refuses what only looks like bytes: numbers and texts
+            payload = _bytes_of(payload)
         if len(payload) > member.largest or not 0 <= priority <= self._highest:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
@@ -156,6 +162,13 @@ class Group:
                 return
             yield batch
 
+    # --- keys ---
+
+    def rotate(self, key: GroupKeys | Path | str) -> None:
+        """From now on seals with the first key of this file, or of these, and opens with any of them."""
+        keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
+        self._member.rotate(keys)
+
     # --- ending ---
 
     async def close(self, timeout: float | None = None) -> None:
@@ -177,3 +190,12 @@ class Group:
     async def _is_over(self) -> None:
         await asyncio.shield(self._member.left)
         await self._member.recorded()
+
+
+def _bytes_of(payload: object) -> bytes:
+    """Of whatever holds bytes, but not of numbers and texts."""
+    try:
+        return bytes(memoryview(payload))  # type: ignore[arg-type]
+    except TypeError:
+        told = "encode the text: text.encode()" if isinstance(payload, str) else f"not {type(payload).__name__}"
+        raise LocalProtocolError(f"a message is bytes; {told}") from None

@@ -27,6 +27,7 @@ from ordercast.wire.datagram import (
     Rejection,
     split,
 )
+from ordercast.wire.keys import GroupKeys
 from ordercast.wire.sealing import Seal
 
 
@@ -91,6 +92,10 @@ class Lines:
     def network(self) -> Endpoint:
         """The sockets, which count what goes through them."""
         return self._endpoint
+
+    def rotate(self, keys: GroupKeys) -> None:
+        """Seals with other keys from now on."""
+        self._seal.rotate(keys)
 
     def read_all(self) -> None:
         """Hears what has come."""

@@ -27,6 +27,7 @@ from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import machine_class
 from ordercast.wire.control import Control, Join
+from ordercast.wire.keys import GroupKeys
 
 _log = logging.getLogger("ordercast")
 
@@ -94,6 +95,10 @@ class Member:
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._tell(events.Close(0 if within is None else max(int(within * SECOND), 1)))
             self._rest()
+
+    def rotate(self, keys: GroupKeys) -> None:
+        """Other keys, from now on."""
+        self._lines.rotate(keys)
 
     def give_up(self, why: str) -> None:
         """Ends the group, for all."""

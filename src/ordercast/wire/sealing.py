@@ -30,6 +30,10 @@ class Seal(Protocol):
         """What the datagram says, each at most once; or why it is dropped."""
         ...
 
+    def rotate(self, keys: GroupKeys) -> None:
+        """From now on seals with the first of these and opens with any of them."""
+        ...
+
 
 def seal_for(group: str, keys: GroupKeys | None) -> Seal:
     """Seals if there are keys, and is plain if there are none."""
@@ -56,6 +60,11 @@ class Plain:
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
         """The datagram."""
         return b"".join((write_header(flags, 0, sender, tag, counter), self._digest, body))
+
+    def rotate(self, keys: GroupKeys) -> None:
+        """There is nothing to seal with."""
+        del keys
+        raise ConfigError("this group has no key: a group that seals has one from the beginning")
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
         """What the datagram says, or why it is dropped."""
