@@ -355,10 +355,14 @@ class Member:
     def has_view(self, view: View) -> None:
         """The group goes on with these members."""
         self.members, self.view = view.members, view.number
-        self._tell(events.Remaining(view.members))
+        self._loop.call_soon(self._remain, view.members)  # when the machine's turn is over
         if not self.flushing:
             self._flush_soon()  # what is sent from there waits: the machine is in the middle of something
         self.on_view(msgspec.structs.replace(view, why=self._named(view.why)))
+
+    def _remain(self, members: int) -> None:
+        self._rest()
+        self._tell(events.Remaining(members))
 
     def has_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may live, and the channel may not."""
