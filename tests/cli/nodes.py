@@ -39,12 +39,15 @@ class Nodes(AbstractContextManager["Nodes"]):
             given = (*options, *(own or {}).get(name, ()))
             self.start("node", self.group, "--name", name, "--members", ",".join(NAMES), *given, called=name)
 
-    def start(self, command: str, *arguments: str, called: str | None = None, waits: bool = False) -> None:
+    def start(
+        self, command: str, *arguments: str, called: str | None = None, waits: bool = False, stdin: int | None = None
+    ) -> None:
         """Starts an `ordercast` with pipes; one that `waits` is loaded, and begins when it is said a line."""
         begin = ["-c", _WAITING] if waits else ["-m", "ordercast.cli"]
         line = [sys.executable, *begin, command, *arguments]
         pipe = subprocess.PIPE
-        self.processes[called or command] = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
+        given = pipe if stdin is None else stdin
+        self.processes[called or command] = subprocess.Popen(line, stdin=given, stdout=pipe, stderr=pipe)  # noqa: S603
 
     def kill(self, name: str) -> None:
         """Without a chance to say anything."""
@@ -62,6 +65,10 @@ class Nodes(AbstractContextManager["Nodes"]):
         """The next lines that a member prints."""
         pipe = _pipe(self.processes[name].stdout)
         return [pipe.readline() for _ in range(lines)]
+
+    def error(self, name: str) -> bytes:
+        """The next line that a member says on standard error."""
+        return _pipe(self.processes[name].stderr).readline()
 
     def opened(self) -> None:
         """Waits until all have said that they are in the group."""

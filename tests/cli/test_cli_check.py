@@ -89,7 +89,7 @@ REFUSED = [
     ("check spo --owed silence", "--owed is one of nothing, accepted, preacknowledged, acknowledged, not 'silence'"),
     ("check spo --rules paper --reading first=1", "'first=1' is no reading"),
     ("check spo --jobs 2 --master local[2]", "take one"),
-    ("check sequencer --resilience 3", "at most 2 nodes besides the sequencer"),
+    ("check sequencer --resilience 3", "the resilience is at most 2, all nodes besides the sequencer, not 3"),
 ]
 
 

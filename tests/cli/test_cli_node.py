@@ -95,7 +95,7 @@ def test_a_signal_while_others_are_awaited() -> None:
         process.send_signal(signal.SIGTERM)
         status, _, err = nodes.outcome("A")
     assert status in {1, -signal.SIGTERM}, "the second if a busy machine has not even started it"
-    assert err in {"ordercast: stopped by SIGTERM\n", ""}
+    assert err.removeprefix("ordercast: waiting for B, C\n") in {"ordercast: stopped by SIGTERM\n", ""}
 
 
 def test_who_is_missing_is_named_and_the_status_says_so() -> None:
@@ -216,17 +216,35 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     assert verdict.deliveries == 18
 
 
-def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know() -> None:
-    with (
-        socket.create_server((HERE, 0)) as taken,
-        Nodes(own={"B": ["--metrics", str(taken.getsockname()[1])]}) as nodes,
-    ):
+def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path: Path) -> None:
+    unreadable = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
+    with Nodes(names="AC") as nodes:
+        nodes.start("node", nodes.group, "--name", "B", "--members", ",".join(NAMES), called="B", stdin=unreadable)
         outcomes = {name: nodes.outcome(name) for name in NAMES}
+    os.close(unreadable)
     assert outcomes["B"][0] == 2
     for name in "AC":
         status, _, said = outcomes[name]
         assert status == 1
-        assert "B failed: metrics cannot be served" in said
+        assert "B failed: standard input cannot be read" in said
+
+
+def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with socket.create_server((HERE, 0)) as taken, Nodes(names="AC") as nodes:
+        line = ["node", nodes.group, "--name", "B", "--members", ",".join(NAMES)]
+        metrics = f"--metrics={taken.getsockname()[1]}"
+        for option, why in ((metrics, "metrics cannot be"), (f"--record={tmp_path / 'file'}", "no record can be")):
+            nodes.start(*line, option, called="B")
+            status, _, said = nodes.outcome("B")
+            assert status == 2
+            assert said.startswith(f"ordercast: {why}")
+        for name in "AC":
+            assert nodes.error(name) == b"ordercast: waiting for B\n"
+        nodes.start(*line, called="B", stdin=subprocess.DEVNULL)
+        nodes.opened()
+        nodes.end()
+        assert nodes.outcome("B")[0] == 0
 
 
 class _Refuses:

@@ -69,7 +69,7 @@ OURS = [
     ("simulate spo --senders E9", "the workload names E9, but the group's nodes are E1 to E4"),
     ("simulate spo --senders E1,,E2", "--senders: '' is not a node"),
     ("simulate sequencer --history 0", "the history must hold at least 1 broadcast"),
-    ("simulate sequencer --resilience 4", "at most 3 nodes besides the sequencer can hold a broadcast, not 4"),
+    ("simulate sequencer --resilience 4", "the resilience is at most 3, all nodes besides the sequencer, not 4"),
     ("simulate sequencer --direct-from -1", "sequencer.direct_from must not be negative"),
     ("simulate sequencer --rules paper --reading first=1", "--reading: 'first=1' is no reading"),
     ("simulate spo --json --draw", "take --svg FILE"),

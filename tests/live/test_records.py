@@ -10,6 +10,7 @@ import pytest
 
 from ordercast.audit.judge import Verdict, audit
 from ordercast.live.group import Group
+from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.reader import read_events, read_runs
 from tests.live.test_live_groups import ORDERS, group_of, hear, run
@@ -112,18 +113,29 @@ def test_a_group_that_is_given_up_is_a_trace_too(order: str, tmp_path: Path) -> 
 
 
 def test_a_record_that_cannot_be_written_ends_and_the_group_does_not(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("in the way")
+    (tmp_path / "events").write_text("in the way")
 
     async def test() -> None:
-        async with group_of("A", "B", record=blocked) as groups:
+        async with group_of("A", "B", record=tmp_path) as groups:
             await groups["A"].send(b"hello")
             assert (await groups["B"].receive()).payload == b"hello"
         failed = groups["A"].stats().record_failed
         assert failed is not None
-        assert str(blocked) in failed
+        assert str(tmp_path) in failed
 
     run(test)
+
+
+def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match=f"no record can be written to {blocked}"):
+            await join("nobody else is there", members=["A", "B"], record=blocked)
+
+    run(test)
+    assert blocked.read_text() == "in the way"
 
 
 def test_what_is_recorded_is_said_in_words_that_there_are() -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ordercast.cli.joined import MULTICAST, members_from
 from ordercast.cli.printing import Printer
-from ordercast.live.addresses import address_of, members_of
+from ordercast.live.addresses import members_of, multicast_of
 from ordercast.live.doctor import Check, Health, examine
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
@@ -30,7 +30,7 @@ def doctor_command(
 ) -> None:
     """Looks at what a live group needs of this machine. Exit 0: it will work; 1: something that was asked for fails."""
     members = members_of(group, members_from(member_list)) if member_list else {}
-    checks = list(examine(members, address_of(multicast) if multicast else None))
+    checks = list(examine(members, multicast_of(multicast) if multicast else None))
     if json:
         typer.echo(msgspec.json.encode(checks))
     else:

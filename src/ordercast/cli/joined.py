@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from ordercast.live.addresses import LOOPBACK, address_of
+from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 
 NETWORK = "The network"
@@ -44,7 +45,8 @@ def members_from(text: str) -> dict[str, str]:
 
 def address_or_port(text: str) -> tuple[str, int]:
     """Reads 9100, which is a port of this machine only, or 10.0.0.1:9100."""
-    if text.isdecimal() and 0 <= int(text) < 1 << 16:
+    if text.isdecimal():
+        require(int(text) < 1 << 16, f"{text} is no port: there are 0, which is any, to 65535")
         return LOOPBACK, int(text)
     address = address_of(text)
     return address.host, address.port

@@ -118,6 +118,7 @@ def node_command(
         record=record,
         recorded=recorded,
         on_view=node.on_view,
+        on_waiting=node.on_waiting,
     )
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
 
@@ -138,8 +139,23 @@ class _Node:
         remaining = ", ".join(self._names[place] for place in members(view.members))
         self._say(f"the group goes on with {remaining}: {view.why}")
 
+    def on_waiting(self, sentence: str) -> None:
+        """Not all are there yet."""
+        self._say(sentence)
+
     async def run(self, joining: Joining) -> int:
-        """The exit status."""
+        """The exit status. What can fail here alone is tried before the others count on us."""
+        server = None
+        if self._served_at is not None:
+            host, port = self._served_at
+            server = await serve_metrics(lambda: self._group.stats() if self._group else None, port, host)
+        try:
+            return await self._join(joining)
+        finally:
+            if server is not None:
+                server.close()
+
+    async def _join(self, joining: Joining) -> int:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
@@ -162,7 +178,6 @@ class _Node:
 
     async def _live(self, group: Group, task: "asyncio.Task[Any]") -> int:
         output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
-        server = await serve_metrics(group.stats, self._served_at[1], self._served_at[0]) if self._served_at else None
         self._view = StatusView(group.stats) if self._shows_status else None
         sending = asyncio.ensure_future(self._send(group))
         try:
@@ -174,8 +189,6 @@ class _Node:
             if self._view is not None:
                 self._view.close()
                 self._view = None
-            if server is not None:
-                server.close()
             self._tell_of_record(group)
         return 2 if self._refused else 0
 

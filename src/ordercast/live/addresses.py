@@ -27,17 +27,32 @@ class Address(NamedTuple):
 
 
 def address_of(text: str, *, any_port: bool = False) -> Address:
-    """Reads 10.0.0.1:7000 or [fe80::1%eth0]:7000. `any_port`: 0 is a port that the system chooses."""
+    """Reads 10.0.0.1:7000, [fe80::1%eth0]:7000 or localhost:7000. `any_port`: 0 is a port that the system chooses.
+
+    No other names are looked up: what members say of themselves is read here too, and must not make us ask strangers.
+    """
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
+    if host == "localhost":
+        host = LOOPBACK
     try:
         ip_address(host.partition("%")[0])
     except ValueError:
         host = ""
     least = 0 if any_port else 1
     if not (colon and host and port.isdecimal() and least <= int(port) < 1 << 16):
-        raise ConfigError(f"{text!r} is not an address; write 10.0.0.1:7000 or [fd00::1]:7000")
+        raise ConfigError(
+            f"{text!r} is not an address; write a host's number and a port, such as 10.0.0.1:7000 or [fd00::1]:7000"
+        )
     return Address(host, int(port))
+
+
+def multicast_of(text: str) -> Address:
+    """Reads an address that stands for all who listen there, such as 239.7.7.7:7000."""
+    address = address_of(text)
+    if not ip_address(address.host.partition("%")[0]).is_multicast:
+        raise ConfigError(f"{text} is no multicast address; 239.7.7.7:7000 and [ff15::7]:7000 are")
+    return address
 
 
 def reachable(address: Address) -> Address:

@@ -6,11 +6,13 @@ found is still answered.
 
 import asyncio
 import secrets
+from collections import Counter
 
 from ordercast.live.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.discovery import Begin, Discovery, Found, Heard, Input, NotFound, Say, TimerFired
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.session_events import SessionConfig
+from ordercast.live.waiting import for_whom, refusals_in_words
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import CancelTimer, SetTimer
@@ -30,6 +32,8 @@ class Finder:
         self._counter = 0
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.dropped: Counter[str] = Counter()
+        """Datagrams that were not understood, by reason."""
         self._found: asyncio.Future[dict[str, str]] = self._loop.create_future()
 
     async def find(self) -> dict[str, str]:
@@ -38,10 +42,18 @@ class Finder:
         self._tell(Begin())
         try:
             return await self._found
-        except BaseException:
+        except BaseException as error:
             self.end()
             self._endpoint.close()
+            hint = refusals_in_words(self.dropped) if isinstance(error, JoinError) else ""
+            if hint:
+                raise JoinError(f"{error}; {hint}") from None
             raise
+
+    def awaited(self) -> str:
+        """For whom we wait."""
+        known, size = len(self._discovery.others) + 1, self._discovery.size
+        return for_whom([f"{size - known} of {size} members"] if known < size else [], self.dropped)
 
     def hear(self, body: bytes) -> None:
         """Somebody who is no member says something: it may look for a group."""
@@ -62,7 +74,9 @@ class Finder:
 
     def _receive(self, datagram: bytes | memoryview) -> None:
         said = self._seal.open(datagram)
-        if not isinstance(said, Rejection) and said.sender == UNKNOWN and said.flags & OPENING:
+        if isinstance(said, Rejection):
+            self.dropped[said] += 1
+        elif said.sender == UNKNOWN and said.flags & OPENING:
             self.hear(said.body)
 
     def _tell(self, event: Input) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from socket import socket
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,7 @@ from ordercast.live.addresses import (
     Address,
     address_of,
     members_of,
+    multicast_of,
     reachable,
     require_group_name,
     require_member_name,
@@ -26,13 +28,14 @@ from ordercast.live.finding import Finder, new_discovery
 from ordercast.live.group import Group
 from ordercast.live.lines import Lines
 from ordercast.live.member import Member
-from ordercast.live.network import open_multicast, open_socket, sends_multicast
-from ordercast.live.opening import Beginning
+from ordercast.live.network import AddressInUseError, open_multicast, open_socket, sends_multicast
+from ordercast.live.opening import Beginning, Opening
 from ordercast.live.recording import NewRecord, no_record
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
-from ordercast.live.settings import PRIORITISED, Agreement, Wishes, agreement, protocol_of
+from ordercast.live.settings import PRIORITISED, Agreement, Order, Wishes, agreement, protocol_of
 from ordercast.live.terms import terms_of
+from ordercast.live.waiting import for_whom, refusals_in_words, waiting
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import View
@@ -46,6 +49,7 @@ from ordercast.wire.sealing import Seal, seal_for
 
 _FIRST_NUMBERS = 1 << 16
 _LONGEST = 10  # seconds of a round trip
+_SHORTEST_OPENING, _LONGEST_OPENING = 0.5, 1e9  # seconds
 
 
 class Joining:
@@ -88,6 +92,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     record: Path | None
     recorded: Record
     on_view: Callable[[View], None] | None
+    on_waiting: Callable[[str], None] | None
 
 
 def join(  # noqa: PLR0913 (its options are its arguments)
@@ -111,6 +116,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     record: Path | str | None = None,
     recorded: Record | str = Record.ALL,
     on_view: Callable[[View], None] | None = None,
+    on_waiting: Callable[[str], None] | None = None,
 ) -> Joining:
     """Joins a group, which is open when all its members have joined.
 
@@ -133,7 +139,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take to come
     together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together with
     those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
-    sequenced group goes on without a member.
+    sequenced group goes on without a member; `on_waiting`: is told for whom we wait, if the others are not there
+    within two seconds.
     """
     require_group_name(group)
     own = _own_address(members, size, name, bind, multicast)
@@ -142,6 +149,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     loopback = all(address.is_loopback() for address in addresses)
     keys = keys_for(addresses, key, insecure=insecure)
     protocol = protocol_of(order)
+    _require_meant(protocol, channel, resilience, timeout)
     trip = _nanoseconds(round_trip)
     wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience, round_trip=trip)
     options = Options(
@@ -152,12 +160,13 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         agreed=agreement(protocol, size or len(found), wishes, loopback=loopback),
         one_clock=loopback,
         keys=keys,
-        multicast=address_of(multicast) if multicast else None,
+        multicast=multicast_of(multicast) if multicast else None,
         channel=address_of(channel) if channel else None,
         timeout=timeout,
         record=Path(record) if record is not None else None,
         recorded=_recorded(recorded),
         on_view=on_view,
+        on_waiting=on_waiting,
     )
     return Joining(lambda: asyncio.ensure_future(open_group(options)))
 
@@ -165,6 +174,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
 async def open_group(options: Options) -> Group:
     """Binds, and comes back when all members have come together; raises `JoinError` if they do not."""
     protocol = options.agreed.protocol
+    if options.record is not None:
+        _require_writable(options.record)
     seal, codec = seal_for(options.group, options.keys), Codec(protocol, CONTROL)
     finder = None
     if options.bind is None:
@@ -174,19 +185,24 @@ async def open_group(options: Options) -> Group:
         endpoint = _endpoint(options, own, interface, addresses)
     else:
         finder, endpoint = _finder(options, seal, codec)
-        found = await finder.find()
+        with waiting(options.on_waiting, finder.awaited):
+            found = await finder.find()
     try:
         if finder is not None:
             options = msgspec.structs.replace(options, members=members_of(options.group, found))
             me = list(options.members).index(str(options.name))
-        member = _member(options, me, endpoint, seal, codec, finder)
+        member, lines, opening = _member(options, me, endpoint, seal, codec, finder)
     except ConfigError:
         endpoint.close()
         raise
     try:
-        await asyncio.shield(member.opened)
-    except JoinError:
+        with waiting(options.on_waiting, lambda: for_whom(opening.silent(), lines.dropped)):
+            await asyncio.shield(member.opened)
+    except JoinError as error:
         await member.left  # the others are told, too
+        hint = refusals_in_words(lines.dropped) if opening.silent() else ""
+        if hint:
+            raise JoinError(f"{error}; {hint}") from None
         raise
     except asyncio.CancelledError:
         member.opened.cancel()  # nobody will ask what came of it
@@ -197,8 +213,10 @@ async def open_group(options: Options) -> Group:
     return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
 
 
-def _member(options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, finder: Finder | None) -> Member:
-    """Us, looking for the others."""
+def _member(
+    options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, finder: Finder | None
+) -> tuple[Member, Lines, Opening]:
+    """Us, looking for the others, and what knows how far that is."""
     agreed, names = options.agreed, tuple(options.members)
     lines = Lines(endpoint, list(options.members.values()), me, seal, codec, datagram=agreed.datagram)
     if finder is not None:
@@ -218,7 +236,7 @@ def _member(options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Co
     if options.on_view is not None:
         member.on_view = options.on_view
     member.begin(incarnation)
-    return member
+    return member, lines, session.opening
 
 
 def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Address]:
@@ -231,6 +249,28 @@ def _nanoseconds(round_trip: float | None) -> int | None:
     if round_trip is not None and not 0 < round_trip < _LONGEST:
         raise ConfigError(f"a round trip takes up to {_LONGEST} seconds, not {round_trip} (round_trip)")
     return None if round_trip is None else int(round_trip * SECOND)
+
+
+def _require_meant(protocol: str, channel: str | None, resilience: int, timeout: float) -> None:
+    """What only some orders have use for is not taken for others: it would be waited for in vain."""
+    if channel is not None and machine_class(protocol, Rules.SOUND).needs is not Channel.ONE:
+        raise ConfigError("only the orders total and priority need a channel; leave it away, or take one of them")
+    if resilience and protocol != Order.SEQUENCED.value:
+        raise ConfigError("resilience is for the order sequenced: in others every member holds what is delivered")
+    if not _SHORTEST_OPENING <= timeout <= _LONGEST_OPENING:
+        raise ConfigError(
+            f"timeout is the seconds that members have to come together, at least {_SHORTEST_OPENING}, not {timeout:g}"
+        )
+
+
+def _require_writable(folder: Path) -> None:
+    """Found out before the others count on us."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name a folder that can") from error
 
 
 def _recorded(recorded: Record | str) -> Record:
@@ -268,13 +308,31 @@ def _bind(options: Options) -> tuple[int, socket]:
     """Our place among the members, and a socket there."""
     names = list(options.members)
     if options.name is not None:
-        return names.index(options.name), open_socket(options.members[options.name])
-    for place, address in enumerate(options.members.values()):
+        return names.index(options.name), _open(options, options.name)
+    taken = []
+    for place, name in enumerate(names):
         try:
-            return place, open_socket(address)
-        except ConfigError:
+            return place, _open(options, name)
+        except AddressInUseError:
+            taken.append(name)
+        except ConfigError:  # it is another machine's
             continue
-    raise ConfigError("no member's address is free on this machine; say which member this is by its name")
+    if not taken:
+        raise ConfigError("no member has an address of this machine; write those of its interfaces (members)")
+    raise ConfigError(
+        f"no place is free on this machine: {', '.join(taken)} are taken by members that are running already, "
+        "or by other programs"
+    )
+
+
+def _open(options: Options, name: str) -> socket:
+    address = options.members[name]
+    try:
+        return open_socket(address)
+    except AddressInUseError:
+        raise AddressInUseError(
+            f"{address} cannot be bound: {name} is running already on this machine, or another program has its port"
+        ) from None
 
 
 def _own_address(

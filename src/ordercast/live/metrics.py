@@ -85,8 +85,8 @@ def _escaped(value: str) -> str:
     return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-async def serve_metrics(stats: Callable[[], Stats], port: int, host: str = LOOPBACK) -> asyncio.Server:
-    """Serves /metrics until it is closed; raises `ConfigError` if the address is taken."""
+async def serve_metrics(stats: Callable[[], Stats | None], port: int, host: str = LOOPBACK) -> asyncio.Server:
+    """Serves /metrics until it is closed; raises `ConfigError` if the address is taken. None: there is no group yet."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
@@ -102,15 +102,17 @@ async def serve_metrics(stats: Callable[[], Stats], port: int, host: str = LOOPB
         raise ConfigError(f"metrics cannot be served at {Address(host, port)}: {error.strerror}") from error
 
 
-def _response(request: bytes, stats: Callable[[], Stats]) -> bytes:
+def _response(request: bytes, stats: Callable[[], Stats | None]) -> bytes:
     method, _, rest = request.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if method not in {b"GET", b"HEAD"}:
         status, body = "405 Method Not Allowed", "only GET\n"
     elif path != b"/metrics":
         status, body = "404 Not Found", "it is at /metrics\n"
+    elif (counted := stats()) is None:
+        status, body = "503 Service Unavailable", "the group is not open yet\n"
     else:
-        status, body = "200 OK", as_text(stats())
+        status, body = "200 OK", as_text(counted)
     content = body.encode()
     kind = CONTENT_TYPE if status.startswith("200") else "text/plain; charset=utf-8"
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"

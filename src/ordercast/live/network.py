@@ -2,11 +2,17 @@
 
 import socket
 from contextlib import suppress
+from errno import EADDRINUSE
 from functools import lru_cache
 from pathlib import Path
 
 from ordercast.live.addresses import Address
 from ordercast.model.errors import ConfigError
+
+
+class AddressInUseError(ConfigError):
+    """Somebody on this machine listens there."""
+
 
 BUFFER = 4 << 20
 """Bytes that we ask the system for, for each direction of a socket."""
@@ -32,8 +38,10 @@ def open_socket(address: Address) -> socket.socket:
         found.bind(place_of(address))
     except OSError as error:
         found.close()
+        if error.errno == EADDRINUSE:
+            raise AddressInUseError(f"{address} cannot be bound: another program listens there") from error
         raise ConfigError(
-            f"{address} cannot be bound: {error.strerror or error}; name a free address of this machine"
+            f"{address} cannot be bound: {error.strerror or error}; name an address of this machine"
         ) from error
     return found
 

@@ -213,10 +213,14 @@ class Opening(WholeState):
             tuple(join.buffers for join in joins),
         )
 
+    def silent(self) -> list[str]:
+        """Of whom nothing was heard."""
+        others = zip(self.names, self.joins, strict=True)
+        return [name for place, (name, join) in enumerate(others) if join is None and place != self.me]
+
     def awaited(self) -> str:
         """For whom we wait, in words."""
-        silent = [name for name, join in zip(self.names, self.joins, strict=True) if join is None]
-        silent.remove(self.names[self.me])
+        silent = self.silent()
         if silent:
             return f"nothing was heard from {', '.join(silent)}"
         behind = [

@@ -86,9 +86,7 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     """How long nothing may be heard from a member before it is taken for failed."""
 
     def __post_init__(self) -> None:
-        require(
-            512 <= self.datagram <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {self.datagram} (datagram)"
-        )
+        _require_datagram(self.datagram)
         require(
             self.mtu == 0 or (self.mtu >= 512 and self.datagram <= (MOST_SEGMENTS - 1) * (self.mtu - HEADING.size)),
             f"a packet of the network has at least 512 bytes and a datagram at most {MOST_SEGMENTS - 1} of them (mtu)",
@@ -157,8 +155,9 @@ def _timers(round_trip: int, silence: int) -> _Timers:
 def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
     """What suits the network: large datagrams where nothing but this machine is between the members."""
     mtu = wishes.mtu if wishes.mtu is not None else 0 if loopback else NETWORK_MTU
-    datagram = wishes.datagram or (SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
-    window = wishes.window or min(128, max(16, _UNDER_WAY // datagram))
+    datagram = _or(wishes.datagram, SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
+    _require_datagram(datagram)
+    window = _or(wishes.window, min(128, max(16, _UNDER_WAY // datagram)))
     silence = 3 * SECOND
     round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
     timers = _timers(round_trip, silence)
@@ -186,6 +185,15 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
         measures=wishes.round_trip is None and not loopback,
         silence=silence,
     )
+
+
+def _require_datagram(size: int) -> None:
+    require(512 <= size <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {size} (datagram)")
+
+
+def _or(wish: int | None, usual: int) -> int:
+    """What is wished, also if that is a 0, which is refused then."""
+    return usual if wish is None else wish
 
 
 def _times(duration: int, each: int) -> int:

@@ -145,8 +145,8 @@ def found_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ())
 
 
 def _waits(result: RunResult) -> str:
-    told = [f"E{node + 1} waits for {'; '.join(waits)}" for node, waits in enumerate(result.waits) if waits]
-    return ", ".join(told) or "nobody waits for anything"
+    told = [f"E{node + 1}: {', '.join(waits)}" for node, waits in enumerate(result.waits) if waits]
+    return "; ".join(told) or "nobody waits for anything"
 
 
 def is_blocked(result: RunResult, rows: Sequence[EventRow]) -> bool:

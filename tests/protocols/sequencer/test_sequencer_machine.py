@@ -226,7 +226,7 @@ def test_configurations_are_checked() -> None:
     for options, sentence in (
         ({"history": 0}, "at least 1 broadcast"),
         ({"resilience": -1}, "must not be negative"),
-        ({"resilience": 3}, "at most 2 nodes besides the sequencer"),
+        ({"resilience": 3}, "the resilience is at most 2, all nodes besides the sequencer"),
         ({"node": 3}, "must be one of the nodes 0 to 2"),
         ({"node": -1}, "must not be negative"),
         ({"direct_from": -1}, "must not be negative"),

@@ -1,0 +1,108 @@
+"""What cannot be meant is refused in the words of those who asked, and who waits is told for whom."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ordercast.live.addresses import Address, address_of, multicast_of
+from ordercast.live.joining import join
+from ordercast.live.metrics import serve_metrics
+from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
+from ordercast.wire.keys import keys_from_text, new_key
+from tests.live.test_live_groups import group_of, new_name, run
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"window": 0}, "the window must be at least 1"),
+    ({"datagram": 0}, "a datagram has 512 to"),
+    ({"timeout": 0.2}, "timeout is the seconds that members have to come together, at least 0.5, not 0.2"),
+    ({"timeout": -1}, "at least 0.5, not -1"),
+    ({"timeout": float("nan")}, "at least 0.5, not nan"),
+    ({"order": "partial", "channel": "127.0.0.1:7000"}, "only the orders total and priority need a channel"),
+    ({"order": "sequenced", "channel": "127.0.0.1:7000"}, "only the orders total and priority need a channel"),
+    ({"order": "total", "resilience": 1}, "resilience is for the order sequenced"),
+    ({"order": "sequenced", "resilience": 2}, "the resilience is at most 1, all nodes besides the sequencer, not 2"),
+    ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), REFUSED)
+def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        join("refused", members=["A", "B"], **options)
+
+
+def test_addresses_that_people_write() -> None:
+    assert address_of("localhost:7000") == Address("127.0.0.1", 7000)
+    assert multicast_of("[ff15::7]:7000") == Address("ff15::7", 7000)
+    with pytest.raises(ConfigError, match="write a host's number and a port"):
+        address_of("example.org:7000")
+
+
+@pytest.mark.parametrize(("payload", "sentence"), [("text", r"encode the text: text\.encode\(\)"), (5, "not int")])
+def test_a_message_is_bytes(payload: Any, sentence: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B") as groups:
+            with pytest.raises(LocalProtocolError, match=f"a message is bytes; {sentence}"):
+                await groups["A"].send(payload)
+            await groups["A"].send(bytearray(b"these are bytes, too"))
+            assert (await groups["B"].receive()).payload == b"these are bytes, too"
+            assert repr(groups["B"]) == f"<Group {groups['B'].name!r}: B of A, B>"
+
+    run(test)
+
+
+@pytest.mark.parametrize(("error", "told"), [(asyncio.CancelledError(), ""), (KeyError("x"), ": 'x'")])
+def test_what_failed_is_told_without_loose_ends(error: BaseException, told: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            await groups["A"].__aexit__(type(error), error, None)
+            with pytest.raises(GroupAborted) as heard:
+                await groups["B"].receive()
+            assert heard.value.why == f"A failed: {type(error).__name__}{told}"
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.1)
+    told: list[str] = []
+
+    async def test() -> None:
+        options: dict[str, Any] = {"members": ["A", "B", "C"], "timeout": 0.6}
+        with pytest.raises(JoinError, match=r"nothing was heard from B, C$"):
+            await join(new_name(), name="A", on_waiting=told.append, **options)
+
+    run(test)
+    assert told == ["waiting for B, C"]
+
+
+def test_keys_that_differ_are_told_to_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.3)
+    told: list[str] = []
+
+    async def test() -> None:
+        options: dict[str, Any] = {"members": ["A", "B"], "timeout": 0.6, "on_waiting": told.append}
+        group = new_name()
+        keys = {name: keys_from_text(new_key(), "a test") for name in "AB"}
+        both = (join(group, name=name, key=key, **options) for name, key in keys.items())
+        for error in await asyncio.gather(*both, return_exceptions=True):
+            assert isinstance(error, JoinError)
+            assert "datagrams came that could not be opened: have all the same key" in str(error)
+
+    run(test)
+    assert all("have all the same key" in sentence for sentence in told)
+    assert len(told) == 2
+
+
+def test_monitors_are_told_that_there_is_no_group_yet() -> None:
+    async def test() -> None:
+        server = await serve_metrics(lambda: None, 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+        writer.close()
+        server.close()
+
+    run(test)
