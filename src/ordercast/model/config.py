@@ -231,7 +231,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
         )
         require(
             self.sequencer.resilience < self.nodes,
-            f"at most {self.nodes - 1} nodes besides the sequencer can hold a broadcast, "
+            f"the resilience is at most {self.nodes - 1}, all nodes besides the sequencer, "
             f"not {self.sequencer.resilience}",
         )
 
