@@ -7,7 +7,9 @@ Without one order, bob could read an answer before its question.
 """
 
 import asyncio
+import os
 import sys
+from collections.abc import AsyncIterator
 
 import ordercast
 
@@ -15,14 +17,33 @@ MEMBERS = ("ann", "bob", "cy")
 
 
 async def type_and_read(name: str) -> None:
-    """One member in a terminal of its own; control-D leaves."""
-    async with ordercast.join("chat", members=MEMBERS, name=name) as group:
-        print(f"you are {group.me}; type, and leave with control-D", flush=True)
-        reading = asyncio.create_task(read_all(group))
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            await group.send(line.strip().encode())
-        await group.close()
-        await reading
+    """One member in a terminal of its own."""
+    async with ordercast.join("chat", members=MEMBERS, name=name, on_waiting=print) as group:
+        print(f"you are {group.me}; type; control-D ends what you say, and the chat ends when all have", flush=True)
+        await asyncio.gather(read_all(group), type_all(group))
+
+
+async def type_all(group: ordercast.Group) -> None:
+    """Sends what is typed; in the end stays until all others have ended, too."""
+    async for line in typed():
+        await group.send(line.strip())
+    await group.close()
+
+
+async def typed() -> AsyncIterator[bytes]:
+    """The lines of standard input. No thread waits for them: one that did could not be interrupted."""
+    loop, ready, chunk, rest = asyncio.get_running_loop(), asyncio.Event(), b" ", b""
+    loop.add_reader(0, ready.set)
+    try:
+        while chunk:
+            await ready.wait()
+            ready.clear()
+            chunk = os.read(0, 4096)
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line
+    finally:
+        loop.remove_reader(0)
 
 
 async def read_all(group: ordercast.Group) -> list[str]:
@@ -55,4 +76,9 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(type_and_read(sys.argv[1]) if len(sys.argv) > 1 else main())
+    try:
+        asyncio.run(type_and_read(sys.argv[1]) if len(sys.argv) > 1 else main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted: the chat is over for all")
+    except ordercast.OrdercastError as error:
+        sys.exit(f"the chat is over: {error}")

@@ -1,5 +1,6 @@
 """The examples run, and print what they promise."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -31,17 +32,53 @@ def test_replicas_of_a_key_hold_the_same_value() -> None:
     assert not any(" / " in line for line in lines)
 
 
-def test_a_chat_in_three_processes() -> None:
+def chat(*names: str) -> dict[str, subprocess.Popen[str]]:
+    """Whoever started us in the background had interrupts ignored: a chat heeds them again."""
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    run = f"{heed}; import runpy; runpy.run_path({str(EXAMPLES / 'chat.py')!r}, run_name='__main__')"
     pipe = subprocess.PIPE
-    people = {
-        name: subprocess.Popen([sys.executable, str(EXAMPLES / "chat.py"), name], stdin=pipe, stdout=pipe, text=True)  # noqa: S603
-        for name in ("ann", "bob", "cy")
+    return {
+        name: subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", run, name], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+        for name in names
     }
+
+
+def test_an_interrupt_ends_a_chat_for_all_and_nobody_has_to_type_anything() -> None:
+    people = chat("ann", "bob", "cy")
+    for process in people.values():
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("you are"):
+            pass
+    people["ann"].send_signal(signal.SIGINT)
+    try:
+        for process in people.values():
+            process.wait(30)  # with their inputs open
+        told = {name: process.communicate(timeout=30)[1] for name, process in people.items()}
+    finally:
+        for process in people.values():
+            process.kill()
+    assert told["ann"] == "interrupted: the chat is over for all\n"
+    for name in ("bob", "cy"):
+        assert told[name].startswith("the chat is over: ann failed: CancelledError (")
+    assert all(process.returncode == 1 for process in people.values())
+
+
+def test_who_is_no_member_of_the_chat_is_told_who_is() -> None:
+    (process,) = chat("dan").values()
+    _, told = process.communicate(timeout=30)
+    assert (process.returncode, told) == (1, "the chat is over: 'dan' is no member; members are: ann, bob, cy\n")
+
+
+def test_a_chat_in_three_processes() -> None:
+    people = chat("ann", "bob", "cy")
     for name, process in people.items():
         assert process.stdin is not None
         process.stdin.write(f"hello from {name}\n")
         process.stdin.close()  # each stays until all have closed
         process.stdin = None
-    printed = [process.communicate(timeout=60)[0].splitlines()[1:] for process in people.values()]
+    whole = [process.communicate(timeout=60)[0] for process in people.values()]
+    printed = [text.partition("you are")[2].splitlines()[1:] for text in whole]  # it may have had to wait before
     assert printed[0] == printed[1] == printed[2]
     assert sorted(printed[0]) == [f"{name}: hello from {name}" for name in people]

@@ -45,7 +45,7 @@ def test_a_message_is_bytes(payload: Any, sentence: str) -> None:
         async with group_of("A", "B") as groups:
             with pytest.raises(LocalProtocolError, match=f"a message is bytes; {sentence}"):
                 await groups["A"].send(payload)
-            await groups["A"].send(bytearray(b"these are bytes, too"))
+            await groups["A"].send(bytearray(b"these are bytes, too"))  # type: ignore[arg-type]
             assert (await groups["B"].receive()).payload == b"these are bytes, too"
             assert repr(groups["B"]) == f"<Group {groups['B'].name!r}: B of A, B>"
 
