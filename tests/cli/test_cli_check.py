@@ -66,6 +66,23 @@ def test_a_reading_of_the_printed_rules_and_what_is_owed_can_be_chosen(ordercast
     assert ordercast(line + " --reading condition_2=none").status == 0
 
 
+def test_who_finds_nothing_is_told_when_nothing_was_owed(ordercast: Command) -> None:
+    """The printed SPO loses a message for good, and that breaks a promise only if one was made."""
+    line = "check spo --rules paper --jobs 1 --no-draw"
+    done = ordercast(line)
+    assert done.status == 0
+    assert "But in the end nothing is owed here" in done.out
+    assert "--owed accepted" in done.out
+    assert json.loads(ordercast(line, "--json").out)["owed"] == "nothing"
+    done = ordercast(f"{line} --owed accepted")
+    assert done.status == 1
+    assert "a{2,3} of E1 is never accepted at E2" in done.out
+    sound = ordercast("check spo --nodes 2 --jobs 1")
+    assert sound.status == 0
+    assert "nothing is owed" not in sound.out
+    assert json.loads(ordercast("check spo --nodes 2 --jobs 1 --json").out)["owed"] == "acknowledged"
+
+
 def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
     done = ordercast("check st --script 'g{1,3} p{1,3}; z{1,3};' --most 500 --jobs 1")
     assert done.status == 0

@@ -54,9 +54,11 @@ def test_its_bounds_are_searched_anew_by_either_rules(ordercast: Command) -> Non
     done = ordercast("replay --search", C3)
     assert done.status == 1
     assert done.out.splitlines()[1:3] == list(read_schedule(C3).schedule)
+    assert done.out.splitlines()[-1] == "broken: the rules of the file break a promise within the bounds of the file"
     done = ordercast("replay --sound", C3)
     assert done.status == 0
     assert "exhausted" in done.out
+    assert done.out.splitlines()[-1].startswith("nothing is broken: under the sound rules no schedule within")
     assert "--search and --sound find schedules, but draw none" in ordercast("replay --search --draw", C3).sentence
 
 
@@ -71,6 +73,7 @@ def test_it_is_drawn_here_and_there(ordercast: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "sentence"),
     [
+        ('kind = "schedule"\n', "", "does not say of which kind it is; there are: schedule, simulation"),
         ('kind = "schedule"', 'kind = "tale"', "is of kind 'tale'; there are: schedule, simulation"),
         ("E2 loses E1#0 a", "E2 loses E1#7 a", "step 2, 'E2 loses E1#7 a', cannot happen there; what can: "),
         ("losses = 1", "losses = -1", "losses must not be negative"),

@@ -8,6 +8,8 @@ import pytest
 from ordercast.live.addresses import Address, address_of, multicast_of
 from ordercast.live.joining import join
 from ordercast.live.metrics import serve_metrics
+from ordercast.live.settings import Wishes, agreement
+from ordercast.live.terms import difference, terms_of
 from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
 from ordercast.wire.keys import keys_from_text, new_key
 from tests.live.test_live_groups import group_of, new_name, run
@@ -30,6 +32,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         join("refused", members=["A", "B"], **options)
+
+
+@pytest.mark.parametrize(
+    ("order", "wishes", "sentence"),
+    [
+        ("spo", {}, 'B has order="partial", A has order="total"'),
+        ("st", {"window": 5}, "B has window=5, A has window=17"),  # a MiB under way, in datagrams of 60,000 bytes
+        ("st", {"mtu": 1400}, "B has mtu=1400, A has mtu=0"),  # from which datagram and window follow
+    ],
+)
+def test_who_means_another_group_is_told_in_the_words_of_those_who_asked(
+    order: str, wishes: dict[str, int], sentence: str
+) -> None:
+    ours = agreement("st", 2, Wishes(), loopback=True)
+    theirs = agreement(order, 2, Wishes(**wishes), loopback=True)
+    ours_said, theirs_said = (terms_of("g", ["A", "B"], each.terms()) for each in (ours, theirs))
+    assert difference(ours_said, "A", theirs_said, "B") == sentence
 
 
 def test_addresses_that_people_write() -> None:

@@ -134,9 +134,7 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
 
 def test_the_group_goes_on_without_its_sequencer() -> None:
     _, rows = a_run(Crash(node=0, at=10 * MILLISECOND))
-    assert {(row[0], row[9]) for row in rows} == {
-        (node, "1: {E2,E3,E4,E5}; {E1} did not answer") for node in range(1, 5)
-    }
+    assert {(row[0], row[9]) for row in rows} == {(node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)}
 
 
 def test_a_side_without_a_majority_is_shut_out_or_gives_up() -> None:

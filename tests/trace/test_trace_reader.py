@@ -212,7 +212,7 @@ def test_a_spoiled_runs_file_is_named(tmp_path: Path, spoil: Callable[[Path], ob
 def test_a_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="holds no trace: it has no folder runs/"):
         read_runs([tmp_path])
-    with pytest.raises(TraceError, match="holds no trace"):
+    with pytest.raises(TraceError, match="nowhere does not exist"):
         read_runs([tmp_path / "nowhere"])
     (tmp_path / "events").mkdir()
     with pytest.raises(TraceError, match="holds no whole trace"):
@@ -221,5 +221,5 @@ def test_a_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
 
 def test_one_bad_folder_among_good_ones_is_named(tmp_path: Path) -> None:
     good = trace(tmp_path / "good", [event("r", 0, 0)], ["r"])
-    with pytest.raises(TraceError, match="bad holds no trace"):
+    with pytest.raises(TraceError, match="bad does not exist"):
         read_runs([good, tmp_path / "bad"])

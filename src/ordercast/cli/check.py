@@ -33,6 +33,10 @@ from ordercast.protocols import PROTOCOLS, machine_class
 
 _GROUP, _BOUNDS, _HOW, _SHOW = "The group", "How bad it may be", "The search", "What is shown and kept"
 _ENDS = {"nothing": None, **{level.name.lower(): level for level in Level}}
+_NOTHING_OWED = (
+    "But in the end nothing is owed here, not even that messages arrive: most printed rules wait for ever. "
+    "--owed accepted asks for that, --owed acknowledged for all."
+)
 _VIEWS: dict[str, Any] = {
     "suspect_after": 1,
     "polls_to_abort": 12,
@@ -182,6 +186,7 @@ def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:
         "rules": asked.group.rules.value,
         "scripts": [script_in_words(script) for script in asked.scripts],
         "channel": asked.channel.value,
+        "owed": next(name for name, level in _ENDS.items() if level is asked.promise.in_the_end),
         **{name: getattr(asked, name) for name in bounds},
         **{name: getattr(report, name) for name in counted},
         "violation": found
@@ -206,6 +211,8 @@ def _print(console: Console, protocol: str, asked: Scenario, report: Report) -> 
     table.add_row("time", f"{report.seconds:,.1f} s, {pace:,.0f} states a second")
     console.print(table)
     _print_verdict(console, report.violation, exhausted=report.exhausted)
+    if report.violation is None and asked.promise.in_the_end is None:
+        console.print(_NOTHING_OWED, style="yellow", markup=False, soft_wrap=True)
 
 
 def _print_verdict(console: Console, violation: Violation | None, *, exhausted: bool) -> None:

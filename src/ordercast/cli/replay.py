@@ -36,7 +36,8 @@ def replay_command(
     replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
     kind = read_document(file).get("kind")
     if kind not in replays:
-        raise ConfigError(f"{file} is of kind {kind!r}; there are: {', '.join(replays)}")
+        found = f"is of kind {kind!r}" if kind is not None else "does not say of which kind it is"
+        raise ConfigError(f"{file} {found}; there are: {', '.join(replays)}")
     if search or sound:
         require(kind == KIND, f"{file} tells of a {kind}; only the bounds of a {KIND} can be searched")
         require(
@@ -54,7 +55,19 @@ def _search(file: Path, *, sound: bool) -> bool:
     told = read_schedule(file)
     with Console(stderr=True).status("searching …") if sys.stderr.isatty() else nullcontext():
         report = search_sound(told) if sound else search_again(told)
-    Printer(highlight=False).print(str(report), markup=False, soft_wrap=True)
+    console = Printer(highlight=False)
+    console.print(str(report), markup=False, soft_wrap=True)
+    rules = "sound rules" if sound else "rules of the file"
+    if report.violation is not None:
+        verdict, style = f"broken: the {rules} break a promise within the bounds of the file", "red"
+    elif report.exhausted:
+        verdict, style = (
+            f"nothing is broken: under the {rules} no schedule within these bounds breaks a promise",
+            "green",
+        )
+    else:
+        verdict, style = f"nothing is broken so far under the {rules}; the search was cut", "yellow"
+    console.print(verdict, style=style, soft_wrap=True)
     return report.violation is not None
 
 

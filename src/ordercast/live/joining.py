@@ -227,7 +227,7 @@ def _member(
         me,
         names,
         Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS), buffers=agreed.config.quota),
-        terms_of(options.group, names, agreed.parameters()),
+        terms_of(options.group, names, agreed.terms()),
         has_views=machine.has_views,
         config=SessionConfig(opening=int(options.timeout * SECOND), beat=agreed.beat, silence=agreed.silence),
     )

@@ -120,6 +120,19 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
             self.config, timing=timers.timing, polls_to_abort=timers.polls_to_abort, sequencer=sequencer
         )
 
+    def terms(self) -> dict[str, object]:
+        """The same, in the words in which members are asked for it, and all that follows."""
+        orders = {each.value: each.name.lower() for each in Order}
+        return {
+            "order": orders.get(self.protocol, self.protocol),
+            "window": self.config.window,
+            "resilience": self.config.sequencer.resilience,
+            "mtu": self.mtu,
+            "datagram": self.datagram,
+            "round_trip": self.round_trip / SECOND,
+            "in full": self.parameters(),
+        }
+
     def parameters(self) -> dict[str, object]:
         """All of it, for comparison."""
         found: dict[str, object] = msgspec.to_builtins(self)

@@ -11,6 +11,7 @@ from ordercast.wire.control import LONGEST_TERMS
 _SHOWN = 3
 _LONGEST_VALUE = 40
 _DEEPEST = 6
+_CAUSES = {"datagram": "mtu", "window": "datagram"}  # what each suits, if nobody says otherwise
 
 
 def terms_of(group: str, names: Sequence[str], parameters: Mapping[str, Any]) -> str:
@@ -22,14 +23,21 @@ def terms_of(group: str, names: Sequence[str], parameters: Mapping[str, Any]) ->
 
 
 def difference(ours: str, us: str, theirs: str, them: str) -> str:
-    """A sentence that names the first few values that differ: "B has window=64, A has window=32"."""
+    """A sentence that names the first few values that differ: "B has window=64, A has window=32".
+
+    What is within others, or suits another that differs too, follows from that: it is told if nothing else differs.
+    """
     mine, other = _flat(ours), _flat(theirs)
     if other is None or mine is None:
         return f"{them} and {us} have different parameters, and those of {them} cannot be read"
-    names = [name for name in sorted(mine.keys() | other.keys()) if mine.get(name) != other.get(name)]
+    names = _causes([name for name in sorted(mine.keys() | other.keys()) if mine.get(name) != other.get(name)])
     shown = [f"{them} has {_pair(name, other)}, {us} has {_pair(name, mine)}" for name in names[:_SHOWN]]
     more = [f"and {len(names) - _SHOWN} more values differ"] if len(names) > _SHOWN else []
     return "; ".join(shown + more) or f"{them} and {us} write the same parameters in different ways"
+
+
+def _causes(names: list[str]) -> list[str]:
+    return [name for name in names if "." not in name and _CAUSES.get(name) not in names] or names
 
 
 def _pair(name: str, values: dict[str, str]) -> str:

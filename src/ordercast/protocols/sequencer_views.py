@@ -15,7 +15,7 @@ and have accepted it. A later ballot that finds an accepted view proposes that o
 """
 
 from ordercast.model.machine import CancelTimer, Discard, Output, Resumed, Send, Stopped, View
-from ordercast.model.nodes import mask_of, name_of, names_of
+from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.sequencer_units import (
     OLD_VIEW,
     Accept,
@@ -163,7 +163,8 @@ class SequencerViews(SequencerSending):
             remain, old = mask_of(self.reports), self.sequencer
             keeps = remain >> old & 1 and not self.suspects >> old & 1
             gone = self.members & ~remain
-            why = f"{names_of(gone)} did not answer" if gone else f"{names_of(self.suspects)} was suspected"
+            names = ", ".join(map(name_of, members(gone or self.suspects)))
+            why = f"{names} did not answer" if gone else f"{names} was suspected"
             sequencer = old if keeps else self.me
             value = NextView(self.view + 1, remain, sequencer, longest.received_below, why)
             self.holder = longest.source

@@ -234,9 +234,8 @@ def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
         root = folder / dataset
         with _blaming(root):
             if not root.is_dir():
-                raise TraceError(
-                    f"{folder} holds no trace: it has no folder {dataset}/; give one that a run was written to"
-                )
+                why = f"holds no trace: it has no folder {dataset}/" if folder.exists() else "does not exist"
+                raise TraceError(f"{folder} {why}; give a folder that a run was written to")
             inside = sorted(path.relative_to(root) for path in root.rglob(f"*{SUFFIX}") if path.is_file())
         visible = [path for path in inside if not any(is_hidden(part) for part in path.parts)]
         if not visible:

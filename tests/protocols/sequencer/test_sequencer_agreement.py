@@ -17,7 +17,7 @@ from ordercast.model.sequencer_units import (
 )
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, packet
 
-NEXT = NextView(1, 0b110, E2, 1, "{E1} did not answer")
+NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
 
 
 def waits(node: Node, timer: str = "need", times: int = 20) -> list[Flush]:
@@ -266,7 +266,7 @@ def test_a_suspected_sequencer_that_answers_stays_a_member() -> None:
     group.settle()
     assert group.told() == ["a [1:1,2,3]"] * 3
     assert {node.machine.sequencer for node in group.nodes} == {E2}
-    assert group.nodes[E2].did.of(Install)[0].value.why == "{E1} was suspected"
+    assert group.nodes[E2].did.of(Install)[0].value.why == "E1 was suspected"
 
 
 def test_a_view_that_may_have_been_decided_is_proposed_again() -> None:

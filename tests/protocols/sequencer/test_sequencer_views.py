@@ -13,7 +13,7 @@ from ordercast.model.sequencer_units import (
 )
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, offer, packet
 
-NEXT = NextView(1, 0b110, E2, 1, "{E1} did not answer")
+NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
 
 
 def test_who_is_not_among_them_is_told_and_stops() -> None:
