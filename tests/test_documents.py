@@ -149,6 +149,20 @@ def test_the_page_of_stories_shows_what_is_printed() -> None:
     assert CliRunner().invoke(app, [*check, "--jobs", "1", "--no-draw"]).exit_code == 1
 
 
+def test_the_page_of_the_swarm_makes_small_what_it_shows(tmp_path: Path) -> None:
+    """The soak, which needs Spark and minutes, has tests of its own."""
+    page = (ROOT / "docs/swarm.md").read_text()
+    soak, simulate, shrink, replay = commands(blocks(page, "sh")[0].join(("```sh\n", "```")))
+    assert soak[0] == "soak"
+    assert [run(arguments, tmp_path).returncode for arguments in (simulate, shrink)] == [1, 1]
+    (written,) = tmp_path.glob(replay[1])
+    (shown,) = blocks(page, "toml")
+    assert re.sub("(?<=-s4-)[0-9a-f]{16}", "…", written.read_text()) == shown
+    done = run([replay[0], str(written), *replay[2:]], tmp_path)
+    assert done.returncode == 1
+    assert "acknowledged_truthfully" in done.stdout
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/stories").glob("*.md")), ids=lambda page: page.stem)
 def test_a_story_is_found_by_the_command_beside_it(page: Path) -> None:
     """By the words of the promise that its file expects to be broken."""
