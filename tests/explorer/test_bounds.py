@@ -1,4 +1,4 @@
-"""What a scenario may bound besides counts: what alone is lost, and how much is ever under way to one node."""
+"""What bounds a search besides counts: what alone is lost, what is ever under way to one node, how it begins."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import Kind, World, decode
 from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Level
 from tests.explorer.groups import spo, spo_as_printed
 
 
@@ -44,3 +45,28 @@ def test_a_reduced_search_does_not_count_what_is_under_way() -> None:
     printed = spo_as_printed("a{2}", "")
     with pytest.raises(ConfigError, match="search without reduction"):
         explore(replace(printed, promise=replace(printed.promise, most_under_way=1)), reduced=True)
+
+
+def test_what_a_search_begins_with_is_in_its_schedule_whether_it_is_needed_or_not() -> None:
+    printed = spo_as_printed("a{2}", "b{1}", in_the_end=Level.ACCEPTED, losses=1, loses=("a",))
+    alone, begun = (explore(printed, begins=begins).violation for begins in ([], ["E2 sends b{1}"]))
+    assert alone is not None
+    assert begun is not None
+    assert alone.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
+    assert begun.schedule == ("E2 sends b{1}", *alone.schedule)
+
+
+def test_a_search_sees_only_what_follows_its_beginning() -> None:
+    """The message has arrived already, so there is nothing that could be lost."""
+    printed = spo_as_printed("a{2}", "", in_the_end=Level.ACCEPTED, losses=1)
+    assert explore(printed).violation is not None
+    begins = ["E1 sends a{2}", "E1 receives E1#0 a", "E2 receives E1#0 a"]
+    assert explore(printed, begins=begins).exhausted
+
+
+def test_timers_that_fire_in_the_beginning_need_leave_too() -> None:
+    scenario = spo("a{2}", "", firings=0)
+    begins = ["E1 sends a{2}", "E2 receives E1#0 a", "E2 timer status fires"]
+    with pytest.raises(ConfigError, match="raise `firings`"):
+        explore(scenario, begins=begins)
+    assert explore(replace(scenario, firings=1), begins=begins).exhausted

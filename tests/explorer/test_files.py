@@ -37,7 +37,7 @@ WRITTEN = {
 def test_what_is_written_is_read_back(scenario: Scenario, tmp_path: Path) -> None:
     first = f"E1 sends {scenario.items[0]}"
     file = ScheduleFile(
-        scenario=scenario, schedule=(first,), about='It "breaks"\nall.', sentence="é is never", live=True
+        scenario=scenario, schedule=(first,), about='It "breaks"\nall.', sentence="é is never", live=True, begins=1
     )
     write_schedule(tmp_path / "it.toml", file)
     assert read_schedule(tmp_path / "it.toml") == file
@@ -81,6 +81,7 @@ BAD: list[tuple[str, str, Any]] = [
     ('"a{2}", ""', '"a{5}", ""', r"line 15: 'a\{5\}' goes to a node that is not one of E1 to E2"),
     ("[promise]", '[promise]\nin_the_end = "known"', "in_the_end is one of nothing, accepted, .*not 'known'"),
     ("[promise]", "[group]\nwindow = 0\n[promise]", "the window must be at least 1, not 0"),
+    ("[promise]", "[search]\nbegins = 3\n[promise]", "line .*: `search.begins`: of 2 steps the first 3 cannot be"),
     ("schedule = [", "schedule = ", "is no TOML: .*line 3"),
 ]
 

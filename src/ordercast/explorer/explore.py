@@ -10,7 +10,7 @@ import struct
 import time
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ordercast.explorer.completion import Completion
@@ -18,6 +18,7 @@ from ordercast.explorer.reduction import Everything, Plan, Reduction
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.verdict import Violation, ends_badly, shortened
+from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import State, World
 from ordercast.model.config import require
 
@@ -56,12 +57,19 @@ class Search:
     """A search breadth first. Make it, then call `run` once."""
 
     def __init__(
-        self, scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False, eager: bool = False
+        self,
+        scenario: Scenario,
+        most: int = 1_000_000,
+        *,
+        reduced: bool = False,
+        eager: bool = False,
+        begins: Sequence[str] = (),
     ) -> None:
         """`most`: the states after which it is cut off; `reduced`: equivalent interleavings are left out.
 
         `eager`: every state is continued, not only those in which everything is delivered. It is slower, but what it
         takes a long recovery to bring to light is found a few steps after the loss.
+        `begins`: steps in words that come first in every schedule; only what follows them is searched.
         """
         require(
             not (reduced and scenario.promise.most_under_way),
@@ -72,7 +80,8 @@ class Search:
         self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)
         self._most = most
         self._completion = Completion(self.world)
-        start = self.world.start()
+        self._given = schedule_from_words(self.world, begins)
+        start = self._state_behind_what_is_given()
         self._packing = struct.Struct(f"{len(start)}I")
         key = self._packing.pack(*start)
         self._asleep = {key: 0}
@@ -103,13 +112,22 @@ class Search:
             violation=self._violation,
         )
 
+    def _state_behind_what_is_given(self) -> State:
+        state = self.world.start()
+        for step in self._given:
+            state, _ = self.world.take(state, step)
+        require(
+            min(state) >= 0, "what the search begins with fires more timers than the scenario allows: raise `firings`"
+        )
+        return state
+
     def schedule(self, state: int) -> list[int]:
         """The steps that first led to a state, given by its place in the order of discovery."""
         steps: list[int] = []
         while state:
             steps.append(self._steps[state])
             state = self._parents[state]
-        return steps[::-1]
+        return [*self._given, *steps[::-1]]
 
     def states(self) -> Iterator[State]:
         """All states that were found."""
@@ -129,7 +147,8 @@ class Search:
             after, effect = world.take(state, step)
             problem = world.problem(after, effect) if effect is not None else ""
             if problem:
-                self._violation = shortened(self.world, self._completion, [*self.schedule(index), step], live=False)
+                steps = [*self.schedule(index), step]
+                self._violation = shortened(self.world, self._completion, steps, live=False, given=len(self._given))
                 return
             self._arrive(index, step, after, plan.asleep_behind(state, step, strand, effect, asleep))
             asleep |= strand
@@ -148,7 +167,8 @@ class Search:
 
     def _continue(self, index: int, state: State) -> None:
         if self._completion.bad_end(state) is not None:
-            self._violation = ends_badly(self.world, self._completion, self.schedule(index), state)
+            given = len(self._given)
+            self._violation = ends_badly(self.world, self._completion, self.schedule(index), state, given)
 
     def _continue_frontier(self) -> None:
         for place, (index, state, _) in enumerate(self._frontier):
@@ -156,6 +176,13 @@ class Search:
                 self._continue(index, state)
 
 
-def explore(scenario: Scenario, most: int = 1_000_000, *, reduced: bool = False, eager: bool = False) -> Report:
+def explore(
+    scenario: Scenario,
+    most: int = 1_000_000,
+    *,
+    reduced: bool = False,
+    eager: bool = False,
+    begins: Sequence[str] = (),
+) -> Report:
     """Searches a scenario; see `Search` for how, and `Report` for what comes back."""
-    return Search(scenario, most, reduced=reduced, eager=eager).run()
+    return Search(scenario, most, reduced=reduced, eager=eager, begins=begins).run()

@@ -14,6 +14,7 @@
 
     [search]
     eager = false                  # whether the search that found it continued every state
+    begins = 0                     # how many of its first steps were given to that search
 
     [scenario]
     protocol = "spo"
@@ -69,6 +70,12 @@ class ScheduleFile:
     """Whether it is broken by what follows the schedule, rather than by its last step."""
     eager: bool = False
     """Whether the search that found it continued every state; see `Search`."""
+    begins: int = 0
+    """How many of the first steps were given to that search, which found the others."""
+
+    def given(self) -> tuple[str, ...]:
+        """These steps."""
+        return self.schedule[: self.begins]
 
 
 class _Scenario(ConfigValue, frozen=True, kw_only=True):
@@ -89,9 +96,11 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
 class _Promise(ConfigValue, frozen=True, kw_only=True):
     sender_order: bool = True
     one_order: bool = False
+    in_pairs: bool = False
     ladder: bool = True
     in_the_end: str = "acknowledged"
     never_less: tuple[str, ...] = ()
+    never_discards: tuple[str, ...] = ()
     views: bool = False
     uniform: bool = False
     most_under_way: int = 0
@@ -104,6 +113,7 @@ class _Expected(ConfigValue, frozen=True, kw_only=True):
 
 class _Search(ConfigValue, frozen=True, kw_only=True):
     eager: bool = False
+    begins: int = 0
 
 
 class _File(ConfigValue, frozen=True, kw_only=True):
@@ -151,6 +161,8 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     asked = said.scenario
     for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
         require(getattr(asked, name) >= 0, f"`scenario.{name}`: {name} must not be negative")
+    steps, given = len(said.schedule), said.search.begins
+    require(0 <= given <= steps, f"`search.begins`: of {steps} steps the first {given} cannot be given")
     settings = {**said.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     scenario = Scenario(
@@ -170,6 +182,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         sentence=expected.sentence,
         live=expected.live,
         eager=said.search.eager,
+        begins=said.search.begins,
     )
 
 
@@ -214,7 +227,7 @@ def schedule_text(file: ScheduleFile) -> str:
     lines += ["schedule = [", *(f"    {_value(step)}," for step in file.schedule), "]"]
     if file.sentence:
         lines += _table("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
-    lines += _table("search", {"eager": file.eager}, {"eager": False})
+    lines += _table("search", {"eager": file.eager, "begins": file.begins}, {"eager": False, "begins": 0})
     words = [script_in_words(script) for script in asked.scripts]
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}

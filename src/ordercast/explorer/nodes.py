@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ordercast.explorer.channel import Links
-from ordercast.explorer.scenario import Item, Scenario
+from ordercast.explorer.scenario import Item, Scenario, word_of
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
     Deliver,
+    Discard,
     Drained,
     Input,
     Level,
@@ -216,6 +217,8 @@ class Judge:
                 self._reaches(level, self._item(packet))
             case Deliver(packet=packet):
                 self._delivers(self._item(packet))
+            case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
+                raise Wrong(f"{self._name} throws {word_of(unit)} of {name_of(unit.source)} away ({why})")
             case View(number=number, members=members):
                 self.view, self.left = (number, members), not members >> self._node & 1
             case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:

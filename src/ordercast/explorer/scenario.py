@@ -54,12 +54,16 @@ class Promise:
     """Each sender's order is kept."""
     one_order: bool = False
     """The orders of delivery of all nodes together have no cycle."""
+    in_pairs: bool = False
+    """Of that only what two nodes can see: both deliver what goes to both in the same order."""
     ladder: bool = True
     """Pre-acknowledged means accepted by every destination, acknowledged pre-acknowledged by every destination."""
     in_the_end: Level | None = Level.ACKNOWLEDGED
     """How far everything gets once nothing is lost any more; the highest level means delivered too, None nothing."""
     never_less: tuple[str, ...] = ()
     """Vectors of the machine that never go down, such as the papers' TREQ."""
+    never_discards: tuple[str, ...] = ()
+    """Reasons for which a machine never throws a unit away."""
     views: bool = False
     """The group goes on without nodes that fail: what is promised is promised of those that go on, and in one order.
     Pre-acknowledged means accepted by all that a node knows to be members; there is no level above it."""

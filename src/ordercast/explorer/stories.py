@@ -2,9 +2,11 @@
 
 A story is a file in `examples/stories`. Its scenario is not a script: it says who sends what, how much may be lost, and
 which reading of the printed rules is taken where flaws hide each other. The schedule is what a search of these bounds
-comes upon first. Under the sound rules the same bounds are searched to the end, and nothing is found.
+comes upon first, behind the steps that are given to it, if there are any. Under the sound rules the same bounds are
+searched to the end, and nothing is found.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -13,7 +15,10 @@ from ordercast.explorer.explore import Report, explore
 from ordercast.explorer.files import ScheduleFile, protocol_of
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import promise_of
+from ordercast.explorer.wording import schedule_from_words
+from ordercast.explorer.world import World
 from ordercast.model.config import PaperRules, Rules
+from ordercast.model.errors import ConfigError
 from ordercast.protocols import machine_class
 
 _MOST = 1_000_000  # states
@@ -22,7 +27,7 @@ _ROUNDS = 40  # in which the sound rules must come to their end, whatever the pr
 
 def search_again(story: ScheduleFile) -> Report:
     """The search that found it."""
-    return explore(story.scenario, eager=story.eager)
+    return explore(story.scenario, eager=story.eager, begins=story.given())
 
 
 def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
@@ -33,15 +38,28 @@ def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
 
 
 def search_sound(story: ScheduleFile) -> Report:
-    """The same bounds under the sound rules."""
+    """The same bounds, and the same beginning, under the sound rules."""
     asked = under_sound_rules(story.scenario)
-    return explore(asked, most=_MOST, reduced=not asked.promise.most_under_way)
+    begins = story.given() if _can_happen(asked, story.given()) else ()
+    return explore(asked, most=_MOST, reduced=not asked.promise.most_under_way, begins=begins)
+
+
+def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:
+    """Under the sound rules of SPO, for one, nobody receives its own units."""
+    try:
+        schedule_from_words(World(asked), steps)
+    except ConfigError:
+        return False
+    return True
 
 
 def under_sound_rules(printed: Scenario) -> Scenario:
     """The same scenario under the sound rules, which owe all that they ever owe."""
     protocol, _ = protocol_of(printed.machine)
     group = msgspec.structs.replace(printed.group, rules=Rules.SOUND, paper=PaperRules())
-    promise = replace(promise_of(protocol, group), most_under_way=printed.promise.most_under_way)
+    asked = printed.promise
+    promise = replace(
+        promise_of(protocol, group), most_under_way=asked.most_under_way, never_discards=asked.never_discards
+    )
     machine = machine_class(protocol, Rules.SOUND)
     return replace(printed, machine=machine, group=group, promise=promise, rounds=max(printed.rounds, _ROUNDS))

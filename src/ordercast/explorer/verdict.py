@@ -28,26 +28,31 @@ class _Trial:
     sentence: str
 
 
-def shortened(world: World, completion: Completion, steps: Sequence[int], *, live: bool) -> Violation:
-    """The violation that a schedule ends in; steps without which it would end in one too are left out."""
+def shortened(world: World, completion: Completion, steps: Sequence[int], *, live: bool, given: int = 0) -> Violation:
+    """The violation that a schedule ends in; steps without which it would end in one too are left out.
+
+    `given`: the first steps, which stay, whether they are needed or not.
+    """
     best = _try(world, completion, steps, live=live)
     assert best is not None, "only a schedule that breaks a promise is shortened"
-    at = 0
+    at = given
     while at < len(best.steps):
         shorter = _try(world, completion, [*best.steps[:at], *best.steps[at + 1 :]], live=live)
         if shorter is None:
             at += 1
         else:
-            best, at = shorter, 0
+            best, at = shorter, given
     return Violation(best.sentence, tuple(schedule_in_words(world, best.steps)), live)
 
 
-def ends_badly(world: World, completion: Completion, steps: Sequence[int], state: State) -> Violation | None:
+def ends_badly(
+    world: World, completion: Completion, steps: Sequence[int], state: State, given: int = 0
+) -> Violation | None:
     """What becomes of the state that a schedule led to, if it does not end well."""
     end = completion.bad_end(state)
     if end is None:
         return None
-    return shortened(world, completion, steps if end.live else [*steps, *end.steps], live=end.live)
+    return shortened(world, completion, steps if end.live else [*steps, *end.steps], live=end.live, given=given)
 
 
 def _try(world: World, completion: Completion, steps: Sequence[int], *, live: bool) -> _Trial | None:

@@ -6,7 +6,7 @@ crashes that are left. Steps are numbers too: what happens, where, and which tim
 
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from ordercast.explorer.channel import EMPTY, Links, Queues
 from ordercast.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
@@ -266,14 +266,18 @@ class World:
         logs = tuple(self.nodes.states[state[node]].log for node in range(self.size))
         known = self._one_order.get(logs)
         if known is None:
-            graph: dict[int, set[int]] = {}
-            for log in logs:
-                for earlier, later in pairwise(log):
-                    graph.setdefault(later, set()).add(earlier)
-            try:
-                TopologicalSorter(graph).prepare()
-                known = True
-            except CycleError:
-                known = False
-            self._one_order[logs] = known
+            groups = combinations(logs, 2) if self.scenario.promise.in_pairs else [logs]
+            known = self._one_order[logs] = not any(map(_have_cycle, groups))
         return known
+
+
+def _have_cycle(logs: tuple[tuple[int, ...], ...]) -> bool:
+    graph: dict[int, set[int]] = {}
+    for log in logs:
+        for earlier, later in pairwise(log):
+            graph.setdefault(later, set()).add(earlier)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False

@@ -134,6 +134,19 @@ class SequencerReadings(ConfigValue, frozen=True, kw_only=True):
         )
 
 
+class PriorityReadings(ConfigValue, frozen=True, kw_only=True):
+    """Readings of the printed PriTO, which says little of when things are done: each leads to other orders."""
+
+    accepts_own_at_once: bool = False
+    """A node accepts its own units when it sends them; False: when the channel brings them back."""
+    rises_in_silence: bool = False
+    """PACK and ACK run when a node's own silence ends; False: after every acceptance."""
+    sorts_preacknowledged: bool = False
+    """Data take their places by priority when they are pre-acknowledged; False: when they are accepted."""
+    acknowledges_each: bool = False
+    """ACK runs after each unit that PACK moves; False: after all of them."""
+
+
 class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """Readings of the printed rules: the default is what is printed; the others show what each is worth."""
 
@@ -151,6 +164,10 @@ class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """ST: what shows a gap stays in the log at the place where it came; False: it is thrown away, as ACC has it."""
     preacknowledged_time_out: bool = True
     """ST: what has been pre-acknowledged for long counts as acknowledged (the end of section 3.4)."""
+    sends_again_in_time: bool = True
+    """ST: what is not accepted in time is sent again (the end of section 4.1); False: RR alone shows the loss."""
+    priority: PriorityReadings = PriorityReadings()
+    """Those of PriTO."""
     sequencer: SequencerReadings = SequencerReadings()
     """Those of the sequencer."""
 

@@ -26,6 +26,7 @@ Kept as printed, and why it is wrong: acceptance looks at SEQ alone; data take t
 accepted, and recovery undoes that without a common end of the run (F2: CE1, CE2); the initiator of a run
 synchronisation stops when its timer expires, and the others when they hear of it (F6); units of recovery and of
 synchronisation are never repeated, so that the loss of one stops the group for good.
+Other readings of the text, each with orders of its own (F1, F3, F4), are options: see `PriorityReadings`.
 """
 
 from ordercast.model.errors import LocalProtocolError
@@ -81,6 +82,8 @@ class PritoPaper(PritoPaperState):
                 self._receive(unit, out)
             case TimerFired(name="ready"):
                 self.ready_timer = False
+                if self._readings.rises_in_silence:
+                    self._rise(out)
                 if self.stage is Stage.NORMAL and (self.owes or self.unfinished()):
                     self._broadcast(PrintedReady(self.me, self.next_seq, *self._heading()), out)
             case TimerFired(name=name):
@@ -142,6 +145,8 @@ class PritoPaper(PritoPaperState):
         self.sent.append(unit)
         out.append(Send(unit))
         self._await_silence(out)
+        if self._readings.accepts_own_at_once:
+            self._receive_numbered(unit, out)
 
     def _await_silence(self, out: list[Output]) -> None:
         self.ready_timer = True
@@ -162,15 +167,17 @@ class PritoPaper(PritoPaperState):
             self._stop(f"number {self.expected[source]} of {name_of(source)} is missing", out)
         else:
             self._accept(unit, out)
-            if not self.synchronising:
-                self._preacknowledge(self.accepted_minima(), out)
-                self._acknowledge(out)
+            if not self._readings.rises_in_silence:
+                self._rise(out)
 
     def _accept(self, unit: Printed, out: list[Output]) -> None:
         source = unit.source
         self.accepted.append(Entry(unit, pseudo=True))
         if isinstance(unit, PrintedData):
-            insert_by_priority(Entry(unit, pseudo=False), self.preacknowledged, self.accepted)
+            if self._readings.sorts_preacknowledged:
+                self.accepted.append(Entry(unit, pseudo=False))
+            else:
+                insert_by_priority(Entry(unit, pseudo=False), self.preacknowledged, self.accepted)
             if unit.seq >= self.told_accepted[source]:
                 self.told_accepted[source] = unit.seq + 1
                 out.append(Reached(Level.ACCEPTED, unit.packet))
@@ -184,6 +191,11 @@ class PritoPaper(PritoPaperState):
         """By source, minAL."""
         return list(map(min, self.accepted_below))
 
+    def _rise(self, out: list[Output]) -> None:
+        if not self.synchronising:
+            self._preacknowledge(self.accepted_minima(), out)
+            self._acknowledge(out)
+
     def _preacknowledge(self, below: list[int], out: list[Output]) -> None:
         """PACK procedure. Pseudo-PDUs alone are judged: they stand in the channel's order, and all data before them."""
         log = self.accepted
@@ -191,13 +203,18 @@ class PritoPaper(PritoPaperState):
             entry = log.pop(0)
             unit, source = entry.unit, entry.unit.source
             if isinstance(unit, PrintedData):
-                self.preacknowledged.append(entry)
+                if self._readings.sorts_preacknowledged:
+                    insert_by_priority(entry, self.preacknowledged)
+                else:
+                    self.preacknowledged.append(entry)
             if entry.pseudo:
                 self.own_preacknowledged_below[source] = unit.seq + 1
                 for of, seq in enumerate(unit.expects):
                     self.preacknowledged_below[of][source] = seq
                 if isinstance(unit, PrintedData):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
+            if self._readings.acknowledges_each and not (entry.pseudo and isinstance(unit, PrintedData)):
+                self._acknowledge(out)  # the data of a pseudo-PDU come next
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
     def _acknowledge(self, out: list[Output]) -> None:

@@ -84,6 +84,7 @@ class PritoPaperState:
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()
         self.me, self.config = me, config
+        self._readings = config.paper.priority
         self._nodes, self._everybody = nodes, everybody(nodes)
 
         # Sending.

@@ -116,7 +116,9 @@ class StPaper(StPaperState):
             self.next_seq_to[node] += 1
         unit = Data(packet, self._status())
         self.sent.append(unit)
-        out += [Numbered(packet), Send(unit), SetTimer(_wait(packet), self.config.timing.poll)]
+        out += [Numbered(packet), Send(unit)]
+        if self.config.paper.sends_again_in_time:
+            out.append(SetTimer(_wait(packet), self.config.timing.poll))
 
     def _status(self) -> Status:
         self.stamp += 1

@@ -10,7 +10,7 @@ ST = changes(
         "<= lowest + min(self.config.window, buffers)",
     ),
     ("buffers do not close the window", "min(self.config.window, buffers)", "self.config.window"),
-    ("no timer for what was sent", ", SetTimer(_wait(packet), self.config.timing.poll)]", "]"),
+    ("no timer for what was sent", "out.append(SetTimer(_wait(packet), self.config.timing.poll))", "pass"),
     (
         "who spoke speaks again",
         "self.stage is Stage.NORMAL and not self.spoke and (",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import PriorityConfig
+from ordercast.model.config import PaperRules, PriorityConfig, PriorityReadings
 from ordercast.model.machine import Input, Level, Output, Send
-from ordercast.model.priority_paper_units import Printed, RunSync
+from ordercast.model.priority_paper_units import RunSync
 from ordercast.model.units import Packet
 from ordercast.protocols.prito import Prito
 from ordercast.protocols.prito_paper import PritoPaper
@@ -143,16 +143,8 @@ def test_f1_orders_depend_on_when_pack_and_ack_run() -> None:
 # --- F3: one's own units ---
 
 
-class AcceptsItsOwnAtOnce(PritoPaper):
-    """Does not wait until the channel brings its own units back."""
-
-    def _broadcast(self, unit: Printed, out: list[Output]) -> None:
-        super()._broadcast(unit, out)
-        self._receive_numbered(unit, out)
-
-
 def test_f3_who_accepts_its_own_units_when_it_sends_them_has_an_order_of_its_own() -> None:
-    group = PaperGroup(2, machine=AcceptsItsOwnAtOnce)
+    group = PaperGroup(2, paper=PaperRules(priority=PriorityReadings(accepts_own_at_once=True)))
     group.send(E1, "a")
     group.send(E2, "b")
     assert group.labels() == ["a", "b"]
