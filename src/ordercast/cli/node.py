@@ -93,8 +93,9 @@ def node_command(
     """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
 
     `@B,C text` goes to B and C only (orders partial and total), `!9 text` has the priority 9 (order priority); a
-    backslash in front sends the rest as it is. At the end of its input it stays until everybody has everything. Exit 0: all was delivered; 1: the group was given
-    up, or did not come about; 2: an argument is wrong, or a line could not be sent.
+    backslash in front sends the rest as it is. At the end of its input it stays until everybody has everything.
+    Exit 0: all was delivered; 1: the group was given up, or did not come about; 2: an argument is wrong, or a line
+    could not be sent.
     """
     served_at = address_or_port(metrics) if metrics is not None else None
     node = _Node(status=status, served_at=served_at)

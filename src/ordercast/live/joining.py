@@ -270,7 +270,7 @@ def _require_writable(folder: Path) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name a folder that can") from error
+        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name another folder") from error
 
 
 def _recorded(recorded: Record | str) -> Record:
