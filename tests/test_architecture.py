@@ -54,7 +54,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
         {"stdlib", "msgspec", "rich", "typer", "uvloop"},
     ),
 }
-LISTS_OF_OPTIONS = {"simulate_command", "node_command"}
+LISTS_OF_OPTIONS = {"simulate_command", "node_command", "join"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
