@@ -191,7 +191,12 @@ SUITES = (
         ["kernel"],
         [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
         Battery(
-            ["pipeline.test_kernel_levels", "pipeline.test_cuts", "pipeline.test_audit_kernel"],
+            [
+                "pipeline.test_kernel_levels",
+                "pipeline.test_kernel_rules",
+                "pipeline.test_cuts",
+                "pipeline.test_audit_kernel",
+            ],
             without=["test_taking_out_any_check_is_noticed"],
         ),
     ),

