@@ -184,6 +184,9 @@ def test_a_soak_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     time.sleep(1)  # in the midst of the second
     killed.send_signal(signal.SIGKILL)
     killed.wait()
+    for pipe in (killed.stdout, killed.stderr):
+        if pipe is not None:
+            pipe.close()
     done = len(list((out / ROUNDS).glob("*.json")))
     with (out / MANIFEST).open("rb") as file:
         wait_for(lambda: _is_free(file.fileno()), "its workers to notice")
