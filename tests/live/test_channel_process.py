@@ -8,8 +8,8 @@ import pytest
 from ordercast.live.addresses import address_of, members_of
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import join
+from tests.live.groups import hear, run
 from tests.live.ports import free_port
-from tests.live.test_live_groups import hear, run
 from tests.live.test_records import held
 
 NAMES = ("A", "B", "C")

@@ -10,7 +10,7 @@ from ordercast.live.group import Group
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import Receive, View
 from ordercast.wire.control import Beat, Stage
-from tests.live.test_live_groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, run
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
 

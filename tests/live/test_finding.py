@@ -19,7 +19,7 @@ from ordercast.wire.control import CONTROL, Hello
 from ordercast.wire.datagram import join as join_records
 from ordercast.wire.keys import keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.test_live_groups import run
+from tests.live.groups import run
 
 _PORTS = itertools.count(20_000 + os.getpid() % 10_000)  # other tests may run at the same time
 

@@ -28,8 +28,8 @@ from ordercast.wire.datagram import join as joined
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.recent import REMEMBERED
 from tests.harness.units import units_of
+from tests.live.groups import ORDERS
 from tests.live.memory_network import PLACES, SENT, group_in_memory, settle
-from tests.live.test_live_groups import ORDERS
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
 

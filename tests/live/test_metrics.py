@@ -8,7 +8,7 @@ import pytest
 from ordercast.live.metrics import as_text, serve_metrics
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError
-from tests.live.test_live_groups import group_of, hear, run
+from tests.live.groups import group_of, hear, run
 
 
 async def counted() -> tuple[Stats, Stats]:

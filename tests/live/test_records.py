@@ -13,7 +13,7 @@ from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.reader import read_events, read_runs
-from tests.live.test_live_groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, run
 
 NAMES = ("A", "B", "C")
 

@@ -12,7 +12,7 @@ from ordercast.live.settings import Wishes, agreement
 from ordercast.live.terms import difference, terms_of
 from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
 from ordercast.wire.keys import keys_from_text, new_key
-from tests.live.test_live_groups import group_of, new_name, run
+from tests.live.groups import group_of, new_name, run
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window": 0}, "the window must be at least 1"),

@@ -1,0 +1,37 @@
+"""Groups of several members in one event loop, over real sockets of this machine."""
+
+import asyncio
+import itertools
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ordercast.live.group import Group, Message
+from ordercast.live.joining import join
+
+ORDERS = ["partial", "total", "priority", "sequenced"]
+_GROUPS = itertools.count()
+
+
+def new_name() -> str:
+    """Of a group; names stand for ports, and other tests may run at the same time."""
+    return f"test {os.getpid()} {next(_GROUPS)}"
+
+
+def run(test: Callable[..., Any], *arguments: object) -> None:
+    asyncio.run(asyncio.wait_for(test(*arguments), 30))
+
+
+@asynccontextmanager
+async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIterator[dict[str, Group]]:
+    """All members of a new group; in the end all close it together."""
+    name = new_name()
+    joined = await asyncio.gather(*(join(name, name=each, members=names, timeout=10, **options) for each in names))
+    yield dict(zip(names, joined, strict=True))
+    if close:
+        await asyncio.gather(*(group.close() for group in joined))
+
+
+async def hear(group: Group, count: int) -> list[Message]:
+    return [await group.receive() for _ in range(count)]

@@ -1,0 +1,271 @@
+"""How groups begin and end: refusals, failures, accounts, who leaves, who reads on, keys that change."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import ordercast.live.endpoint
+import ordercast.live.joining
+from ordercast.live.joining import join
+from ordercast.live.network import open_socket
+from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
+from ordercast.model.units import Packet
+from ordercast.wire.keys import GroupKeys
+from tests.live.groups import ORDERS, group_of, hear, new_name, run
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_exception_ends_the_group_for_all_with_an_account(order: str) -> None:
+    async def test() -> None:
+        name = new_name()
+        ends: list[BaseException] = []
+
+        async def fails() -> None:
+            with suppress(ZeroDivisionError):
+                async with join(name, name="A", members=list("AB"), order=order) as group:
+                    await group.send(b"x")
+                    await group.receive()
+                    raise ZeroDivisionError
+
+        async def hears() -> None:
+            try:
+                async with join(name, name="B", members=list("AB"), order=order) as group:
+                    async for _ in group:
+                        pass
+            except GroupAborted as error:
+                ends.append(error)
+
+        await asyncio.gather(fails(), hears())
+        assert isinstance(ends[0], GroupAborted)
+        assert "A failed: ZeroDivisionError" in str(ends[0])
+        assert ends[0].delivered["A"] <= 1
+
+    run(test)
+
+
+def test_nothing_is_sent_after_the_end() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            await groups["A"].send(b"x")
+        for group in groups.values():
+            with pytest.raises(GroupClosed):
+                await group.send(b"y")
+        assert [message.payload async for message in groups["B"]] == [b"x"], "what was delivered can still be read"
+        with pytest.raises(GroupClosed):
+            await groups["B"].receive()
+
+    run(test)
+
+
+def test_close_gives_up_after_its_time() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            with pytest.raises(GroupAborted):
+                await groups["A"].close(timeout=0.3)
+            with pytest.raises(GroupAborted):
+                await groups["B"].receive()
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_members_that_mean_different_groups_are_refused_and_told_why() -> None:
+    async def test() -> None:
+        name = new_name()
+        both = await asyncio.gather(
+            join(name, name="A", members=list("AB"), window=5),
+            join(name, name="B", members=list("AB"), window=6),
+            return_exceptions=True,
+        )
+        for error in both:
+            assert isinstance(error, JoinError)
+            assert "window" in str(error)
+
+    run(test)
+
+
+def test_who_is_missing_is_named() -> None:
+    async def test() -> None:
+        alone = [join("alone", name=name, members=list("ABC"), timeout=0.6) for name in "AB"]
+        for error in await asyncio.gather(*alone, return_exceptions=True):
+            assert isinstance(error, JoinError)
+            assert "C" in str(error)
+
+    run(test)
+
+
+def test_a_place_that_is_taken_is_refused() -> None:
+    async def test() -> None:
+        async with group_of("A", "B") as groups:
+            name = groups["A"].name
+            with pytest.raises(ConfigError, match="A is running already on this machine"):
+                await join(name, name="A", members=list("AB"))
+            with pytest.raises(ConfigError, match="no place is free on this machine: A, B are taken"):
+                await join(name, members=list("AB"))
+
+    run(test)
+
+
+def test_other_machines_need_a_key() -> None:
+    with pytest.raises(ConfigError, match="need a key"):
+        join("far", name="A", members={"A": "127.0.0.1:7000", "B": "10.0.0.1:7000"})
+
+
+def test_ipv6() -> None:
+    async def test() -> None:
+        members = {"A": "[::1]:17391", "B": "[::1]:17392"}
+        joined = await asyncio.gather(*(join("six", name=name, members=members, order="total") for name in members))
+        await joined[1].send(b"x")
+        assert (await joined[0].receive()).payload == b"x"
+        await asyncio.gather(*(group.close() for group in joined))
+
+    run(test)
+
+
+def test_several_readers_share_what_comes_and_lose_nothing() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            group, readers = groups["B"], []
+            for _ in range(2):
+                readers.append(asyncio.create_task(group.receive()))
+                await asyncio.sleep(0)
+            for payloads in (b"abc", b"de"):
+                group._member.inbox.put(Packet(0, 0b11, 0, (), 0, (1,) * len(payloads), b"\0" + payloads))
+                await asyncio.sleep(0.01)
+            found = [message.payload for message in (*await asyncio.gather(*readers), *await hear(group, 3))]
+            assert sorted(found) == [b"a", b"b", b"c", b"d", b"e"]
+
+    run(test)
+
+
+def test_who_asks_in_vain_again_and_again_is_not_remembered() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            member = groups["A"]._member
+            for _ in range(5):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(groups["A"].receive(), 0.001)
+            assert not member.inbox._waiting
+            member.outbox.waiting += 2 << 20
+            for _ in range(5):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(groups["A"].send(b"x"), 0.001)
+            member.outbox.waiting -= 2 << 20
+            assert not member._room
+
+    run(test)
+
+
+def test_the_error_of_the_end_does_not_remember_every_call() -> None:
+    def length(error: BaseException) -> int:
+        trace, found = error.__traceback__, 0
+        while trace is not None:
+            trace, found = trace.tb_next, found + 1
+        return found
+
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", close=False) as groups:
+            await asyncio.gather(*(group.abort("enough") for group in groups.values()))
+            for _ in range(50):
+                with pytest.raises(GroupAborted) as sending:
+                    groups["A"].send_nowait(b"x")
+                with pytest.raises(GroupAborted) as hearing:
+                    await groups["A"].receive()
+            assert max(length(sending.value), length(hearing.value)) < 20
+
+    run(test)
+
+
+def test_close_with_no_time_gives_up_at_once() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", close=False) as groups:
+            with pytest.raises(GroupAborted, match="closing took longer"):
+                await groups["A"].close(timeout=0)
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_who_cannot_join_leaves_no_socket_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[Any] = []
+
+    def remember(address: Any) -> Any:
+        bound.append(open_socket(address))
+        return bound[-1]
+
+    monkeypatch.setattr(ordercast.live.joining, "open_socket", remember)
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match="at most 16384 letters"):
+            await join(new_name(), name="a" * 9000, members=["a" * 9000, "b" * 9000])
+
+    run(test)
+    assert [each.fileno() for each in bound] == [-1]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_account_counts_messages_whole_and_all_that_may_be_lost(order: str) -> None:
+    """What waits, what is under way, and large messages once: as many as there are receipts that never come true."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order=order) as groups:
+            arrived = [await groups["A"].send(bytes(100_000)) for _ in range(3)]
+            for receipt in arrived:
+                await receipt.preacknowledged()
+            assert len(await hear(groups["B"], 3)) == 3
+            assert groups["A"].stats().sent == 3
+            assert groups["B"].stats().delivered["A"] == 3
+            receipts = [groups["A"].send_nowait(bytes(10_000)) for _ in range(1000)]
+            await groups["A"].abort("enough")
+            with pytest.raises(GroupAborted) as ended:
+                await groups["A"].send(b"")
+            lost = 0
+            for receipt in receipts:
+                try:
+                    await receipt.preacknowledged()
+                except GroupAborted:
+                    lost += 1
+            assert ended.value.unconfirmed == lost > 0
+            await groups["B"]._member.left
+
+    run(test)
+
+
+def test_who_leaves_without_reading_holds_up_nobody() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order="total") as groups:
+
+            async def talk() -> None:
+                for _ in range(300):
+                    await groups["A"].send(bytes(65_000))
+                await groups["A"].close()
+
+            async def listen(name: str) -> int:
+                return len([message async for message in groups[name]])
+
+            reading = [asyncio.create_task(listen(name)) for name in "AC"]
+            talking = asyncio.create_task(talk())
+            await groups["B"].receive()
+            await asyncio.gather(talking, groups["B"].close(), groups["C"].close())
+            assert await asyncio.gather(*reading) == [300, 300]
+            assert await listen("B") == 299, "what came can be read afterwards"
+
+    run(test)
+
+
+def test_keys_are_changed_while_the_group_runs() -> None:
+    async def test() -> None:
+        old, new = ({number: bytes([number]) * 32} for number in (1, 2))
+        async with group_of("A", "B", order="partial", key=GroupKeys(old)) as groups:
+            for keys in ({**old, **new}, {**new, **old}, new):
+                for group in groups.values():
+                    group.rotate(GroupKeys(keys))
+                receipt = await groups["A"].send(b"x")
+                await receipt.acknowledged()
+        async with group_of("A", "B", order="partial") as groups:
+            with pytest.raises(ConfigError, match="no key"):
+                groups["A"].rotate(GroupKeys(new))
+
+    run(test)
