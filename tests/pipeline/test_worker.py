@@ -1,7 +1,9 @@
 """What a task does with runs, without Spark: rows as the simulator has them, errors as rows, nothing from elsewhere."""
 
+import gc
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -14,7 +16,17 @@ from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline import worker
 from ordercast.pipeline.chunks import cost, in_chunks
-from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, PLACES, measure_runs, run_one, sweep_chunks
+from ordercast.pipeline.worker import (
+    CHUNK,
+    CHUNKS,
+    CONFIGS,
+    PLACES,
+    OutOfTimeError,
+    alarm,
+    measure_runs,
+    run_one,
+    sweep_chunks,
+)
 from ordercast.simulator import simulate
 from ordercast.simulator.simulate import runs_row
 from ordercast.trace.reader import read_runs
@@ -72,6 +84,49 @@ def test_a_run_that_takes_too_long_becomes_a_row(monkeypatch: pytest.MonkeyPatch
     [config] = some_runs(1)
     row = run_one(config, time_limit=0.05)
     assert row["error"] == "took longer than the 0.05 s that a run was given"
+
+
+def _work(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+class _SlowToGo:
+    def __del__(self) -> None:
+        _work(0.2)
+
+
+def _slow_to_collect(phase: str, info: dict[str, int]) -> None:
+    del info
+    if phase == "stop":
+        _work(0.2)
+
+
+def _collect_slowly() -> None:
+    gc.callbacks.append(_slow_to_collect)
+    try:
+        gc.collect()
+    finally:
+        gc.callbacks.remove(_slow_to_collect)
+
+
+@pytest.mark.parametrize("linger", [_SlowToGo, _collect_slowly])
+def test_an_alarm_waits_for_whatever_would_print_and_forget_it(
+    linger: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+
+    def work() -> None:
+        linger()
+        _work(5)
+
+    start = time.monotonic()
+    with pytest.raises(OutOfTimeError), alarm(0.05):
+        work()
+    assert lost == []
+    assert 0.2 <= time.monotonic() - start < 2
 
 
 def test_an_alarm_that_is_not_needed_is_put_away() -> None:
