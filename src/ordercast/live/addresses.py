@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from ordercast.model.errors import ConfigError
-from ordercast.wire.codec import MOST_MEMBERS
+from ordercast.wire.control import MOST_MEMBERS
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PORT, _PORTS = 10_000, 22_000  # below those that systems hand out by themselves

@@ -5,6 +5,11 @@ that all end with the same ones if more come than there is place for. Who knows 
 heard from all of these that they know just the same, has found the group; so has one that is told so by another of
 them. A place in the list then belongs to a life of a process: another one of the same name is turned away.
 
+Somebody may have kept hellos of earlier days, and say them again. So a process is counted only if its hello names our
+own life among those that it hears, and only an `Unwelcome`, which names our life too, ends our search: whoever cannot
+be in one group with us is told so, and will, if it is alive, tell us. Who is turned away goes on for a few rounds, in
+which it does that.
+
 What is found is only a list: whether all have the same is made sure of when the session opens.
 """
 
@@ -15,10 +20,12 @@ from ordercast.live.whole_state import WholeState
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.protocols.timers import spread
-from ordercast.wire.control import LONGEST_NAME, MOST_MEMBERS, Hello, Known, Unwelcome, clipped
+from ordercast.wire.control import LONGEST_NAME, MOST_HEARD, MOST_MEMBERS, Hello, Known, Unwelcome, clipped
 
 FORGET_AFTER = 40
 """Rounds after which a process that says nothing is no longer counted, while the group is not found."""
+FAREWELL = 3
+"""Rounds in which one that was turned away still says so to those that it would have turned away."""
 
 
 class Begin(msgspec.Struct, frozen=True, gc=False):
@@ -88,6 +95,13 @@ class Discovery(WholeState):
         """The last hello of each other process that we count, by name; never more than fit beside us."""
         self.heard_at: list[int] = []
         """Our round when it came."""
+        self.hears: list[int] = []
+        """The lives that said hello last, whether they are counted or not; the latest is the last."""
+        self.turned_away = ""
+        """Why, if we were."""
+        self.rounds_left = FAREWELL
+        self.others_sizes = ""
+        """What we last heard of a process that looks for a group of another size."""
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
@@ -102,27 +116,34 @@ class Discovery(WholeState):
                     self._repeat(out)
                     self._look(out)
             case TimerFired("hello"):
-                if not self.found:
-                    self._forget()
-                    self._repeat(out)
+                self._next_round(out)
             case TimerFired("finding"):
                 if not self.found:
                     self._end(self._not_enough(), out)
             case Heard(Hello() as hello):
                 self._hear(hello, out)
             case Heard(Unwelcome() as unwelcome):
-                self._turned_away(unwelcome, out)
+                self._hear_unwelcome(unwelcome)
         return out
 
     # --- speaking ---
 
+    def _next_round(self, out: list[Output]) -> None:
+        if self.turned_away:
+            self.rounds_left -= 1
+        if not self.rounds_left:
+            self._end(self.turned_away, out)
+        elif not self.found:
+            self._forget()
+            self._repeat(out)
+
     def _hello(self) -> Hello:
         self.round += 1
         knows = tuple(Known(hello.name, hello.incarnation) for hello in self._all())
-        return msgspec.structs.replace(self._own(), knows=knows)
+        return msgspec.structs.replace(self._own(), knows=knows, hears=tuple(self.hears))
 
     def _own(self) -> Hello:
-        return Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found)
+        return Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found, ())
 
     def _all(self) -> list[Hello]:
         """Everybody that we count and ourselves, by name."""
@@ -141,20 +162,23 @@ class Discovery(WholeState):
 
     # --- hearing ---
 
-    def _turned_away(self, unwelcome: Unwelcome, out: list[Output]) -> None:
+    def _hear_unwelcome(self, unwelcome: Unwelcome) -> None:
         mine = (self.group, self.name, self.incarnation)
         if not self.found and mine == (unwelcome.group, unwelcome.name, unwelcome.incarnation):
-            self._end(unwelcome.why, out)
+            self.turned_away = self.turned_away or unwelcome.why or "the group has no place for us"
 
     def _hear(self, hello: Hello, out: list[Output]) -> None:
-        if not self.began or hello.group != self.group:
+        if not self.began or hello.group != self.group or hello.incarnation == self.incarnation:
             return
+        self._remember(hello.incarnation)
         if hello.name == self.name:
-            if hello.incarnation != self.incarnation:
-                self._namesake(hello, out)
+            self._namesake(hello, out)
             return
         if hello.size != self.size:
-            self._other_size(hello, out)
+            self.others_sizes = (
+                f"{hello.name} looks for a group of {hello.size} members, {self.name} for one of {self.size}"
+            )
+            self._turn_away(hello, self.others_sizes, out)
             return
         place = next((index for index, known in enumerate(self.others) if known.name == hello.name), None)
         if place is None:
@@ -168,18 +192,16 @@ class Discovery(WholeState):
             if self.found and not hello.found:
                 out.append(Say(self._hello()))
 
+    def _remember(self, incarnation: int) -> None:
+        """Our next hello names it: that it is said again shows that its process is alive."""
+        if incarnation in self.hears:
+            self.hears.remove(incarnation)
+        self.hears = [*self.hears, incarnation][-MOST_HEARD:]
+
     def _namesake(self, hello: Hello, out: list[Output]) -> None:
-        """Of two processes with our name the one that was there first stays."""
+        """Of two processes with our name the one that was there first stays, and tells the other."""
         if self.found or (self.round, self.incarnation) > (hello.round, hello.incarnation):
             self._turn_away(hello, f"another process calls itself {self.name}; every member has its own name", out)
-        else:
-            self._end(f"another process calls itself {self.name}; every member has its own name", out)
-
-    def _other_size(self, hello: Hello, out: list[Output]) -> None:
-        sizes = f"{hello.name} looks for a group of {hello.size} members, {self.name} for one of {self.size}"
-        self._turn_away(hello, sizes, out)
-        if not self.found:
-            self._end(sizes, out)
 
     def _newcomer(self, hello: Hello, out: list[Output]) -> None:
         """Counted if there is place, or if its name comes before one that we count; the group decides when found."""
@@ -187,6 +209,8 @@ class Discovery(WholeState):
             names = ", ".join(known.name for known in self._all())
             self._turn_away(hello, f"the group has its {self.size} members: {names}", out)
             return
+        if self.incarnation not in hello.hears:
+            return  # it may be an old one; if it is not, it will hear us
         self.others.append(hello)
         self.heard_at.append(self.round)
         if len(self.others) >= self.size:
@@ -206,7 +230,7 @@ class Discovery(WholeState):
         """Whether all that we know know just the same; or one of them has found it."""
         everybody = self._all()
         known = tuple(Known(hello.name, hello.incarnation) for hello in everybody)
-        if self.found or len(known) < self.size:
+        if self.found or self.turned_away or len(known) < self.size:
             return
         if all(hello.knows == known for hello in self.others) or any(
             hello.found and hello.knows == known for hello in self.others
@@ -223,7 +247,10 @@ class Discovery(WholeState):
 
     def _not_enough(self) -> str:
         names = ", ".join(hello.name for hello in self._all())
+        if self.turned_away:
+            return self.turned_away
         within = f"within {self.config.opening / SECOND:g} s"
         if len(self.others) + 1 < self.size:
-            return f"{within} {len(self.others) + 1} of {self.size} members of {self.group} came: {names}"
+            told = f"{within} {len(self.others) + 1} of {self.size} members of {self.group} came: {names}"
+            return f"{told}; {self.others_sizes}" if self.others_sizes else told
         return f"{within} the members of {self.group} did not agree who they are; {self.name} knows {names}"

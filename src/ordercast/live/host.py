@@ -41,8 +41,8 @@ class Surroundings(Protocol):
     def send(self, unit: Unit, to: int | None) -> None:
         """Puts a unit on the network; it may wait until `flush`."""
 
-    def flush(self) -> None:
-        """Puts on the network what waits."""
+    def flush(self) -> bool:
+        """Puts on the network what waits; whether anything was heard by that, from a channel of our own."""
 
     def read_all(self) -> None:
         """Hands over what has come: a timer must not ask for what is here already."""
@@ -108,12 +108,22 @@ class Host:
 
     def drained(self) -> None:
         """Nothing more has come for now."""
-        self.record.turn()
-        self._handle(_DRAINED)
+        self._drained()
         self.pump()
+
+    def _drained(self) -> None:
+        if not self.closed:
+            self.record.turn()
+            self._handle(_DRAINED)
 
     def pump(self) -> None:
         """Gives the machine what it has room for, and puts everything on the network."""
+        self._submit()
+        while self._around.flush():
+            self._drained()
+            self._submit()
+
+    def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
         while not submitted and not self.closed:
             parcel = outbox.take()
@@ -123,7 +133,6 @@ class Host:
             self.record.turn()
             self._handle(parcel.submission())
             self._around.has_room()
-        self._around.flush()
 
     def suspect(self, members: int) -> None:
         """These seem to be dead: a protocol with views may go on without them."""
@@ -176,11 +185,12 @@ class Host:
     def _fire(self, name: str) -> None:
         handle = self._timers[name]
         self._around.read_all()
+        self._drained()
         if self._timers.get(name) is handle and not self.closed:  # nothing that came has set or cancelled it
             del self._timers[name]
             self.record.timeout(name)
             self._handle(TimerFired(name))
-            self.pump()
+        self.pump()
 
     def _handle(self, event: Input) -> None:
         if not self.closed:

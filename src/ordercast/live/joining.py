@@ -42,8 +42,8 @@ from ordercast.model.machine import View
 from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols import machine_class
-from ordercast.wire.codec import MOST_MEMBERS, Codec
-from ordercast.wire.control import CONTROL
+from ordercast.wire.codec import Codec
+from ordercast.wire.control import CONTROL, MOST_MEMBERS
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 from ordercast.wire.sealing import Seal, seal_for
 

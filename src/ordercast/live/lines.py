@@ -117,12 +117,16 @@ class Lines:
         """Sends a unit, when the turn is over or a datagram is full."""
         self._units.say(self._codec.encode(unit), (CHANNEL if self.by_channel else ALL) if to is None else to)
 
-    def flush(self) -> None:
-        """The turn is over. What our own relay passed on is heard now: a machine does one thing after the other."""
+    def flush(self) -> bool:
+        """The turn is over. What our own relay passed on is heard now: a machine does one thing after the other.
+
+        True: something was heard, and there may be more to send.
+        """
         self._units.flush()
-        while self._passed and not self._passing:
+        heard = bool(self._passed) and not self._passing
+        if heard:
             self._hear_passed()
-            self._units.flush()
+        return heard
 
     def _transmit_control(self, body: bytes, to: int) -> None:
         tag, flags = (self._session or 0, 0) if self._in_session else (self._incarnation, OPENING)

@@ -339,9 +339,9 @@ class Member:
         """Puts a unit on the network."""
         self._lines.send(unit, to)
 
-    def flush(self) -> None:
+    def flush(self) -> bool:
         """The end of a turn."""
-        self._lines.flush()
+        return self._lines.flush()
 
     def read_all(self) -> None:
         """Hears what has come."""

@@ -4,11 +4,16 @@ Each says again and again what it begins with and what it has heard (`Join`). A 
 session, a hash over the joins of all, and says it: it agrees. A member that has heard everybody agree to its own
 session opens it; so does one that hears anything said *in* the session, since whoever says it had heard everybody.
 
+What was said in an earlier opening may come again: somebody may have kept it. So a join counts, for us or against us,
+only if it names our own incarnation, a random number that nobody knew before this life of ours; any other is answered
+with a join that names its sender's, which a process that is alive will then say back. Nothing else is needed of a
+life that is the first that we take, or of one whose terms differ: then the group does not open, and all are told why.
+
 A process may die and come again meanwhile, under a new incarnation, and what its former life said may still be under
-way. Incarnations are random: they do not tell which came first. So a new one takes the place of one that we know only
-if it shows that it is alive now: it has heard a join that we said after we had taken the one that we know. What a
-member knows of the others therefore only moves to later lives, and two members never open different sessions with
-each other: each would have agreed to both, in opposite orders, and one of them would have gone back.
+way. Incarnations do not tell which came first. So a new one takes the place of one that we have taken only if it shows
+that it is alive now: it has heard a join that we said after that. What a member knows of the others therefore only
+moves to later lives, and two members never open different sessions with each other: each would have agreed to both, in
+opposite orders, and one of them would have gone back.
 """
 
 from hashlib import blake2b
@@ -60,8 +65,8 @@ class Opening(WholeState):
         self.taken_at = [0] * len(names)
         """Our round when that life was taken: whoever has heard a later one is alive after that."""
         self.lives = [0] * len(names)
-        self.addressed = [0] * len(names)
-        """The incarnation that spoke last: who is told if the group does not open."""
+        self.unproven: list[Join | None] = [None] * len(names)
+        """The last join of each that we did not take: of a life that did not name us, or with other terms."""
         self.round = 0
         self.quiet_rounds = 0
         self.session = 0
@@ -76,12 +81,18 @@ class Opening(WholeState):
         self.repeat(out)
         self._agree(out)  # at once, if we are alone
 
-    def join(self) -> Join:
-        """The next join."""
+    def join(self, answered: int | None = None) -> Join:
+        """The next join; if it answers a member that we have not taken, it names what that one said."""
         self.round += 1
-        heard = tuple(LastJoin(join.incarnation, join.round, join.session) if join else _NOTHING for join in self.joins)
+        heard = tuple(self._heard(member, answered) for member in range(len(self.names)))
         mine = self.mine
         return Join(mine.incarnation, self.round, mine.first_seq, mine.buffers, self.session, heard, self.terms)
+
+    def _heard(self, member: int, answered: int | None) -> LastJoin:
+        taken, unproven = self.joins[member], self.unproven[member]
+        if unproven is not None and (taken is None or member == answered):
+            return LastJoin(unproven.incarnation)
+        return LastJoin(taken.incarnation, taken.round, taken.session) if taken is not None else _NOTHING
 
     def repeat(self, out: list[Output]) -> None:
         """Says it to all, and more rarely while nothing changes: whoever comes gets an answer anyway."""
@@ -91,16 +102,16 @@ class Opening(WholeState):
         out.append(SetTimer("join", spread(wait, self.me, self.round)))
 
     def refusals(self, why: str) -> list[Output]:
-        """Tells everybody who takes part that the group does not open."""
+        """Tells everybody who takes part that the group does not open: whatever life spoke last, or was taken."""
         return [
-            Say(Refuse(self.mine.incarnation, incarnation, clipped(why)), member)
-            for member, incarnation in enumerate(self.addressed)
-            if incarnation
+            self.refusal(member, incarnation, why)
+            for member, joins in enumerate(zip(self.joins, self.unproven, strict=True))
+            for incarnation in dict.fromkeys(join.incarnation for join in joins if join is not None)
         ]
 
-    def refusal(self, member: int, why: str) -> Say:
+    def refusal(self, member: int, incarnation: int, why: str) -> Say:
         """Tells one."""
-        return Say(Refuse(self.mine.incarnation, self.addressed[member], clipped(why)), member)
+        return Say(Refuse(self.mine.incarnation, incarnation, clipped(why)), member)
 
     # --- hearing ---
 
@@ -108,23 +119,35 @@ class Opening(WholeState):
         """Takes a join while the group opens; a sentence if it cannot open with that one."""
         if join.incarnation in (0, self.mine.incarnation):
             return None
-        self.addressed[member] = join.incarnation
-        if join.terms != self.terms:
-            return difference(self.terms, self.names[self.me], join.terms, self.names[member])
-        if len(join.heard) == len(self.names):
-            known, mine = self.joins[member], join.heard[self.me]
-            if known is not None and known.incarnation == join.incarnation:
-                if join.round > known.round:
-                    self._take(member, join, out)
-            elif known is None or self._shows_life(mine, self.taken_at[member]):
-                self.lives[member] += 1
-                if self.lives[member] > MOST_LIVES:
-                    return f"two processes call themselves {self.names[member]}, or it starts again and again"
-                self.taken_at[member] = self.round
+        known = self.joins[member]
+        if known is not None and known.incarnation == join.incarnation:
+            if join.round > known.round and join.terms == self.terms and len(join.heard) == len(self.names):
                 self._take(member, join, out)
-            else:
-                out.append(Say(self.join(), member))  # it may show that it is alive by having heard this
+            return None
+        self.unproven[member] = join
+        if not self._names_us(join):
+            out.append(Say(self.join(member), member))  # it can show that it is alive by having heard this
+            return None
+        if join.terms != self.terms:
+            return self._difference(member, join)
+        if len(join.heard) != len(self.names):
+            return None
+        if known is not None and not self._shows_life(join.heard[self.me], self.taken_at[member]):
+            out.append(Say(self.join(member), member))
+            return None
+        self.lives[member] += 1
+        if self.lives[member] > MOST_LIVES:
+            return f"two processes call themselves {self.names[member]}, or it starts again and again"
+        self.taken_at[member], self.unproven[member] = self.round, None
+        self._take(member, join, out)
         return None
+
+    def _names_us(self, join: Join) -> bool:
+        """Whether it was said in our life; in a group of other members our place may be another."""
+        return any(last.incarnation == self.mine.incarnation for last in join.heard)
+
+    def _difference(self, member: int, join: Join) -> str:
+        return difference(self.terms, self.names[self.me], join.terms, self.names[member])
 
     def _take(self, member: int, join: Join, out: list[Output]) -> None:
         self.joins[member] = join
@@ -136,17 +159,16 @@ class Opening(WholeState):
         assert self.opened_at is not None
         if join.incarnation in (0, self.mine.incarnation):
             return False
-        self.addressed[member] = join.incarnation
         if not self.has(member, join.incarnation):
             why = f"the group is already open, with another life of {self.names[member]}; start all members anew"
-            out.append(self.refusal(member, why))
+            out.append(self.refusal(member, join.incarnation, why))
             return False
         if len(join.heard) != len(self.names):
             return False
         mine = join.heard[self.me]
         if self._shows_life(mine, self.opened_at) and (other := self._other_life(join)) is not None:
             why = f"the group opened with a life of {self.names[other]} that has ended; start all members anew"
-            out.append(self.refusal(member, why))
+            out.append(self.refusal(member, join.incarnation, why))
         elif self._wants(mine):
             out.append(Say(self.join(), member))
         return True
@@ -162,12 +184,12 @@ class Opening(WholeState):
 
     def _wants(self, mine: LastJoin) -> bool:
         """Whether it lacks what we could tell."""
-        return mine.incarnation != self.mine.incarnation or mine.session != self.session
+        return mine.incarnation != self.mine.incarnation or not mine.round or mine.session != self.session
 
     def _other_life(self, join: Join) -> int | None:
         """A member of which the sender has taken another life than the one in the session: it can never come in."""
         for member, (heard, known) in enumerate(zip(join.heard, self.joins, strict=True)):
-            if known is not None and heard.incarnation not in (0, known.incarnation):
+            if known is not None and heard.round and heard.incarnation != known.incarnation:
                 return member
         return None
 
@@ -205,6 +227,7 @@ class Opening(WholeState):
         self.opened_at = self.round
         # All have agreed, though we may have learned it from one of them only; who says otherwise would be answered.
         self.joins = [join and replace(join, session=self.session) for join in self.joins]
+        self.unproven = [None] * len(self.names)
         joins = self._all_joins()
         return Opened(
             self.session,
@@ -214,18 +237,24 @@ class Opening(WholeState):
         )
 
     def silent(self) -> list[str]:
-        """Of whom nothing was heard."""
+        """Of whom nothing was heard that was said in this opening."""
         others = zip(self.names, self.joins, strict=True)
         return [name for place, (name, join) in enumerate(others) if join is None and place != self.me]
 
     def awaited(self) -> str:
         """For whom we wait, in words."""
-        silent = self.silent()
+        silent, told, behind = [], [], []
+        for member, (name, join, unproven) in enumerate(zip(self.names, self.joins, self.unproven, strict=True)):
+            if member == self.me:
+                continue
+            if join is not None:
+                behind += [name] if join.session != self.session else []
+            elif unproven is None:
+                silent.append(name)
+            else:
+                differs = unproven.terms != self.terms
+                told.append(f"{name} was heard, but does not hear us")
+                told += [self._difference(member, unproven)] if differs else []
         if silent:
-            return f"nothing was heard from {', '.join(silent)}"
-        behind = [
-            name
-            for name, join in zip(self.names, self.joins, strict=True)
-            if join is not None and join.session != self.session
-        ]
-        return f"{', '.join(behind)} did not agree"
+            told.insert(0, f"nothing was heard from {', '.join(silent)}")
+        return "; ".join(told) or f"{', '.join(behind)} did not agree"

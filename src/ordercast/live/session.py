@@ -186,8 +186,7 @@ class Session(WholeState):
         elif self.phase is Phase.ABORTED and self.opening.has(member, join.incarnation):
             self._sign(member, out)
         elif self.phase in (Phase.REFUSED, Phase.ABORTED) and join.incarnation:
-            self.opening.addressed[member] = join.incarnation
-            self._answer_late(member, self.opening.refusal(member, self.why), out)
+            out.append(self.opening.refusal(member, join.incarnation, self.why))
 
     def _hear_refuse(self, member: int, refuse: Refuse, out: list[Output]) -> None:
         if refuse.refused != self.opening.mine.incarnation:

@@ -70,7 +70,7 @@ class St(StNormal):
             self._submit(event)
         elif type(event) is TimerFired:
             self._fire(event.name, out)
-        elif any(self.unsaid) and not self.frozen:  # Drained; to answer questions at once would only raise more
+        elif self.news and not self.frozen:  # Drained; to answer questions at once would only raise more
             self._send_ready(out)
         if not (self.frozen or self.aborted):
             if self.waiting or self.again:

@@ -66,7 +66,7 @@ class StNormal(StState):
     def _status(self) -> Status:
         """What I know now. Whoever hears it is owed nothing more."""
         self.stamp += 1
-        self.owes, self.status_paid = False, True
+        self.owes, self.news, self.status_paid = False, False, True
         self.unsaid = [0] * self._nodes
         expected = self.expected
         below = tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
@@ -99,7 +99,7 @@ class StNormal(StState):
                 self.holds_last = True
             return False
         self.expected[source] = seq + 1
-        self.owes = True
+        self.owes = self.news = True
         if for_me:
             self.expected_to_me[source] = number + 1
             self.unsaid[source] += 1
@@ -159,7 +159,7 @@ class StNormal(StState):
     def _preacknowledge(self, out: list[Output]) -> None:
         """PACK action, over all nodes (Lemma A)."""
         for packet in self.accepted.rise(LOG):
-            self.moved = True
+            self.moved = self.news = True
             self.preacknowledged_count += 1
             self.unpreacknowledged[packet.source].popleft()
             out.append(Reached(PREACKNOWLEDGED, packet))

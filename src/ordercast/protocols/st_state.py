@@ -21,7 +21,7 @@ LOG, OWN = 0, 1
 
 _SCALARS = (
     "next_seq", "next_message", "stamp", "epoch", "places", "frozen", "preacknowledged_count", "acknowledged_count",
-    "holds_last", "owes", "moved", "status_timer", "status_paid", "hearsay_timer", "patience", "done",
+    "holds_last", "owes", "news", "moved", "status_timer", "status_paid", "hearsay_timer", "patience", "done",
     "reply_said", "done_said", "answered", "asked", "aborted",
 )  # fmt: skip
 _VECTORS = (
@@ -77,6 +77,7 @@ class StState:
         # Debts and patience.
         self.stamp = 0
         self.owes = False  # somebody waits for my status
+        self.news = False  # and I have heard or pre-acknowledged something since I last said it
         self.unsaid = [0] * nodes  # packets accepted of each source since my last transmission
         self.status_timer = self.status_paid = False
         self.hearsay_timer = False

@@ -51,9 +51,6 @@ KINDS: dict[str, tuple[type[Unit], ...]] = {
 }
 """The units of each protocol's sound rules: no other is ever read in its groups."""
 
-MOST_MEMBERS = 64
-"""A set of nodes is one number on the wire, and MessagePack's numbers have 64 bits."""
-
 
 class Malformed(Exception):  # noqa: N818 (it says what the bytes are)
     """Bytes that are no unit of this group."""

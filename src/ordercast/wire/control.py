@@ -10,7 +10,10 @@ from typing import Annotated
 
 import msgspec
 
-MOST_MEMBERS = 1024
+MOST_MEMBERS = 64
+"""A set of members is one number on the wire, and MessagePack's numbers have 64 bits."""
+MOST_HEARD = 2 * MOST_MEMBERS
+"""Lives that a hello names, those of strangers among them."""
 LONGEST_NAME = 64
 LONGEST_REASON = 500
 LONGEST_TERMS = 16_384
@@ -57,6 +60,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=100):
     """Whom it knows, itself included, by name."""
     found: bool
     """All of these know each other: they are the group."""
+    hears: Annotated[tuple[U64, ...], msgspec.Meta(max_length=MOST_HEARD)]
+    """The lives that it heard last: whoever finds its own here knows that this is not from an earlier day."""
 
 
 class Unwelcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
@@ -74,6 +79,7 @@ class LastJoin(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     incarnation: U64 = 0
     round: Number = 0
+    """0: it came, but did not show that it was said in this life of ours. That life is named, so that it can."""
     session: U64 = 0
 
 
