@@ -3,6 +3,7 @@
 Whatever comes from the network is understood, or counted and dropped by its reason; nothing of it raises anything here.
 """
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from ordercast.live.addresses import Address
 from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Heard, Relay
 from ordercast.live.endpoint import Endpoint
+from ordercast.live.lingering import LONGEST
 from ordercast.live.outgoing import ALL, CHANNEL, Outgoing
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
@@ -52,6 +54,7 @@ class Lines:
     ) -> None:
         self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
         self._nodes = len(addresses)
+        endpoint.knows(addresses)
         self._listener: Listener
         self._own = {me}  # whom we speak as
         self._incarnation = 0
@@ -61,6 +64,7 @@ class Lines:
         self._units = Outgoing(datagram, seal.overhead + ORIGIN_SIZE, self._transmit_units)
         self._in_order = False
         self._latest: list[int] = [-1] * self._nodes
+        self._latest_passed: list[int] = [-1] * self._nodes  # counters of what a relay passed on, by origin
         self._relay: Relay | None = None  # that of the group, if it is ours
         self._relay_address: Address | None = None
         self._heard = Heard()
@@ -80,13 +84,15 @@ class Lines:
     def open(self, session: int, channel: Channel, relay: Relay | Address | None) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay."""
         self._session = session
+        self._seal.hold(session)
         self._in_order = channel is not Channel.ANY
         self.by_channel = channel is Channel.ONE
         if isinstance(relay, Relay):
             self._relay = relay
             self._own.add(RELAY)
-        else:
+        elif relay is not None:
             self._relay_address = relay
+            self._endpoint.knows([relay])
 
     @property
     def network(self) -> Endpoint:
@@ -100,6 +106,13 @@ class Lines:
     def read_all(self) -> None:
         """Hears what has come."""
         self._endpoint.read_all()
+
+    def linger(self) -> bool:
+        """Waits for a moment, awake, until something comes; whether it does."""
+        before, until = self._endpoint.datagrams_in, time.perf_counter() + LONGEST
+        while self._endpoint.datagrams_in == before and time.perf_counter() < until:
+            self._endpoint.read_all()
+        return self._endpoint.datagrams_in > before
 
     def close(self) -> None:
         """Nothing is heard or said any more."""
@@ -138,14 +151,17 @@ class Lines:
         if to != CHANNEL:
             self._transmit(self._sealed(0, session, body), to)
         elif self._relay is not None:
-            self._passed.append(self._relay.pass_on(self._me, session, body))
+            self._passed.append(self._relay.pass_on(self._me, session, self._next_counter(session), body))
         elif self._relay_address is not None:
             self._endpoint.send(self._sealed(TO_CHANNEL, session, body), self._relay_address)
 
     def _sealed(self, flags: int, tag: int, body: bytes) -> bytes:
+        return self._seal.seal(flags, self._me, tag, self._next_counter(tag), body)
+
+    def _next_counter(self, tag: int) -> int:
         counter = self._counters.get(tag, 0)
         self._counters[tag] = counter + 1
-        return self._seal.seal(flags, self._me, tag, counter, body)
+        return counter
 
     def _transmit(self, datagram: bytes, to: int) -> None:
         if to == ALL:
@@ -216,11 +232,14 @@ class Lines:
             self._understand_passed(said.body)
 
     def _understand_passed(self, body: bytes) -> None:
-        origin, _ = ORIGIN.unpack_from(body)
-        if origin < self._nodes:
-            self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
-        else:
+        origin, _, counter = ORIGIN.unpack_from(body)
+        if origin >= self._nodes:
             self.dropped["stranger"] += 1
+        elif counter <= self._latest_passed[origin]:
+            self.dropped["late"] += 1
+        else:
+            self._latest_passed[origin] = counter
+            self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
 
     def _understand(self, member: int, body: bytes, *, in_session: bool) -> None:
         records = split(body)

@@ -14,6 +14,7 @@ from ordercast.live.channel import Relay
 from ordercast.live.host import Host
 from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
+from ordercast.live.lingering import Lingering
 from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
@@ -74,6 +75,7 @@ class Member:
         self._room: list[asyncio.Future[None]] = []
         self._closing = self._resting = self.flushing = False
         self._turns, self._last = 0, self.outbox.last()
+        self._lingering, self._lone = Lingering(), False  # whether what was sent last was sent by itself
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
         self.overrun = self.view = 0
@@ -302,7 +304,8 @@ class Member:
         host = self._host
         if host is None or self.flushing:
             return
-        if host.is_idle():
+        self._lone = host.is_idle()
+        if self._lone:
             host.pump()
         self._flush_soon()
 
@@ -316,11 +319,21 @@ class Member:
         last, self._last = self._last, self.outbox.last()
         if self._last != last and self._turns < _MOST_TURNS:
             self._turns += 1
+            self._lone = False
             self._loop.call_soon(self._flush)
         else:
             self.flushing = self.outbox.growing = False
         if self._host is not None:
             self._host.pump()
+            if self._lone:
+                self._linger(self._host)
+
+    def _linger(self, host: Host) -> None:
+        """Looks for the answer before we sleep; orders in which more than one is needed soon give it up."""
+        if not host.is_idle() and self._lingering.is_worth_it():
+            if self._lines.linger():
+                self._drained()
+            self._lingering.ended(answered=host.is_idle())
 
     async def room(self) -> None:
         """Comes back when there is room in the outbox, or the group is over."""
