@@ -222,6 +222,20 @@ def test_when_nothing_more_waits_what_is_unsaid_is_said() -> None:
     assert e1.drained().units == []
 
 
+def test_that_too_is_said_for_which_others_wait_to_go_on() -> None:
+    """That a packet for others was heard, and that one of ours was pre-acknowledged; but questions are not answered."""
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    e1.hears(e2.sends("a", E3))
+    assert [unit.status.expects for unit in e1.drained().of(Ready)] == [(0, 1, 0)]
+    e1.hears(e2.sends("b", E1, E2))
+    echo(e1, e1.drained())
+    assert e1.hears(e2.expecting(0, 2, 0).ready(wants=True)).preacknowledged == []
+    assert e1.drained().units == []
+    assert e1.hears(e3.expecting(0, 2, 0).ready()).preacknowledged == ["b"]
+    assert [unit.status.preacknowledged_below for unit in e1.drained().of(Ready)] == [(0, 2, 0)]
+    assert e1.drained().units == []
+
+
 def test_who_has_just_spoken_does_not_speak_when_its_timer_fires() -> None:
     e1, e2 = Node(E1), Peer(E2)
     e1.hears(e2.sends("a", E1))
