@@ -37,6 +37,13 @@ class MemoryEndpoint:
         self.not_sent: Counter[str] = Counter()
         PLACES[own] = self
 
+    @property
+    def incomplete(self) -> int:
+        return self.assembler.given_up
+
+    def knows(self, addresses: Sequence[Address]) -> None:
+        """Who put something in is not known here: all are strangers."""
+
     def start(self, receive: Callable[[memoryview], None], drained: Callable[[], None]) -> None:
         self._receive, self._drained = receive, drained
 

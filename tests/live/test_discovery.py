@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.discovery import FORGET_AFTER, Begin, Discovery, Found, Heard, NotFound, Say, TimerFired
+from ordercast.live.discovery import FAREWELL, FORGET_AFTER, Begin, Discovery, Found, Heard, NotFound, Say, TimerFired
 from ordercast.live.session_events import SessionConfig
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
@@ -191,10 +191,10 @@ def test_old_words_do_not_undo_newer_ones() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     knows = (Known("A", 1), Known("B", 2), Known("C", 3))
-    looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 1, (), found=False)))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 5, knows, found=False)))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False)))
-    out = looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 2, knows, found=False)))
+    looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 1, (), found=False, hears=(1,))))
+    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 5, knows, found=False, hears=(1,))))
+    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False, hears=(1,))))
+    out = looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 2, knows, found=False, hears=(1,))))
     assert Found(("A", "B", "C"), ("a", "b", "c"), (1, 2, 3)) in out
 
 
@@ -203,8 +203,10 @@ def test_only_the_life_that_is_meant_is_turned_away() -> None:
     looking.handle(Begin())
     for unwelcome in (("toys", "A", 2), ("toys", "B", 1), ("tools", "A", 1)):
         assert looking.handle(Heard(Unwelcome(*unwelcome, "no"))) == []
-    assert NotFound("no") in looking.handle(Heard(Unwelcome("toys", "A", 1, "no")))
-    assert looking.handle(TimerFired("hello")) == []
+    looking.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+    rounds = [looking.handle(TimerFired("hello")) for _ in range(FAREWELL + 1)]
+    assert [NotFound("no") in out for out in rounds] == [*[False] * (FAREWELL - 1), True, False]
+    assert rounds[-1] == [], "then it says nothing any more"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def looking(name: str = "A", size: int = 3, incarnation: int = 1) -> Discovery:
 
 def hello(name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1) -> Heard:
     known = tuple(Known(*each) for each in knows)
-    return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found))
+    return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
 
 
 @pytest.mark.parametrize(("round_", "stays"), [(0, True), (9, False)])
@@ -237,8 +239,8 @@ def test_of_two_with_one_name_the_first_stays(round_: int, stays: bool) -> None:
     if stays:
         assert [output.message.incarnation for output in out if isinstance(output, Say)] == [7]
     else:
-        assert isinstance(out[-1], NotFound)
-    assert one.over is not stays
+        assert out == [], "the other one will tell us, if it is alive"
+    assert not one.turned_away
 
 
 def test_of_too_many_those_with_the_first_names_are_counted() -> None:

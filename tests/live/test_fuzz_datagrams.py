@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from ordercast.live.addresses import members_of
 from ordercast.live.group import Group
 from ordercast.live.settings import protocol_of
+from ordercast.live.trains import MOST_TRAINS
 from ordercast.model.errors import GroupError
 from ordercast.model.units import Unit
 from ordercast.wire.datagram import FROM_CHANNEL, HEADER, OPENING, RELAY, TO_CHANNEL, UNKNOWN
@@ -135,7 +136,7 @@ def stays_small(groups: list[Group]) -> None:
         logs = group.stats().logs
         assert logs.held + logs.accepted + logs.preacknowledged < 20_000
     for place in PLACES.values():
-        assert len(place.assembler._trains) <= 256
+        assert place.assembler.held() <= MOST_TRAINS
 
 
 async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int) -> None:

@@ -30,6 +30,9 @@ class Deaf:
     def start(self, receive: Any, _: Any) -> None:
         self.receive = receive
 
+    def knows(self, addresses: Any) -> None:
+        pass
+
     def send_to_all(self, datagram: bytes) -> None:
         self.sent.append(datagram)
 
@@ -57,10 +60,10 @@ def lines_of(me: int) -> tuple[Lines, Deaf, Heard]:
     return lines, endpoint, listener
 
 
-def passed_on(incarnation: int, session: int) -> bytes:
-    """What a relay with this incarnation sends to all."""
+def passed_on(incarnation: int, session: int, counter: int = 0) -> bytes:
+    """What a relay with this incarnation sends to all, of what a member said with this counter."""
     sent: list[bytes] = []
-    Relay(seal_for("g", None), incarnation, sent.append).pass_on(1, session, BEAT)
+    Relay(seal_for("g", None), incarnation, sent.append).pass_on(1, session, counter, BEAT)
     return sent[0]
 
 
@@ -75,12 +78,22 @@ def test_a_relay_of_another_session_does_not_make_us_deaf_to_ours() -> None:
     assert lines.dropped == {"session": 1, "late": 1}
 
 
+def test_what_a_new_relay_has_forgotten_is_still_heard_once() -> None:
+    """Somebody who kept what was said to the former relay has it passed on again, in any order."""
+    lines, endpoint, listener = lines_of(me=2)
+    lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    for incarnation, counter in ((10, 5), (11, 8), (12, 5), (13, 8), (14, 7), (15, 9)):
+        endpoint.receive(passed_on(incarnation, SESSION, counter))
+    assert len(listener.messages) == 3, "those with 5, 8 and 9"
+    assert lines.dropped == {"late": 3}
+
+
 def test_what_our_own_relay_said_is_nobody_elses() -> None:
     """A multicast brings it back to us: it is neither heard again nor counted as a stranger's."""
     lines, endpoint, listener = lines_of(me=0)
     relay = Relay(seal_for("g", None), 5, endpoint.send_to_all)
     lines.open(SESSION, Channel.ONE, relay)
-    relay.pass_on(1, SESSION, BEAT)
+    relay.pass_on(1, SESSION, 0, BEAT)
     endpoint.receive(endpoint.sent[0])
     assert not listener.messages
     assert not lines.dropped

@@ -67,7 +67,7 @@ MESSAGES: st.SearchStrategy[Control] = st.one_of(
     ),
     st.builds(Refuse, LIVES, LIVES, st.text(max_size=LONGEST_REASON)),
     st.builds(Beat, st.sampled_from(Stage), st.booleans()),
-    st.builds(Abort, st.text(max_size=9), st.sampled_from([0, 2, 1000]), st.sampled_from([None, 0, 2, 1000])),
+    st.builds(Abort, st.text(max_size=9), st.sampled_from([0, 2, 63]), st.sampled_from([None, 0, 2, 63])),
     st.builds(Unwelcome, NAMED, NAMED, LIVES, st.text(max_size=9)),
 )
 HELLOS = st.builds(

@@ -34,6 +34,7 @@ TERMS = terms_of("toys", NAMES, {"window": 32})
 ME, B, C = 1, 2, 3
 """Incarnations."""
 NOTHING = LastJoin()
+HEARD_US = (LastJoin(ME, 1), NOTHING, NOTHING)
 
 
 def begun(*, has_views: bool = False) -> Session:
@@ -42,7 +43,7 @@ def begun(*, has_views: bool = False) -> Session:
     return session
 
 
-def join(life: int, round_: int = 1, session: int = 0, heard: tuple[LastJoin, ...] = (NOTHING,) * 3) -> Join:
+def join(life: int, round_: int = 1, session: int = 0, heard: tuple[LastJoin, ...] = HEARD_US) -> Join:
     return Join(life, round_, 10 * life, life, session, heard, TERMS)
 
 
@@ -99,9 +100,9 @@ def test_whatever_is_said_in_the_session_opens_it(event: Sign | Heard) -> None:
 def test_numbers_lives_and_terms_make_the_session() -> None:
     tags = {agreed().session}
     for other in (
-        Join(C, 1, 31, C, 0, (NOTHING,) * 3, TERMS),
-        Join(C, 1, 30, 4, 0, (NOTHING,) * 3, TERMS),
-        Join(9, 1, 30, C, 0, (NOTHING,) * 3, TERMS),
+        Join(C, 1, 31, C, 0, HEARD_US, TERMS),
+        Join(C, 1, 30, 4, 0, HEARD_US, TERMS),
+        Join(9, 1, 30, C, 0, HEARD_US, TERMS),
     ):
         session = begun()
         session.handle(Heard(1, join(B)))
@@ -112,7 +113,7 @@ def test_numbers_lives_and_terms_make_the_session() -> None:
 
 def test_who_lacks_our_join_is_answered_and_who_has_it_is_not() -> None:
     session = begun()
-    out = session.handle(Heard(1, join(B)))
+    out = session.handle(Heard(1, join(B, heard=(NOTHING,) * 3)))
     assert [to for message, to in said(out) if isinstance(message, Join)] == [1]
     assert session.handle(Heard(1, join(B, 2, 0, aware_of(session, 1)))) == []
 

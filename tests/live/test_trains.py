@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from ordercast.live.addresses import Address
 from ordercast.live.endpoint import Endpoint
-from ordercast.live.network import open_socket
-from ordercast.live.trains import HEADING, MOST_SEGMENTS, MOST_TRAINS, Assembler, cut
+from ordercast.live.network import open_socket, place_of
+from ordercast.live.trains import HEADING, MOST_OF_A_STRANGER, MOST_SEGMENTS, MOST_TRAINS, Assembler, cut
+from ordercast.model.errors import ConfigError
+from ordercast.wire.datagram import LARGEST
 
 SEGMENT = 100
 
@@ -64,11 +66,45 @@ def test_trains_of_different_senders_do_not_mix() -> None:
 
 def test_trains_that_never_arrive_are_forgotten() -> None:
     assembler = Assembler()
+    assembler.knows(["peer"])
     for train in range(10 * MOST_TRAINS):
-        segment = segments_of(b"a" * 150, train)[0]
-        assert not assembler.take(memoryview(segment), len(segment), "peer")
+        begin(assembler, "peer", train)
     assert assembler.given_up == 9 * MOST_TRAINS
-    assert len(assembler._trains) == MOST_TRAINS
+    assert assembler.held() == MOST_TRAINS
+
+
+def begin(assembler: Assembler, source: str, train: int) -> None:
+    """The first of two segments comes."""
+    segment = segments_of(b"a" * 150, train)[0]
+    assert not assembler.take(memoryview(segment), len(segment), source)
+
+
+def ends(assembler: Assembler, source: str, train: int) -> bool:
+    """The second one comes: whether the first was still there."""
+    segment = segments_of(b"a" * 150, train)[1]
+    return bool(assembler.take(memoryview(segment), len(segment), source))
+
+
+def test_nobody_pushes_out_the_trains_of_a_member() -> None:
+    assembler = Assembler()
+    assembler.knows(["A", "B"])
+    begin(assembler, "A", 1)
+    for train in range(3 * MOST_TRAINS):
+        begin(assembler, "B", train)
+        begin(assembler, f"stranger {train}", train)
+    assert assembler.held() == 1 + 2 * MOST_TRAINS
+    assert ends(assembler, "A", 1)
+
+
+def test_one_stranger_does_not_push_out_the_others() -> None:
+    """One of them may be a member whose address is not known: it looks for its group, or comes through a gateway."""
+    assembler = Assembler()
+    begin(assembler, "another", 1)
+    for train in range(3 * MOST_TRAINS):
+        begin(assembler, "stranger", train)
+    assert assembler.held() == 1 + MOST_OF_A_STRANGER
+    assert ends(assembler, "another", 1)
+    assert ends(assembler, "stranger", 3 * MOST_TRAINS - 1), "what it began last"
 
 
 @given(st.binary(min_size=1, max_size=500), st.integers(1, 300))
@@ -83,27 +119,55 @@ def test_impossible_places_are_dropped(place: int, count: int) -> None:
     segment = HEADING.pack(0xC6, 1, place, count) + b"x"
     assembler = Assembler()
     assert not assembler.take(memoryview(segment), len(segment), "stranger")
-    assert not assembler._trains
+    assert not assembler.held()
 
 
 @pytest.mark.parametrize("cuts", [True, False], ids=["the system cuts", "we cut"])
-def test_trains_cross_real_sockets(cuts: bool) -> None:
-    """With the system's help where it gives it, and without."""
+@pytest.mark.parametrize("segment", [512, 1400, 9000])
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_trains_cross_real_sockets(cuts: bool, segment: int, host: str) -> None:
+    """With the system's help where it gives it, and without; up to the largest datagram."""
 
     async def test() -> None:
-        sockets = [open_socket(Address("127.0.0.1", port)) for port in (18_641, 18_642)]
-        there = Address("127.0.0.1", 18_642)
-        sender, receiver = (Endpoint(each, [there], segment=1400) for each in sockets)
+        try:
+            sockets = [open_socket(Address(host, 0)) for _ in range(2)]
+        except ConfigError as error:
+            pytest.skip(str(error))
+        here, there = (Address(host, each.getsockname()[1]) for each in sockets)
+        sender, receiver = Endpoint(sockets[0], [there], segment=segment), Endpoint(sockets[1], [here], segment=segment)
         sender._cuts = cuts
         heard: list[bytes] = []
         receiver.start(lambda datagram: heard.append(bytes(datagram)), lambda: None)
-        sent = [Random(size).randbytes(size) for size in (1, 1400, 1401, 11_200, 60_000, 3)]
-        for datagram in sent:
+        sizes = (1, 1400, 1401, 11_200, 32_127, 32_129, 60_000, LARGEST, 3)
+        sent = [b"\xc5" + Random(size).randbytes(size - 1) for size in sizes]
+        for number, datagram in enumerate(sent, start=1):
             sender.send_to_all(datagram)
-        while len(heard) < len(sent):
-            await asyncio.sleep(0.001)
+            while len(heard) < number:
+                await asyncio.sleep(0.001)
         assert heard == sent
         assert sender.datagrams_out == receiver.datagrams_in == len(sent)
+        assert not receiver.incomplete
+        receiver.close()
+        sockets[0].close()
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+
+
+@pytest.mark.parametrize("spelt", ["127.0.0.1", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"])
+def test_members_are_known_by_the_address_that_the_system_tells(spelt: str) -> None:
+    async def test() -> None:
+        try:
+            sockets = [open_socket(Address(spelt, 0)) for _ in range(2)]
+        except ConfigError as error:
+            pytest.skip(str(error))
+        here, there = (Address(spelt, each.getsockname()[1]) for each in sockets)
+        receiver = Endpoint(sockets[1], [], segment=1400)
+        receiver.knows([here])
+        receiver.start(lambda _: None, lambda: None)
+        sockets[0].sendto(HEADING.pack(0xC6, 1, 0, 2) + b"half", place_of(there))
+        while not receiver._assembler.held():
+            await asyncio.sleep(0.001)
+        assert not receiver._assembler._strangers
         receiver.close()
         sockets[0].close()
 
@@ -116,7 +180,7 @@ def test_a_train_is_never_longer_than_a_datagram() -> None:
     for place in range(3):
         segment = HEADING.pack(0xC6, 1, place, MOST_SEGMENTS) + bytes(30_000)
         assert not assembler.take(memoryview(segment), len(segment), "stranger")
-    assert not assembler._trains
+    assert not assembler.held()
     assert assembler.given_up == 1
 
 

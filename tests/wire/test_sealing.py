@@ -16,6 +16,7 @@ from ordercast.model.errors import LocalProtocolError
 from ordercast.wire import recent
 from ordercast.wire.datagram import FROM_CHANNEL, OPENING, RELAY, TO_CHANNEL, UNKNOWN, Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
+from ordercast.wire.replay import Windows
 from ordercast.wire.sealed import Sealed
 from ordercast.wire.sealing import Plain, Seal, seal_for
 
@@ -193,9 +194,42 @@ def test_memory_is_bounded_and_keeps_who_is_heard(keys: GroupKeys | None, monkey
         assert isinstance(receiver.open(sender.seal(0, 1, TAG, other + 1, b"body")), Datagram)
     assert receiver.open(first) is Rejection.REPLAYED
     for each in (sender, receiver):
-        memories = [value for value in vars(each).values() if isinstance(value, recent.Recent)]
+        memories = [value for value in vars(each).values() if isinstance(value, recent.Recent | Windows)]
         assert memories
         assert all(len(memory) <= 8 for memory in memories)
+
+
+@BOTH
+def test_nobody_can_make_us_forget_what_came_in_the_session(
+    keys: GroupKeys | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who kept real datagrams of many earlier lives says them all again, and then one of the session."""
+    monkeypatch.setattr(recent, "REMEMBERED", 8)
+    sender, receiver = seal_for("orders", keys), seal_for("orders", keys)
+    before = sender.seal(0, 1, TAG, 0, b"said before it was known that this is the session")
+    assert isinstance(receiver.open(before), Datagram)
+    receiver.hold(TAG)
+    after = [sender.seal(0, member, TAG, 1, b"body") for member in range(3)]
+    for each in after:
+        assert isinstance(receiver.open(each), Datagram)
+    for life in range(100):
+        assert isinstance(receiver.open(sender.seal(OPENING, 1, life, 0, b"old")), Datagram)
+    assert [receiver.open(each) for each in (before, *after)] == [Rejection.REPLAYED] * 4
+
+
+def test_forgers_cannot_choose_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they send under a tag does not make its window one that was used lately."""
+    monkeypatch.setattr(recent, "REMEMBERED", 8)
+    sender, forger, receiver = Sealed("orders", KEYS), Sealed("orders", GroupKeys({1: TWO})), Sealed("orders", KEYS)
+    ours = sender.seal(0, 1, TAG, 0, b"body")
+    for old in range(7):
+        receiver.open(sender.seal(0, 1, old, 0, b"body"))
+    assert isinstance(receiver.open(ours), Datagram)
+    for old in range(7):
+        assert receiver.open(forger.seal(0, 1, old, 1, b"body")) is Rejection.FORGED
+    for new in range(100, 107):
+        receiver.open(sender.seal(0, 1, new, 0, b"body"))
+    assert receiver.open(ours) is Rejection.REPLAYED
 
 
 # What may be done to a datagram on its way: cut, lengthened, and bytes changed, most of them in the header.

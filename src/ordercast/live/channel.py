@@ -4,7 +4,9 @@ Members send to the relay, and the relay sends to all, the sender too, with a nu
 is not above the last it heard drops it: so all hear one order, and what is late is lost, which the protocols mend.
 
 A relay remembers nothing that matters. When it is started anew its numbers begin anew, but under a later incarnation,
-and any number of a later incarnation is above all numbers of an earlier one.
+and any number of a later incarnation is above all numbers of an earlier one. It has then forgotten what it passed on,
+and somebody who kept that could have it passed on again: so it repeats the number that the origin gave, and members
+drop what is not above the last of that origin, too.
 """
 
 from collections.abc import Callable
@@ -14,8 +16,8 @@ from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, Datagram
 from ordercast.wire.recent import Recent
 from ordercast.wire.sealing import Seal
 
-ORIGIN = Struct(">HQ")
-"""In front of the records that a relay passes on: who said it, in which session."""
+ORIGIN = Struct(">HQQ")
+"""In front of the records that a relay passes on: who said it, in which session, with which counter."""
 
 ORIGIN_SIZE = ORIGIN.size
 
@@ -37,13 +39,13 @@ class Relay:
             self.late += 1
             return None
         self._latest.keep((said.tag, said.sender), said.counter)
-        return self.pass_on(said.sender, said.tag, said.body)
+        return self.pass_on(said.sender, said.tag, said.counter, said.body)
 
-    def pass_on(self, origin: int, session: int, records: bytes) -> bytes:
+    def pass_on(self, origin: int, session: int, counter: int, records: bytes) -> bytes:
         """Sends to all what one said; gives back the body."""
-        body = ORIGIN.pack(origin, session) + records
-        counter, self._counter = self._counter, self._counter + 1
-        self._send_to_all(self._seal.seal(FROM_CHANNEL, RELAY, self._incarnation, counter, body))
+        body = ORIGIN.pack(origin, session, counter) + records
+        number, self._counter = self._counter, self._counter + 1
+        self._send_to_all(self._seal.seal(FROM_CHANNEL, RELAY, self._incarnation, number, body))
         self.passed += 1
         return body
 

@@ -143,7 +143,7 @@ class Discovery(WholeState):
         return msgspec.structs.replace(self._own(), knows=knows, hears=tuple(self.hears))
 
     def _own(self) -> Hello:
-        return Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found, ())
+        return Hello(self.group, self.name, self.incarnation, self.address, self.size, self.round, (), self.found)
 
     def _all(self) -> list[Hello]:
         """Everybody that we count and ourselves, by name."""

@@ -5,19 +5,22 @@ buffer and takes a turn of the loop for each. Where packets of the network are s
 """
 
 import asyncio
+import secrets
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from errno import EINVAL, EIO, EOPNOTSUPP
 from sys import byteorder
 
 from ordercast.live.addresses import Address
-from ordercast.live.network import place_of
+from ordercast.live.network import Place, place_of, source_of
 from ordercast.live.trains import Assembler, cut
+from ordercast.wire.datagram import LARGEST
 
 _TURN = 32  # datagrams that are read before others have their turn
 _UDP_SEGMENT, _UDP_GRO = 103, 104  # of Linux; Python has no names for them
+_MOST_CUT = 64  # segments that the system cuts at once
 _CANNOT_CUT = {EINVAL, EIO, EOPNOTSUPP}
 _ANCILLARY = socket.CMSG_SPACE(4)
 
@@ -45,8 +48,10 @@ class Endpoint:
         self._buffer = bytearray(1 << 16)
         self._receive: Receive = lambda _: None
         self._drained: Callable[[], None] = lambda: None
-        self._segment, self._train, self._cuts = segment, 0, segment > 0
+        self._segment, self._cuts = segment, segment > 0
+        self._train = secrets.randbits(32)  # what a former life at our address began must not be mixed with ours
         self._assembler = Assembler()
+        self.knows(others)
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
         """What the system refused to send, by its reason."""
@@ -54,6 +59,15 @@ class Endpoint:
             for place in self._sockets:
                 with suppress(OSError):  # then every segment is read by itself
                     place.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
+
+    def knows(self, addresses: Iterable[Address]) -> None:
+        """Members are there: what they send in parts is kept apart from what strangers do."""
+        self._assembler.knows(map(source_of, addresses))
+
+    @property
+    def incomplete(self) -> int:
+        """Datagrams of which some parts came, and not all."""
+        return self._assembler.given_up
 
     def start(self, receive: Receive, drained: Callable[[], None]) -> None:
         """From now on every datagram is handed over, in a buffer that will be used again, and then the end of them."""
@@ -101,7 +115,7 @@ class Endpoint:
         segment = int.from_bytes(ancillary[0][2][:4], byteorder) if ancillary else size
         if not size or segment <= 0:
             return
-        for datagram in self._assembler.take(view[:size], segment, source):
+        for datagram in self._assembler.take(view[:size], segment, source[:2]):
             self.datagrams_in += 1
             self._receive(datagram)
 
@@ -130,8 +144,12 @@ class Endpoint:
 
     def _send_train(self, datagram: bytes, address: Address) -> None:
         self._train += 1
-        place = place_of(address)
         parts = cut(datagram, self._train, self._segment)
+        at_once = 2 * min(_MOST_CUT, LARGEST // self._segment)
+        for start in range(0, len(parts), at_once):
+            self._send_segments(parts[start : start + at_once], place_of(address))
+
+    def _send_segments(self, parts: list[bytes | memoryview], place: Place) -> None:
         if self._cuts:
             size = self._segment.to_bytes(2, byteorder)
             try:

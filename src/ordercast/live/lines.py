@@ -95,6 +95,11 @@ class Lines:
             self._endpoint.knows([relay])
 
     @property
+    def too_large(self) -> int:
+        """Records that no datagram can carry."""
+        return self._control.too_large + self._units.too_large
+
+    @property
     def network(self) -> Endpoint:
         """The sockets, which count what goes through them."""
         return self._endpoint

@@ -20,7 +20,7 @@ from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
 from ordercast.live.session import Session
 from ordercast.live.settings import HIGHEST, Agreement
-from ordercast.live.stats import Stats
+from ordercast.live.stats import Stats, counted
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import CancelTimer, Level, SetTimer, View
@@ -162,8 +162,8 @@ class Member:
             datagrams_out=network.datagrams_out,
             bytes_in=network.bytes_in,
             bytes_out=network.bytes_out,
-            dropped=dict(self._lines.dropped),
-            not_sent=dict(network.not_sent),
+            dropped=counted(self._lines.dropped, incomplete=network.incomplete, oversized=self.inbox.too_large),
+            not_sent=counted(network.not_sent, oversized=self._lines.too_large),
             overrun=self.overrun,
             waiting_bytes=self.outbox.waiting,
             inbox_bytes=self.inbox.bytes,

@@ -18,11 +18,21 @@ BUFFER = 4 << 20
 """Bytes that we ask the system for, for each direction of a socket."""
 
 
+Place = tuple[str, int] | tuple[str, int, int, int]
+"""An address as sockets take and give it."""
+
+
 @lru_cache(maxsize=1024)
-def place_of(address: Address) -> tuple[str, int] | tuple[str, int, int, int]:
+def place_of(address: Address) -> Place:
     """An address as sockets take it: they forget the zone of fe80::1%eth0 unless it is a number beside the host."""
     host, _, zone = address.host.partition("%")
     return (host, address.port, 0, socket.if_nametoindex(zone)) if zone else (host, address.port)
+
+
+def source_of(address: Address) -> tuple[str, int]:
+    """Host and port as sockets tell them of what comes from there: a host has many spellings."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    return socket.inet_ntop(family, socket.inet_pton(family, address.host.partition("%")[0])), address.port
 
 
 def open_socket(address: Address) -> socket.socket:

@@ -117,23 +117,18 @@ class Opening(WholeState):
 
     def hear(self, member: int, join: Join, out: list[Output]) -> str | None:
         """Takes a join while the group opens; a sentence if it cannot open with that one."""
-        if join.incarnation in (0, self.mine.incarnation):
+        alike, known = join.terms == self.terms, self.joins[member]
+        if join.incarnation in (0, self.mine.incarnation) or (alike and len(join.heard) != len(self.names)):
             return None
-        known = self.joins[member]
         if known is not None and known.incarnation == join.incarnation:
-            if join.round > known.round and join.terms == self.terms and len(join.heard) == len(self.names):
+            if alike and join.round > known.round:
                 self._take(member, join, out)
             return None
         self.unproven[member] = join
-        if not self._names_us(join):
-            out.append(Say(self.join(member), member))  # it can show that it is alive by having heard this
-            return None
-        if join.terms != self.terms:
+        if not alike and self._names_us(join):
             return self._difference(member, join)
-        if len(join.heard) != len(self.names):
-            return None
-        if known is not None and not self._shows_life(join.heard[self.me], self.taken_at[member]):
-            out.append(Say(self.join(member), member))
+        if not alike or not self._is_alive(member, join):
+            out.append(Say(self.join(member), member))  # it can show that it is alive by having heard this
             return None
         self.lives[member] += 1
         if self.lives[member] > MOST_LIVES:
@@ -145,6 +140,12 @@ class Opening(WholeState):
     def _names_us(self, join: Join) -> bool:
         """Whether it was said in our life; in a group of other members our place may be another."""
         return any(last.incarnation == self.mine.incarnation for last in join.heard)
+
+    def _is_alive(self, member: int, join: Join) -> bool:
+        """Whether its sender has heard us; after we took another life, if we did."""
+        if self.joins[member] is None:
+            return self._names_us(join)
+        return self._shows_life(join.heard[self.me], self.taken_at[member])
 
     def _difference(self, member: int, join: Join) -> str:
         return difference(self.terms, self.names[self.me], join.terms, self.names[member])

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.live.trains import HEADING, MOST_SEGMENTS
+from ordercast.live.trains import SMALLEST_SEGMENT
 from ordercast.model.config import (
     MICROSECOND,
     MILLISECOND,
@@ -88,8 +88,8 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _require_datagram(self.datagram)
         require(
-            self.mtu == 0 or (self.mtu >= 512 and self.datagram <= (MOST_SEGMENTS - 1) * (self.mtu - HEADING.size)),
-            f"a packet of the network has at least 512 bytes and a datagram at most {MOST_SEGMENTS - 1} of them (mtu)",
+            self.mtu == 0 or self.mtu >= SMALLEST_SEGMENT,
+            f"a packet of the network has at least {SMALLEST_SEGMENT} bytes, not {self.mtu} (mtu)",
         )
         require(
             self.packet_room() >= _LEAST_ROOM,

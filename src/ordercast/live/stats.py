@@ -1,5 +1,7 @@
 """What a member counts: for programs a struct, for people a view, for monitors a text."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ordercast.model.machine import LogSizes
@@ -43,9 +45,13 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     bytes_in: int
     bytes_out: int
     dropped: dict[str, int]
-    """Datagrams, or records in them, that were not for us or not understood, by reason."""
+    """Datagrams, or records in them, that were not for us or not understood, by reason.
+
+    Among the reasons: `incomplete`, a datagram that went in parts of which not all came; `oversized`, a message that
+    was larger than any may be.
+    """
     not_sent: dict[str, int]
-    """Datagrams that the system did not take, by its reason."""
+    """Datagrams that the system did not take, by its reason; `oversized` are records that no datagram can carry."""
     overrun: int
     """Units that were dropped since the application here does not listen; they are sent again."""
 
@@ -57,3 +63,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Packets that the protocol holds."""
     record_failed: str | None = None
     """Why the record of this member ends before the group does."""
+
+
+def counted(counts: Mapping[str, int], **more: int) -> dict[str, int]:
+    """Counts by reason, and those that are kept elsewhere, if there are any."""
+    return {**counts, **{reason: count for reason, count in more.items() if count}}

@@ -2,21 +2,27 @@
 
 The system cuts a train for us when it is sent, and couples it again when it is received, where it can (Linux's
 `UDP_SEGMENT` and `UDP_GRO`): many segments then cost what one does. Nothing here is trusted: a train is opened like any
-datagram when it is whole, and what a stranger adds to one spoils only that train.
+datagram when it is whole, and what a stranger adds to one spoils only that train. Each member has room of its own for
+trains that are not whole yet, and strangers have theirs: nobody can push out what another has begun, unless it sends
+in that one's name, which the addresses of UDP do not prevent.
 
 Segment, network byte order: u8 magic 0xC6, u8 spare, u32 train, u16 place, u16 segments in all; then the piece.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from struct import Struct
 
 from ordercast.wire.datagram import LARGEST
 
 MAGIC = 0xC6
 HEADING = Struct(">BxIHH")
-MOST_SEGMENTS = 64  # of a train: what the system cuts at once
-MOST_TRAINS = 256
-"""Trains that are not whole yet; what stands longest is given up when there are more."""
+SMALLEST_SEGMENT = 512
+MOST_SEGMENTS = -(-LARGEST // (SMALLEST_SEGMENT - HEADING.size))
+"""Of a train: what the largest datagram needs in the smallest packets."""
+MOST_TRAINS = 64
+"""Of one member, and of all strangers together, that are not whole yet; what stands longest is given up for more."""
+MOST_OF_A_STRANGER = 8
 
 Source = object
 
@@ -41,13 +47,26 @@ class _Train:
         self.size = 0
 
 
+_Trains = OrderedDict[tuple[Source, int, int], _Train]
+
+
 class Assembler:
     """Puts trains together, whatever the order of their segments."""
 
     def __init__(self) -> None:
-        self._trains: OrderedDict[tuple[Source, int, int], _Train] = OrderedDict()
+        self._strangers: _Trains = OrderedDict()
+        self._members: dict[Source, _Trains] = {}
         self.given_up = 0
         """Trains that never became whole."""
+
+    def knows(self, sources: Iterable[Source]) -> None:
+        """These are members."""
+        for source in sources:
+            self._members.setdefault(source, OrderedDict())
+
+    def held(self) -> int:
+        """Trains that are not whole."""
+        return len(self._strangers) + sum(map(len, self._members.values()))
 
     def take(self, data: memoryview, segment: int, source: Source) -> list[bytes | memoryview]:
         """The datagrams that these segments, coupled by the system, are or complete."""
@@ -70,24 +89,32 @@ class Assembler:
         if not (place < count <= MOST_SEGMENTS):
             return None
         name = (source, number, count)
-        train = self._trains.get(name)
+        trains = self._members.get(source, self._strangers)
+        train = trains.get(name)
         if train is None:
-            train = self._trains[name] = _Train(count)
-            if len(self._trains) > MOST_TRAINS:
-                self._trains.popitem(last=False)
-                self.given_up += 1
+            self._make_room(trains, source)
+            train = trains[name] = _Train(count)
         if train.pieces[place] is None:
             train.pieces[place] = bytes(part[HEADING.size :])
             train.lacking -= 1
             train.size += len(part) - HEADING.size
         if train.size > LARGEST:  # of a stranger, who would fill our memory
-            del self._trains[name]
+            del trains[name]
             self.given_up += 1
             return None
         if train.lacking:
             return None
-        del self._trains[name]
+        del trains[name]
         return b"".join(piece for piece in train.pieces if piece is not None)
+
+    def _make_room(self, trains: _Trains, source: Source) -> None:
+        own = [name for name in trains if name[0] == source] if trains is self._strangers else []
+        if len(own) >= MOST_OF_A_STRANGER:
+            del trains[own[0]]
+            self.given_up += 1
+        elif len(trains) >= MOST_TRAINS:
+            trains.popitem(last=False)
+            self.given_up += 1
 
 
 def _whole(data: memoryview, segment: int) -> bytes | None:

@@ -60,7 +60,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=100):
     """Whom it knows, itself included, by name."""
     found: bool
     """All of these know each other: they are the group."""
-    hears: Annotated[tuple[U64, ...], msgspec.Meta(max_length=MOST_HEARD)]
+    hears: Annotated[tuple[U64, ...], msgspec.Meta(max_length=MOST_HEARD)] = ()
     """The lives that it heard last: whoever finds its own here knows that this is not from an earlier day."""
 
 

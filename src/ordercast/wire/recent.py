@@ -8,7 +8,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 REMEMBERED = 4096
-"""Twice the streams of the largest group: 1024 members, each heard with its incarnation and with the session."""
+"""Many times the streams of the largest group: 64 members, each heard with its incarnation and with the session."""
 
 
 class Recent(OrderedDict[K, V]):

@@ -1,5 +1,7 @@
 """Which of a sender's counters came already, so that nothing is taken twice."""
 
+from ordercast.wire.recent import Recent
+
 WINDOW = 4096
 """How far behind the latest counter one may be and still be taken. Beyond that nothing is remembered."""
 _ALL = (1 << WINDOW) - 1
@@ -34,3 +36,43 @@ class Window:
             self._taken |= 1 << -ahead
             return
         self._below = counter + 1
+
+
+class Windows:
+    """The windows of all senders and tags.
+
+    Those of the session that is open are held for good: somebody who kept datagrams of very many earlier lives could
+    else say them all again, and push out the windows that matter. Of the others those stay that took something last.
+    """
+
+    def __init__(self) -> None:
+        self._held: int | None = None
+        self._windows: dict[int, Window] = {}  # of the tag that is held, by sender
+        self._recent: Recent[tuple[int, int], Window] = Recent()  # by tag and sender
+
+    def hold(self, tag: int) -> None:
+        """The tag of the session: there is one in the life of a seal."""
+        self._held = tag
+        for key in [key for key in self._recent if key[0] == tag]:
+            self._windows[key[1]] = self._recent.pop(key)
+
+    def is_new(self, tag: int, sender: int, counter: int) -> bool:
+        """Whether it was not taken yet. Asking changes nothing: a forger asks, too."""
+        window = self._windows.get(sender) if tag == self._held else self._recent.get((tag, sender))
+        return window is None or window.is_new(counter)
+
+    def take(self, tag: int, sender: int, counter: int) -> None:
+        """Takes a counter that is new, of a datagram that is real."""
+        if tag == self._held:
+            window = self._windows.get(sender)
+            if window is None:
+                window = self._windows[sender] = Window()
+        else:
+            window = self._recent.recall((tag, sender))
+            if window is None:
+                window = Window()
+                self._recent.keep((tag, sender), window)
+        window.take(counter)
+
+    def __len__(self) -> int:
+        return len(self._windows) + len(self._recent)

@@ -16,7 +16,7 @@ from ordercast.model.errors import LocalProtocolError
 from ordercast.wire.datagram import HEADER, SEALED, VERSION, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import KEY_SIZE, GroupKeys
 from ordercast.wire.recent import Recent
-from ordercast.wire.replay import Window
+from ordercast.wire.replay import Windows
 
 _TAG_SIZE = 16
 _NONCE_SIZE = 12
@@ -31,8 +31,9 @@ class Sealed:
         self._group = group.encode()
         self._keys = keys
         self._ciphers: Recent[tuple[int, int, int], AESGCM] = Recent()  # by key id, tag, sender
-        self._windows: Recent[tuple[int, int], Window] = Recent()  # by tag, sender
-        self._sealed_below: Recent[tuple[int, int], int] = Recent()  # by tag, sender
+        self._windows = Windows()
+        self.hold = self._windows.hold
+        self._sealed_below: dict[tuple[int, int], int] = {}  # by tag, sender: the few that we speak as
 
     def rotate(self, keys: GroupKeys) -> None:
         """From now on seals with the first of these and opens with any of them. Counters go on."""
@@ -41,9 +42,9 @@ class Sealed:
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
         """The datagram."""
-        if counter < (self._sealed_below.recall((tag, sender)) or 0):
+        if counter < self._sealed_below.get((tag, sender), 0):
             raise LocalProtocolError(f"counter {counter} of sender {sender} is not new: it would give the key away")
-        self._sealed_below.keep((tag, sender), counter + 1)
+        self._sealed_below[tag, sender] = counter + 1
         key_id = self._keys.current
         cipher = self._ciphers.recall((key_id, tag, sender))
         if cipher is None:
@@ -61,22 +62,17 @@ class Sealed:
         secret = self._keys.secrets.get(key_id)
         if secret is None:
             return Rejection.KEY
-        window = self._windows.recall((tag, sender))
-        if window is not None and not window.is_new(counter):
+        if not self._windows.is_new(tag, sender, counter):
             return Rejection.REPLAYED
-        known = self._ciphers.recall((key_id, tag, sender))
+        known = self._ciphers.get((key_id, tag, sender))
         cipher = known or self._cipher(secret, tag, sender)
         try:
             nonce = counter.to_bytes(_NONCE_SIZE, "big")
             body = cipher.decrypt(nonce, datagram[HEADER.size :], datagram[: HEADER.size])
         except InvalidTag:
             return Rejection.FORGED
-        if known is None:
-            self._ciphers.keep((key_id, tag, sender), cipher)
-        if window is None:
-            window = Window()
-            self._windows.keep((tag, sender), window)
-        window.take(counter)
+        self._ciphers.keep((key_id, tag, sender), cipher)
+        self._windows.take(tag, sender, counter)
         return Datagram(flags & ~SEALED, sender, tag, counter, body)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:

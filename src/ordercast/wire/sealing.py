@@ -10,8 +10,7 @@ from typing import ClassVar, Protocol
 from ordercast.model.errors import ConfigError
 from ordercast.wire.datagram import HEADER, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.recent import Recent
-from ordercast.wire.replay import Window
+from ordercast.wire.replay import Windows
 
 _DIGEST_SIZE = 8
 
@@ -28,6 +27,10 @@ class Seal(Protocol):
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
         """What the datagram says, each at most once; or why it is dropped."""
+        ...
+
+    def hold(self, session: int) -> None:
+        """What came with this tag is never forgotten, whatever else comes."""
         ...
 
     def rotate(self, keys: GroupKeys) -> None:
@@ -55,7 +58,8 @@ class Plain:
 
     def __init__(self, group: str) -> None:
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
-        self._windows: Recent[tuple[int, int], Window] = Recent()
+        self._windows = Windows()
+        self.hold = self._windows.hold
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
         """The datagram."""
@@ -76,11 +80,7 @@ class Plain:
             return Rejection.KEY
         if datagram[HEADER.size : self.overhead] != self._digest:
             return Rejection.GROUP
-        window = self._windows.recall((tag, sender))
-        if window is None:
-            window = Window()
-            self._windows.keep((tag, sender), window)
-        elif not window.is_new(counter):
+        if not self._windows.is_new(tag, sender, counter):
             return Rejection.REPLAYED
-        window.take(counter)
+        self._windows.take(tag, sender, counter)
         return Datagram(flags, sender, tag, counter, bytes(datagram[self.overhead :]))
