@@ -1,6 +1,7 @@
 """What members of a group send and hear: orders, losses, receipts, sizes, priorities, back-pressure."""
 
 import asyncio
+from enum import IntEnum
 from random import Random
 from typing import Any
 
@@ -126,6 +127,9 @@ def test_bad_calls_are_told_what_is_right() -> None:
             for bad, sentence in (
                 ({"to": {"C"}}, "'C' is no member; members are: A, B"),
                 ({"to": "B"}, "a set of names"),
+                ({"to": 1}, "a set of names, not int"),
+                ({"to": [["A"]]}, "is no member; members are: A, B"),
+                ({"to": [1]}, "1 is no member"),
                 ({"to": ()}, "somebody"),
                 ({"priority": 1}, "no priorities; use order='priority'"),
             ):
@@ -164,6 +168,23 @@ def test_large_and_small_messages_keep_their_order(order: str, datagram: int) ->
                 assert [message.payload for message in await hear(group, len(sent))] == sent
 
     run(test)
+
+
+@pytest.mark.parametrize("priority", [1.5, 1.0, True, "1", None])
+def test_a_priority_is_a_whole_number(priority: Any) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="priority") as groups:
+            with pytest.raises(LocalProtocolError, match=f"a priority is a whole number, not {priority!r}"):
+                await groups["A"].send(b"", priority=priority)
+            await groups["A"].send(b"an enumerated one", priority=Urgency.HIGH)
+            heard = await groups["B"].receive()
+            assert (type(heard.priority), heard.priority) == (int, 7)
+
+    run(test)
+
+
+class Urgency(IntEnum):
+    HIGH = 7
 
 
 def test_the_urgent_overtakes_what_waits() -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn, Self, SupportsIndex
 
 import msgspec
 
@@ -87,6 +88,8 @@ class Group:
             raise member.end.with_traceback(None)  # one error for all calls: it must not remember each of them
         if type(payload) is not bytes:
             payload = _bytes_of(payload)
+        if type(priority) is not int:
+            priority = _whole_number(priority)
         if len(payload) > member.largest or not 0 <= priority <= self._highest:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
@@ -114,9 +117,11 @@ class Group:
     def _destinations(self, names: Iterable[str]) -> int:
         if isinstance(names, str):
             raise LocalProtocolError(f"`to` is a set of names, such as {{{names!r}}}, not one name")
+        if not isinstance(names, Iterable):
+            raise LocalProtocolError(f"`to` is a set of names, not {type(names).__name__}")
         mask = 0
         for name in names:
-            place = self._places.get(name)
+            place = self._places.get(name) if isinstance(name, str) else None
             if place is None:
                 raise LocalProtocolError(f"{name!r} is no member; members are: {', '.join(self._names)}")
             mask |= 1 << place
@@ -190,6 +195,13 @@ class Group:
     async def _is_over(self) -> None:
         await asyncio.shield(self._member.left)
         await self._member.recorded()
+
+
+def _whole_number(priority: object) -> int:
+    """Of whatever is one, but not of a truth value."""
+    if isinstance(priority, bool) or not isinstance(priority, SupportsIndex):
+        raise LocalProtocolError(f"a priority is a whole number, not {priority!r}")
+    return index(priority)
 
 
 def _bytes_of(payload: object) -> bytes:
