@@ -46,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="SUITE", choices=[suite.name for suite in SUITES])
     parser.add_argument("--systematic", action="store_true", help="break every comparison, bound and statement instead")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
+    parser.add_argument("--at-once", type=int, default=0, metavar="N", help="trials at once; unless told, one per core")
     parser.add_argument("--all", action="store_true", help="print a row for each breakage, not only for survivors")
     parser.add_argument("--json", metavar="FILE", help="write all rows there")
     return parser.parse_args()
@@ -59,7 +60,7 @@ def _watched(suites: Sequence[Suite], asked: argparse.Namespace, console: Consol
             breakages = _spots(suite) if asked.systematic else suite.mutations()
             share = time.monotonic() + (until - time.monotonic()) / left
             task = progress.add_task(suite.name, total=len(breakages))
-            for outcome in outcomes(_while(share, suite.trials(breakages))):
+            for outcome in outcomes(_while(share, suite.trials(breakages)), asked.at_once):
                 progress.advance(task)
                 if outcome.noticed is None:
                     breakage = outcome.trial.breakage
