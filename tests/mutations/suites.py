@@ -110,7 +110,7 @@ SUITES = (
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
-                *_tests("st", "st_hearsay", "st_machine", "st_order", "st_searched"),
+                *_tests("st", "st_go_back", "st_hearsay", "st_machine", "st_order", "st_searched"),
             ]
         ),
     ),

@@ -10,8 +10,9 @@ from ordercast.model.machine import Drained, Input, Level, Output, Reached, Rece
 from ordercast.model.nodes import everybody
 from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.protocols.st import St
 from ordercast.protocols.st_state import LOG, OWN
-from tests.protocols.st.driver import E1, Group, Node, Outputs
+from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3
 Step = tuple[int, Input, Outputs]
@@ -226,3 +227,51 @@ def test_every_timer_that_runs_may_fire_at_any_moment_and_an_unknown_one_does_no
     assert node.handle(TimerFired("answer")) == []
     assert node.handle(TimerFired("status")) == []
     assert node.handle(TimerFired("poll")) == []
+
+
+# --- what it says of itself ---
+
+
+def sizes(machine: St) -> tuple[int, ...]:
+    return msgspec.structs.astuple(machine.log_sizes())
+
+
+def test_a_fresh_machine_waits_for_nothing_and_holds_nothing() -> None:
+    machine = Node(E1).machine
+    assert (machine.waits_for(), sizes(machine)) == ((), (0, 0, 0, 0, 0))
+
+
+def test_it_says_what_it_holds_and_for_whom_it_waits() -> None:
+    e1, e2, e3 = Node(E1, window=1), Peer(E2), Peer(E3)
+    e1.hears(e2.sends("a", E1, E2))
+    e1.hears(*e1.fires("status").units)
+    e1.hears(e3.expecting(0, 1, 0).ready())
+    assert e1.machine.waits_for() == ("1 packets heard wait to be known as accepted by {E2}",)
+    e1.hears(e2.expecting(0, 1, 0).ready())
+    assert e1.machine.waits_for() == ("1 packets heard wait to be known as pre-acknowledged by {E2}",)
+    e1.submits("b", E2)
+    e1.submits("c", E2)
+    assert e1.machine.waits_for() == (
+        "1 submissions wait for the window",
+        "1 packets heard wait to be known as pre-acknowledged by {E2}",
+        "1 packets sent wait to be known as accepted by {E1,E2,E3}",
+    )
+    assert sizes(e1.machine) == (1, 1, 0, 0, 1)
+
+
+def test_it_says_what_it_waits_for_while_it_has_stopped() -> None:
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    g, h, late = e3.sends("g", E1), e3.sends("h", E1), e2.sends("late", E1)
+    e1.hears(h, late)
+    assert sizes(e1.machine) == (0, 0, 2, 0, 0)
+    waits = ["epoch 0 is being agreed on", "the replies of {E2,E3} are missing", "{E1,E2,E3} may still lack something"]
+    assert list(e1.machine.waits_for()) == waits
+    e1.hears(e2.reply(sent=[late]), e3.reply(sent=[g, h]))
+    waits[1] = "the packet 0 of E3 is missing"
+    assert list(e1.machine.waits_for()) == waits
+    e1.hears(g, e2.done())
+    assert e1.machine.waits_for() == ("epoch 0 is being agreed on", "{E3} may still lack something")
+    e1.hears(e3.done())
+    [left] = e1.machine.waits_for()
+    assert left == "3 packets of finished epochs wait until {E2,E3} is known to have finished"
+    assert sizes(e1.machine) == (0, 0, 0, 0, 3)

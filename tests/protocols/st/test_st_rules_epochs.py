@@ -1,7 +1,10 @@
 """ST, sound rules, from one epoch to the next: what is left, what comes early, who is late; and whole recoveries."""
 
+from typing import Any
+
 import pytest
 
+from ordercast.model.config import Timing
 from ordercast.model.reset_units import ResetDone, ResetReply
 from ordercast.model.units import Data, Ready, Unit
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
@@ -12,7 +15,7 @@ ALL = (E1, E2, E3)
 class Change:
     """E1 goes from the first epoch to the second, with `g` of E3 that it has only as a copy."""
 
-    def __init__(self, **config: int) -> None:
+    def __init__(self, **config: Any) -> None:
         self.e1, self.e2, self.e3 = Node(E1, **config), Peer(E2), Peer(E3)
         self.g = self.e3.sends("g", E1, E3)
         self.e1.hears(self.e2.reply(), self.e3.reply(self.g, sent=[self.g]), self.g, self.e2.done())
@@ -86,6 +89,21 @@ def test_what_is_left_is_delivered_when_all_are_seen_in_a_later_epoch() -> None:
     out = change.e1.hears(change.e3.ready())
     assert (out.acknowledged, out.delivered) == (["g"], ["g"])
     assert not change.e1.machine.unfinished()
+
+
+def test_what_is_left_and_delivered_makes_statuses_frequent_again() -> None:
+    change = Change(timing=Timing(status=1000))
+    e1, e2, e3 = change.e1, change.e2, change.e3
+    change.finish()
+    e2.free = 0
+    e1.hears(e2.ready())
+    e1.submits("more", E2)  # which the window keeps back
+    for _ in range(3):
+        e1.fires("status")
+    assert e1.running["status"] >= 4000
+    assert e1.hears(e3.ready()).delivered == ["g"]
+    e1.fires("status")
+    assert e1.running["status"] < 2000
 
 
 def test_who_still_has_something_left_asks() -> None:

@@ -102,6 +102,14 @@ def test_lemma_a_preacknowledgment_waits_for_all_nodes() -> None:
     assert (out.preacknowledged, out.delivered) == (["y"], ["y"])
 
 
+def test_data_say_what_a_status_says() -> None:
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    e1.hears(e2.sends("a", E1))
+    echo(e1, e1.fires("status"))
+    e1.hears(e3.expecting(0, 1, 0).ready())
+    assert e1.hears(e2.expecting(0, 1, 0).sends("b", E3)).preacknowledged == ["a"]
+
+
 def test_lemma_a_only_units_that_are_accepted_count() -> None:
     e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
     e1.hears(e3.sends("y", E1, E3))
@@ -257,6 +265,23 @@ def test_while_nothing_moves_statuses_become_rarer() -> None:
     assert [output.after // 1000 for output in out if isinstance(output, SetTimer)] == [1]
 
 
+def test_whatever_rises_makes_statuses_frequent_again() -> None:
+    """A submission waits for the window all the time, so that it never falls silent."""
+    e1, e2, e3 = Node(E1, timing=Timing(status=1000)), Peer(E2), Peer(E3)
+    echo(e1, e1.submits("a", E2))
+    e2.free = 0
+    e1.hears(e2.ready())
+    e1.submits("b", E2)
+    for heard in (e2.expecting, e3.expecting, e2.preacknowledging):
+        for _ in range(3):
+            echo(e1, e1.fires("status"))
+        assert e1.running["status"] >= 4000
+        risen = e1.hears(heard(1, 0, 0).ready())
+        e1.fires("status")
+        assert (e1.running["status"] < 2000) == bool(risen.preacknowledged or risen.acknowledged)
+    assert e1.did.acknowledged == ["a"]
+
+
 def test_in_the_end_there_is_silence() -> None:
     group = Group()
     for node, name, to in (E1, "a", ALL), (E2, "b", (E1,)), (E3, "c", (E2, E3)):
@@ -334,6 +359,6 @@ def test_first_numbers_are_those_agreed_on() -> None:
 def test_what_only_others_acknowledge_is_asked_about_as_often_as_it_is_heard_of() -> None:
     e1, e3 = Node(E1, hearsay=True), Peer(E3)
     for _ in range(2):
-        assert e1.hears(e3.expecting(0, 1, 0).ready()).timers == ["hearsay"]
+        assert e1.hears(e3.expecting(0, 1, 0).ready(), e3.ready()).timers == ["hearsay"]
         assert [unit.wants for unit in e1.fires("hearsay").of(Ready)] == [0b111]
     assert Node(E1).hears(e3.ready()).timers == []
