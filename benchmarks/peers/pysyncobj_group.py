@@ -46,6 +46,7 @@ def member(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, An
     is_first_follower = not leads and name == followers[0]
     sends = {"first": leads, "one": is_first_follower, "latency": is_first_follower, "all": True}[asked.mode]
     meter = log.meter = Meter(asked.seconds)
+    ready.wait(30)  # nobody sends before all count
     room = threading.Semaphore(UNDER_WAY[asked.mode])
     padding, number = bytes(asked.size - 9), 0
     while sends and time.monotonic() < meter.end:
