@@ -1,17 +1,21 @@
 """What one member makes of datagrams, without a network: whose they are, of which session, and by which relay."""
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import ordercast.live.resequencing
 from ordercast.live.addresses import Address
-from ordercast.live.channel import Relay
+from ordercast.live.channel import ORIGIN, Relay
 from ordercast.live.lines import Lines
+from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
 from ordercast.wire.codec import Codec
-from ordercast.wire.control import CONTROL, Beat, Stage
-from ordercast.wire.datagram import join
+from ordercast.wire.control import CONTROL, Abort, Beat, Stage
+from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, join
 from ordercast.wire.sealing import seal_for
 
 SESSION = 77
@@ -35,6 +39,9 @@ class Deaf:
 
     def send_to_all(self, datagram: bytes) -> None:
         self.sent.append(datagram)
+
+    def read_all(self) -> None:
+        pass
 
 
 class Heard:
@@ -109,3 +116,108 @@ def test_a_relay_goes_on_after_a_listener_that_fails() -> None:
     listener.hears = hears  # type: ignore[method-assign]
     endpoint.receive(seal.seal(4, 1, SESSION, 1, BEAT))
     assert [member for member, _ in listener.messages] == [1]
+
+
+# --- what overtakes ---
+
+
+class Clock:
+    """A time that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(ordercast.live.resequencing, "time", found)
+    return found
+
+
+class Talk:
+    """What comes to one member, by numbers; each record says its own."""
+
+    def __init__(self, me: int, channel: Channel, relay: Any, clock: Clock) -> None:
+        self.lines, self.endpoint, self.listener = lines_of(me)
+        self._channel, self._relay, self._clock = channel, relay, clock
+        self._seal = seal_for("g", None)
+
+    def come(self, datagram: bytes) -> None:
+        self.endpoint.receive(datagram)
+
+    def come_directly(self, number: int, flags: int = 0) -> None:
+        self.come(self._seal.seal(flags, 1, SESSION, number, record(number)))
+
+    def come_by_relay(self, number: int) -> None:
+        body = ORIGIN.pack(1, SESSION, number) + record(number)
+        self.come(self._seal.seal(FROM_CHANNEL, RELAY, 9, number, body))
+
+    def hear(self, come: Callable[[int], None]) -> list[int]:
+        """1 is late by a millisecond, which is learned: 4 waits for 3. Then 5 is lost, and waited for in vain."""
+
+        async def test() -> None:
+            self.lines.open(SESSION, self._channel, self._relay, longest_wait=10 * MILLISECOND)
+            for number in (0, 2):
+                come(number)
+            self._clock.now += MILLISECOND
+            for number in (1, 4, 3, 6, 7):
+                come(number)
+            assert len(self.listener.messages) == 4, "6 waits"
+            self._clock.now += 2 * MILLISECOND
+            await asyncio.sleep(0.02)
+
+        asyncio.run(test())
+        assert self.lines.dropped == {"late": 1}
+        return [message.by for _, message in self.listener.messages]  # type: ignore[attr-defined]
+
+
+def record(number: int) -> bytes:
+    return join([CODEC.encode(Abort("it is known by its number", number, None))])
+
+
+def test_each_senders_order_is_kept_where_some_overtake(clock: Clock) -> None:
+    talk = Talk(2, Channel.MANY, None, clock)
+    assert talk.hear(talk.come_directly) == [0, 2, 3, 4, 6, 7]
+
+
+def test_the_order_of_a_relay_is_kept_where_some_overtake(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    assert talk.hear(talk.come_by_relay) == [0, 2, 3, 4, 6, 7]
+
+
+def test_our_own_relay_passes_on_in_each_senders_order(clock: Clock) -> None:
+    """Its beats, which are not passed on, are counted with the rest: nothing is missing there."""
+    talk = Talk(0, Channel.ONE, None, clock)
+    talk._relay = Relay(seal_for("g", None), 5, talk.endpoint.send_to_all)
+    assert talk.hear(lambda number: talk.come_directly(number, 0 if number == 4 else TO_CHANNEL)) == [0, 2, 3, 4, 6, 7]
+    assert len(talk.endpoint.sent) == 5
+
+
+def test_on_one_channel_beats_need_no_order(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    for number in (5, 3, 9, 4):
+        talk.come_directly(number)
+    assert len(talk.listener.messages) == 4
+    assert not talk.lines.dropped
+
+
+def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+
+    async def test() -> None:
+        talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0], longest_wait=10 * MILLISECOND)
+        talk.come_by_relay(0)
+        talk.come_by_relay(2)
+        clock.now += MILLISECOND
+        talk.come_by_relay(1)
+        talk.come_by_relay(4)
+        assert len(talk.listener.messages) == 2
+        talk.come(passed_on(10, SESSION, 8))
+        assert len(talk.listener.messages) == 4
+
+    asyncio.run(test())

@@ -3,6 +3,11 @@
 Members send to the relay, and the relay sends to all, the sender too, with a number of its own. Who hears a number that
 is not above the last it heard drops it: so all hear one order, and what is late is lost, which the protocols mend.
 
+What members send to the relay must stay in each sender's order, too: every protocol on one channel counts on it. What
+was overtaken on its way there would look like a loss to all members at once, and is worthless when it is passed on
+after its overtaker: the group has gone back by then. So who runs a relay waits for the overtaken as members do
+(`resequencing`), and drops the late.
+
 A relay remembers nothing that matters. When it is started anew its numbers begin anew, but under a later incarnation,
 and any number of a later incarnation is above all numbers of an earlier one. It has then forgotten what it passed on,
 and somebody who kept that could have it passed on again: so it repeats the number that the origin gave, and members
@@ -13,7 +18,6 @@ from collections.abc import Callable
 from struct import Struct
 
 from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, Datagram
-from ordercast.wire.recent import Recent
 from ordercast.wire.sealing import Seal
 
 ORIGIN = Struct(">HQQ")
@@ -29,17 +33,7 @@ class Relay:
         """`incarnation`: higher than that of any relay of this group before, such as the time on the wall."""
         self._seal, self._incarnation, self._send_to_all = seal, incarnation, send_to_all
         self._counter = 0
-        self._latest: Recent[tuple[int, int], int] = Recent()  # by session and sender
-        self.passed = self.late = 0
-
-    def take(self, said: Datagram) -> bytes | None:
-        """Passes on what a member sent; gives back the body that all are sent, None if it came too late."""
-        latest = self._latest.recall((said.tag, said.sender))
-        if latest is not None and said.counter <= latest:
-            self.late += 1
-            return None
-        self._latest.keep((said.tag, said.sender), said.counter)
-        return self.pass_on(said.sender, said.tag, said.counter, said.body)
+        self.passed = 0
 
     def pass_on(self, origin: int, session: int, counter: int, records: bytes) -> bytes:
         """Sends to all what one said; gives back the body."""
@@ -48,21 +42,6 @@ class Relay:
         self._send_to_all(self._seal.seal(FROM_CHANNEL, RELAY, self._incarnation, number, body))
         self.passed += 1
         return body
-
-
-class Heard:
-    """Who listens to a relay: its order, and nothing that is late."""
-
-    def __init__(self) -> None:
-        self._latest = (-1, -1)
-
-    def is_next(self, said: Datagram) -> bool:
-        """Whether it is above all that was heard before."""
-        place = (said.tag, said.counter)
-        if place <= self._latest:
-            return False
-        self._latest = place
-        return True
 
 
 def is_for_relay(said: Datagram) -> bool:

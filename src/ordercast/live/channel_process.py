@@ -11,9 +11,11 @@ from ordercast.live.addresses import Address
 from ordercast.live.channel import Relay, is_for_relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.network import open_socket, sends_multicast
-from ordercast.live.settings import NETWORK_MTU
-from ordercast.wire.datagram import Rejection
+from ordercast.live.resequencing import Sorter, Stream
+from ordercast.live.settings import LOOPBACK_ROUND_TRIP, NETWORK_MTU, NETWORK_ROUND_TRIP, longest_wait
+from ordercast.wire.datagram import Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
+from ordercast.wire.recent import Recent
 from ordercast.wire.sealing import seal_for
 
 
@@ -40,6 +42,11 @@ class ChannelProcess:
         segment = mtu if mtu is not None else 0 if near else NETWORK_MTU
         self._endpoint = Endpoint(own, members, multicast=multicast, segment=segment)
         self._relay = Relay(self._seal, time.time_ns(), self._endpoint.send_to_all)
+        self._longest_wait = longest_wait(LOOPBACK_ROUND_TRIP if near else NETWORK_ROUND_TRIP)
+        self._streams: Recent[tuple[int, int], Stream] = Recent()  # by session and sender
+        self._sorter = Sorter(self._pass_on, self._endpoint.read_all, lambda: None)
+        self.late = 0
+        """Datagrams that were overtaken on their way here, and dropped."""
         self.dropped: Counter[str] = Counter()
         """What was not for a channel, or not understood, by reason."""
 
@@ -48,17 +55,13 @@ class ChannelProcess:
         """Datagrams that were passed on."""
         return self._relay.passed
 
-    @property
-    def late(self) -> int:
-        """Those that were overtaken on their way here, and dropped."""
-        return self._relay.late
-
     def start(self) -> None:
         """Begins to pass on."""
         self._endpoint.start(self._receive, lambda: None)
 
     def close(self) -> None:
         """Ends; members go on if another one is started soon."""
+        self._sorter.close()
         self._endpoint.close()
 
     def _receive(self, datagram: bytes | memoryview) -> None:
@@ -68,4 +71,15 @@ class ChannelProcess:
         elif not is_for_relay(said) or said.sender >= self._members:
             self.dropped["stranger"] += 1
         else:
-            self._relay.take(said)
+            self._take(said)
+
+    def _take(self, said: Datagram) -> None:
+        stream = self._streams.recall((said.tag, said.sender))
+        if stream is None:
+            stream = Stream(self._longest_wait)
+            self._streams.keep((said.tag, said.sender), stream)
+        if not self._sorter.take(stream, said):
+            self.late += 1
+
+    def _pass_on(self, said: Datagram) -> None:
+        self._relay.pass_on(said.sender, said.tag, said.counter, said.body)

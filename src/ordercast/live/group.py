@@ -114,7 +114,7 @@ class Group:
         """Bytes that were sent and that the protocol has not taken yet."""
         return self._member.outbox.waiting
 
-    def _destinations(self, names: Iterable[str]) -> int:
+    def _destinations(self, names: object) -> int:
         if isinstance(names, str):
             raise LocalProtocolError(f"`to` is a set of names, such as {{{names!r}}}, not one name")
         if not isinstance(names, Iterable):

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ordercast.live.addresses import Address
-from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Heard, Relay
+from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.lingering import LONGEST
 from ordercast.live.outgoing import ALL, CHANNEL, Outgoing
+from ordercast.live.resequencing import Sorter, Stream
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.wire.checks import makes_sense
@@ -63,11 +64,13 @@ class Lines:
         self._control = Outgoing(datagram, seal.overhead, self._transmit_control)
         self._units = Outgoing(datagram, seal.overhead + ORIGIN_SIZE, self._transmit_units)
         self._in_order = False
-        self._latest: list[int] = [-1] * self._nodes
+        self._longest_wait = 0
+        self._sorter: Sorter
+        self._streams: list[Stream] = []  # of what members say to us, by member
         self._latest_passed: list[int] = [-1] * self._nodes  # counters of what a relay passed on, by origin
         self._relay: Relay | None = None  # that of the group, if it is ours
         self._relay_address: Address | None = None
-        self._heard = Heard()
+        self._relayed = -1, Stream(0)  # the life of the relay that is heard, and what it passes on
         self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
         self._passing = self._in_session = False
         self.by_channel = False
@@ -79,13 +82,20 @@ class Lines:
     def start(self, incarnation: int, listener: Listener, drained: Callable[[], None]) -> None:
         """Begins to hear."""
         self._incarnation, self._listener = incarnation, listener
+        self._sorter = Sorter(self._hand_over, self.read_all, drained)
         self._endpoint.start(self._receive, drained)
 
-    def open(self, session: int, channel: Channel, relay: Relay | Address | None) -> None:
-        """From now on there are units: in no order, in each sender's order, or in the one order of a relay."""
+    def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, longest_wait: int = 0) -> None:
+        """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
+
+        `longest_wait`: nanoseconds that what comes out of order waits for what it has overtaken, at most.
+        """
         self._session = session
         self._seal.hold(session)
-        self._in_order = channel is not Channel.ANY
+        # On one channel only its relay hears all that a member counts, and needs it in order; beats need none.
+        self._in_order = channel is Channel.MANY or isinstance(relay, Relay)
+        self._longest_wait = longest_wait
+        self._streams = [Stream(longest_wait) for _ in range(self._nodes)]
         self.by_channel = channel is Channel.ONE
         if isinstance(relay, Relay):
             self._relay = relay
@@ -121,6 +131,7 @@ class Lines:
 
     def close(self) -> None:
         """Nothing is heard or said any more."""
+        self._sorter.close()
         self._endpoint.close()
 
     # --- out ---
@@ -186,16 +197,22 @@ class Lines:
             self._receive_from_channel(said)
         elif said.sender >= self._nodes:
             self._receive_from_stranger(said)
-        elif said.flags & TO_CHANNEL:
-            self._receive_for_channel(said)
         elif said.flags & OPENING:
             self._understand(said.sender, said.body, in_session=False)
         elif said.tag != self._session and not self._listener.opens(said.sender, said.tag):
             self.dropped["session"] += 1
-        elif self._in_order and said.counter <= self._latest[said.sender]:
+        elif not self._in_order:
+            self._hand_over(said)
+        elif not self._sorter.take(self._streams[said.sender], said):
             self.dropped["late"] += 1
+
+    def _hand_over(self, said: Datagram) -> None:
+        """In its order."""
+        if said.flags & FROM_CHANNEL:
+            self._understand_passed(said.body)
+        elif said.flags & TO_CHANNEL:
+            self._pass_on(said)
         else:
-            self._latest[said.sender] = said.counter
             self._understand(said.sender, said.body, in_session=True)
 
     def _receive_from_stranger(self, said: Datagram) -> None:
@@ -204,15 +221,13 @@ class Lines:
         else:
             self.dropped["stranger"] += 1
 
-    def _receive_for_channel(self, said: Datagram) -> None:
-        """We are the relay: it goes to everybody, us included."""
-        if self._relay is None or said.tag != self._session:
-            self.dropped["session"] += 1
+    def _pass_on(self, said: Datagram) -> None:
+        """If we are the relay it goes to everybody, us included."""
+        if self._relay is None:
+            self.dropped["stranger"] += 1
             return
-        body = self._relay.take(said)
-        if body is not None:
-            self._passed.append(body)
-            self._hear_passed()
+        self._passed.append(self._relay.pass_on(said.sender, said.tag, said.counter, said.body))
+        self._hear_passed()
 
     def _hear_passed(self) -> None:
         """In the order in which it was passed on, whatever follows from it."""
@@ -231,10 +246,19 @@ class Lines:
             self.dropped[Rejection.TRUNCATED] += 1
         elif ORIGIN.unpack_from(said.body)[1] != self._session:  # it must not count: its relay's clock may be ahead
             self.dropped["session"] += 1
-        elif not self._heard.is_next(said):
+        elif not self._take_relayed(said):
             self.dropped["late"] += 1
-        else:
-            self._understand_passed(said.body)
+
+    def _take_relayed(self, said: Datagram) -> bool:
+        """Whether it is not below what was heard before; whatever a relay says is above all that former ones said."""
+        life, stream = self._relayed
+        if said.tag < life:
+            return False
+        if said.tag > life:
+            self._sorter.finish(stream)
+            stream = Stream(self._longest_wait)
+            self._relayed = said.tag, stream
+        return self._sorter.take(stream, said)
 
     def _understand_passed(self, body: bytes) -> None:
         origin, _, counter = ORIGIN.unpack_from(body)

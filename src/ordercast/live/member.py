@@ -19,7 +19,7 @@ from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
 from ordercast.live.session import Session
-from ordercast.live.settings import HIGHEST, Agreement
+from ordercast.live.settings import HIGHEST, Agreement, longest_wait
 from ordercast.live.stats import Stats, counted
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
@@ -112,7 +112,7 @@ class Member:
         config = msgspec.structs.replace(config, first_seq=opened.first_seqs)
         machine = machine_class(agreed.protocol, Rules.SOUND)(self.me, config)
         relay = self._relay() if callable(self._relay) else self._relay
-        self._lines.open(opened.session, machine.needs, relay)
+        self._lines.open(opened.session, machine.needs, relay, longest_wait=longest_wait(config.timing.guard))
         highest = HIGHEST.get(agreed.protocol, Level.ACKNOWLEDGED)
         self._host = Host(machine, self.me, highest, self.outbox, self, self._record(opened.session))
         self._opened_at = self._loop.time()

@@ -150,6 +150,11 @@ class Wishes(ConfigValue, frozen=True, kw_only=True):
     """Nanoseconds."""
 
 
+def longest_wait(round_trip: int) -> int:
+    """How long a datagram may wait for those that it has overtaken: beyond that they count as lost."""
+    return round_trip // 2
+
+
 class _Timers(NamedTuple):
     """What follows from a round trip."""
 
