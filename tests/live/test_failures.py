@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ordercast.live.group import Group
+from ordercast.live.session_events import Sign, Suspected
 from ordercast.model.errors import GroupAborted
-from ordercast.model.machine import Receive, View
+from ordercast.model.machine import CancelTimer, Receive, View
 from ordercast.wire.control import Beat, Stage
 from tests.live.groups import ORDERS, group_of, hear, run
 
@@ -205,5 +206,32 @@ def test_nothing_is_recorded_after_the_end() -> None:
             host.receive(object())  # type: ignore[arg-type]
             assert not arrived, "the record is closed"
             await groups["B"]._member.left
+
+    run(test)
+
+
+def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
+    """Else what was to follow from the first would be done after the end that the second may be."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="sequenced") as groups:
+            member = groups["A"]._member
+            host, handle, carry_out = member._host, member._session.handle, member._carry_out
+            assert host is not None
+            happened: list[str] = []
+
+            def handled(event: Any) -> Any:
+                happened.append(f"told {type(event).__name__}")
+                return [Suspected(1), CancelTimer("no such timer")] if isinstance(event, Sign) else handle(event)
+
+            def carried_out(output: Any) -> None:
+                happened.append(type(output).__name__)
+                carry_out(output)
+
+            host.suspect = lambda _: member.give_up("nobody is left")  # type: ignore[method-assign]
+            member._session.handle, member._carry_out = handled, carried_out  # type: ignore[method-assign]
+            member._tell(Sign(1))
+            assert happened[:5] == ["told Sign", "Suspected", "CancelTimer", "told GiveUp", "CancelTimer"]
+            await asyncio.gather(*(group._member.left for group in groups.values()))
 
     run(test)

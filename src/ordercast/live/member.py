@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -15,6 +16,7 @@ from ordercast.live.host import Host
 from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
 from ordercast.live.lingering import Lingering
+from ordercast.live.packet_room import PacketRoom
 from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
@@ -39,7 +41,6 @@ OUTBOX_LIMIT = 1 << 20
 
 
 _MOST_TURNS = 32  # of the event loop that a packet waits for more
-_MANY = 0.02  # of the units that are sent: so many copies say that the network loses
 
 
 class Member:
@@ -61,12 +62,13 @@ class Member:
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._round_trips = RoundTrips(me, len(names))
-        self._counted = 0, 0  # units that were sent, and copies and requests, when we last looked
+        self._told: deque[events.Input] = deque()  # what the session has to be told; the first, it is being told
         self._signed = 0  # members of which the session knows that they live, for this half beat
         self._host: Host | None = None
         self.members = everybody(len(names))
         self.largest = agreed.largest_message
         self.inbox = Inbox(agreed.largest_message)
+        self._packet_room = PacketRoom(agreed.least_room(), agreed.packet_room())
         self.outbox = Outbox(agreed.packet_room())
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()
@@ -190,12 +192,19 @@ class Member:
     # --- the session ---
 
     def _tell(self, event: events.Input) -> None:
+        """One input after the other: what follows from one may lead to the next, which waits until all is done."""
+        self._told.append(event)
+        if len(self._told) > 1:
+            return
         try:
-            for output in self._session.handle(event):
-                self._carry_out(output)
+            while self._told:
+                for output in self._session.handle(self._told[0]):
+                    self._carry_out(output)
+                self._told.popleft()
         except Exception as error:  # a mistake of ours: the session cannot tell anybody any more
             self._stop(self._account(self._failure(error)))
             self.leave()
+            self._told.clear()
 
     def _carry_out(self, output: events.Output) -> None:
         match output:
@@ -242,22 +251,10 @@ class Member:
 
     def _forget_signs(self) -> None:
         self._signed = 0
-        self._suit_losses()
+        if self._host is not None:
+            self.outbox.room = self._packet_room.suit(self._host)
         if not self.left.done():
             self._loop.call_later(self._agreed.beat / SECOND / 2, self._forget_signs)
-
-    def _suit_losses(self) -> None:
-        """Where units are lost, shorter packets lose less; where none is, longer ones cost less."""
-        host, least, most = self._host, self._agreed.least_room(), self._agreed.packet_room()
-        if host is None or least == most:
-            return
-        units, copies = host.transmitted, host.retransmitted + host.requests
-        more_units, more_copies = units - self._counted[0], copies - self._counted[1]
-        self._counted = units, copies
-        if more_copies > more_units * _MANY:
-            self.outbox.room = max(least, self.outbox.room // 2)
-        elif not more_copies:
-            self.outbox.room = min(most, self.outbox.room * 5 // 4)
 
     def opens(self, member: int, session: int) -> bool:
         """Whoever speaks in the session that we have agreed to has heard that all agree."""
