@@ -24,8 +24,8 @@ from ordercast.wire.control import LONGEST_NAME, MOST_HEARD, MOST_MEMBERS, Hello
 
 FORGET_AFTER = 40
 """Rounds after which a process that says nothing is no longer counted, while the group is not found."""
-FAREWELL = 3
-"""Rounds in which one that was turned away still says so to those that it would have turned away."""
+FAREWELL = 6
+"""Rounds, of half the time, in which one that was turned away still turns others away; and in which that is repeated."""
 
 
 class Begin(msgspec.Struct, frozen=True, gc=False):
@@ -100,8 +100,10 @@ class Discovery(WholeState):
         self.turned_away = ""
         """Why, if we were."""
         self.rounds_left = FAREWELL
-        self.others_sizes = ""
-        """What we last heard of a process that looks for a group of another size."""
+        self.unfit: Hello | None = None
+        """The last hello that was for a group of another size."""
+        self.unfit_at = 0
+        """Our round when it came."""
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
@@ -135,6 +137,8 @@ class Discovery(WholeState):
             self._end(self.turned_away, out)
         elif not self.found:
             self._forget()
+            if self.unfit is not None and self.round - self.unfit_at < FAREWELL:
+                self._turn_away(self.unfit, self._sizes(self.unfit), out)
             self._repeat(out)
 
     def _hello(self) -> Hello:
@@ -151,7 +155,8 @@ class Discovery(WholeState):
 
     def _repeat(self, out: list[Output]) -> None:
         out.append(Say(self._hello()))
-        out.append(SetTimer("hello", spread(2 * self.config.repeat, self.incarnation & 0xFFFF, self.round)))
+        wait = self.config.repeat if self.turned_away else 2 * self.config.repeat
+        out.append(SetTimer("hello", spread(wait, self.incarnation & 0xFFFF, self.round)))
 
     def _turn_away(self, hello: Hello, why: str, out: list[Output]) -> None:
         out.append(Say(Unwelcome(self.group, hello.name, hello.incarnation, clipped(why))))
@@ -175,10 +180,10 @@ class Discovery(WholeState):
             self._namesake(hello, out)
             return
         if hello.size != self.size:
-            self.others_sizes = (
-                f"{hello.name} looks for a group of {hello.size} members, {self.name} for one of {self.size}"
-            )
-            self._turn_away(hello, self.others_sizes, out)
+            self.unfit, self.unfit_at = hello, self.round
+            self._turn_away(hello, self._sizes(hello), out)
+            if self.incarnation not in hello.hears:
+                out.append(Say(self._hello()))  # so that it can turn us away
             return
         place = next((index for index, known in enumerate(self.others) if known.name == hello.name), None)
         if place is None:
@@ -191,6 +196,9 @@ class Discovery(WholeState):
             self._look(out)
             if self.found and not hello.found:
                 out.append(Say(self._hello()))
+
+    def _sizes(self, hello: Hello) -> str:
+        return f"{hello.name} looks for a group of {hello.size} members, {self.name} for one of {self.size}"
 
     def _remember(self, incarnation: int) -> None:
         """Our next hello names it: that it is said again shows that its process is alive."""
@@ -252,5 +260,5 @@ class Discovery(WholeState):
         within = f"within {self.config.opening / SECOND:g} s"
         if len(self.others) + 1 < self.size:
             told = f"{within} {len(self.others) + 1} of {self.size} members of {self.group} came: {names}"
-            return f"{told}; {self.others_sizes}" if self.others_sizes else told
+            return f"{told}; {self._sizes(self.unfit)}" if self.unfit is not None else told
         return f"{within} the members of {self.group} did not agree who they are; {self.name} knows {names}"
