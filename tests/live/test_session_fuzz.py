@@ -21,7 +21,6 @@ from ordercast.live.session_events import (
     Remaining,
     Say,
     Sign,
-    Spoke,
     TimerFired,
 )
 from ordercast.live.terms import difference, terms_of
@@ -89,7 +88,7 @@ EVENTS: st.SearchStrategy[Input] = st.one_of(
     st.builds(Heard, MEMBERS, HELLOS),
     st.builds(Sign, MEMBERS),
     st.builds(TimerFired, st.sampled_from(TIMERS), st.integers(0, 1 << 40)),
-    st.sampled_from([Begin(), Spoke(), Close(), Close(5), AtRest(True), AtRest(False), GiveUp("x"), Remaining(0b011)]),
+    st.sampled_from([Begin(), Close(), Close(5), AtRest(True), AtRest(False), GiveUp("x"), Remaining(0b011)]),
 )
 
 

@@ -34,7 +34,6 @@ from ordercast.live.session_events import (
     Say,
     SessionConfig,
     Sign,
-    Spoke,
     Suspected,
     TimerFired,
 )
@@ -82,7 +81,8 @@ class Session(WholeState):
         self.liveness = Liveness(len(names), config)
         self.phase = Phase.IDLE
         self.closing = Closing(len(names), others=everybody(len(names)) & ~(1 << me))
-        self.quiet_ticks = 0
+        self.half_a_beat = False
+        """Of the two ticks in a beat, one has passed."""
         self.close_within = 0
         self.why = ""
         """Why the group did not open, or was given up."""
@@ -100,7 +100,7 @@ class Session(WholeState):
         """The tag of the session that we agree to or are in; 0 if there is none yet."""
         return self.opening.session
 
-    def handle(self, event: Input) -> list[Output]:  # noqa: C901, PLR0912 (one line for each input)
+    def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
         out: list[Output] = []
         if self.phase is Phase.GONE:
@@ -112,9 +112,6 @@ class Session(WholeState):
             case Heard(member, message):
                 if self._is_other(member):
                     self._hear(member, message, out)
-            case Spoke():
-                if self.closing.stage is Stage.OPEN:  # later the beats say something more
-                    self.quiet_ticks = 0
             case TimerFired(name, now):
                 self._fire(name, now, out)
             case Begin():
@@ -262,9 +259,8 @@ class Session(WholeState):
     def _tick(self, now: int, out: list[Output]) -> None:
         out.append(SetTimer("beat", self.liveness.tick_every))
         asked, suspected = self.liveness.tick(now, self.closing.watched())
-        self.quiet_ticks += 1
-        if self.quiet_ticks >= 2:
-            self.quiet_ticks = 0
+        self.half_a_beat = not self.half_a_beat
+        if not self.half_a_beat:
             out.append(Say(Beat(self.closing.stage)))
         out += [Say(Beat(self.closing.stage, asks=True), member) for member in members(asked)]
         for member in members(suspected):

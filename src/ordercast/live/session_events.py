@@ -15,7 +15,7 @@ class SessionConfig(ConfigValue, frozen=True, kw_only=True):
     opening: int = 60 * SECOND
     """How long members may take to come together."""
     beat: int = 250 * MILLISECOND
-    """A member that has said nothing for so long says that it is alive."""
+    """So often a member says that it is alive."""
     silence: int = 3 * SECOND
     """A member from which nothing came for so long, though it was asked, is suspected."""
 
@@ -51,10 +51,6 @@ class Sign(msgspec.Struct, frozen=True, gc=False):
     """Input: anything else of a member came under this session's tag; once for each beat and member is enough."""
 
     member: int
-
-
-class Spoke(msgspec.Struct, frozen=True, gc=False):
-    """Input: something that every member hears was put on the network for the protocol; saves a `Beat`."""
 
 
 class TimerFired(msgspec.Struct, frozen=True, gc=False):
@@ -93,7 +89,7 @@ class GiveUp(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Input = Begin | Heard | Sign | Spoke | TimerFired | Close | AtRest | Remaining | GiveUp
+Input = Begin | Heard | Sign | TimerFired | Close | AtRest | Remaining | GiveUp
 
 
 class Say(msgspec.Struct, frozen=True, gc=False):

@@ -93,7 +93,7 @@ SESSION = changes(
         "if False:  # else",
     ),
     ("one that was left behind ends the group", " and self.closing.others >> member & 1:  # else", ":  # else"),
-    ("no beat", "        if self.quiet_ticks >= 2:\n", "        if False:\n"),
+    ("no beat", "        if not self.half_a_beat:\n", "        if False:\n"),
     ("no end of lingering", '            ("linger", self.phase): self._leave,\n', ""),
     ("no end of opening", '        out.append(SetTimer("opening", self.config.opening))\n', ""),
     ("old news of rest count", "            self.closing.resting = False  # until", "            # until"),
