@@ -9,8 +9,9 @@ import pytest
 
 import ordercast.live.resequencing
 from ordercast.live.addresses import Address
-from ordercast.live.channel import ORIGIN, Relay
+from ordercast.live.channel import LIFE, ORIGIN, Relay
 from ordercast.live.lines import Lines
+from ordercast.live.outgoing import CHANNEL
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
 from ordercast.wire.codec import Codec
@@ -40,6 +41,9 @@ class Deaf:
     def send_to_all(self, datagram: bytes) -> None:
         self.sent.append(datagram)
 
+    def send(self, datagram: bytes, _: Address) -> None:
+        self.sent.append(datagram)
+
     def read_all(self) -> None:
         pass
 
@@ -67,10 +71,10 @@ def lines_of(me: int) -> tuple[Lines, Deaf, Heard]:
     return lines, endpoint, listener
 
 
-def passed_on(incarnation: int, session: int, counter: int = 0) -> bytes:
-    """What a relay with this incarnation sends to all, of what a member said with this counter."""
+def passed_on(incarnation: int, session: int) -> bytes:
+    """What a relay with this incarnation sends to all."""
     sent: list[bytes] = []
-    Relay(seal_for("g", None), incarnation, sent.append).pass_on(1, session, counter, BEAT)
+    Relay(seal_for("g", None), incarnation, sent.append).pass_on(1, session, BEAT)
     return sent[0]
 
 
@@ -85,14 +89,19 @@ def test_a_relay_of_another_session_does_not_make_us_deaf_to_ours() -> None:
     assert lines.dropped == {"session": 1, "late": 1}
 
 
-def test_what_a_new_relay_has_forgotten_is_still_heard_once() -> None:
-    """Somebody who kept what was said to the former relay has it passed on again, in any order."""
+def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> None:
     lines, endpoint, listener = lines_of(me=2)
-    lines.open(SESSION, Channel.ONE, ADDRESSES[0])
-    for incarnation, counter in ((10, 5), (11, 8), (12, 5), (13, 8), (14, 7), (15, 9)):
-        endpoint.receive(passed_on(incarnation, SESSION, counter))
-    assert len(listener.messages) == 3, "those with 5, 8 and 9"
-    assert lines.dropped == {"late": 3}
+    lines.open(SESSION, Channel.ONE, Address("127.0.0.1", 7100))
+    sent: list[bytes] = []
+    for life in (10, 9, 11):
+        Relay(seal_for("g", None), life, sent.append).tell_life(SESSION)
+        endpoint.receive(sent[-1])
+        lines._units.say(BEAT, CHANNEL)
+        lines.flush()
+    named = [int.from_bytes(datagram[32:40]) for datagram in endpoint.sent]
+    assert named == [0, 10, 10, 11], "a former one may be heard late"
+    assert not listener.messages
+    assert lines.dropped == {"late": 1}
 
 
 def test_what_our_own_relay_said_is_nobody_elses() -> None:
@@ -100,7 +109,7 @@ def test_what_our_own_relay_said_is_nobody_elses() -> None:
     lines, endpoint, listener = lines_of(me=0)
     relay = Relay(seal_for("g", None), 5, endpoint.send_to_all)
     lines.open(SESSION, Channel.ONE, relay)
-    relay.pass_on(1, SESSION, 0, BEAT)
+    relay.pass_on(1, SESSION, BEAT)
     endpoint.receive(endpoint.sent[0])
     assert not listener.messages
     assert not lines.dropped
@@ -112,9 +121,9 @@ def test_a_relay_goes_on_after_a_listener_that_fails() -> None:
     hears, listener.hears = listener.hears, lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
     seal = seal_for("g", None)
     with pytest.raises(ZeroDivisionError):
-        endpoint.receive(seal.seal(4, 1, SESSION, 0, BEAT))
+        endpoint.receive(seal.seal(TO_CHANNEL, 1, SESSION, 0, LIFE.pack(0) + BEAT))
     listener.hears = hears  # type: ignore[method-assign]
-    endpoint.receive(seal.seal(4, 1, SESSION, 1, BEAT))
+    endpoint.receive(seal.seal(TO_CHANNEL, 1, SESSION, 1, LIFE.pack(0) + BEAT))
     assert [member for member, _ in listener.messages] == [1]
 
 
@@ -150,10 +159,11 @@ class Talk:
         self.endpoint.receive(datagram)
 
     def come_directly(self, number: int, flags: int = 0) -> None:
-        self.come(self._seal.seal(flags, 1, SESSION, number, record(number)))
+        life = LIFE.pack(0) if flags & TO_CHANNEL else b""
+        self.come(self._seal.seal(flags, 1, SESSION, number, life + record(number)))
 
     def come_by_relay(self, number: int) -> None:
-        body = ORIGIN.pack(1, SESSION, number) + record(number)
+        body = ORIGIN.pack(1, SESSION) + record(number)
         self.come(self._seal.seal(FROM_CHANNEL, RELAY, 9, number, body))
 
     def hear(self, come: Callable[[int], None]) -> list[int]:
@@ -217,7 +227,7 @@ def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> No
         talk.come_by_relay(1)
         talk.come_by_relay(4)
         assert len(talk.listener.messages) == 2
-        talk.come(passed_on(10, SESSION, 8))
+        talk.come(passed_on(10, SESSION))
         assert len(talk.listener.messages) == 4
 
     asyncio.run(test())

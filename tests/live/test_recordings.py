@@ -13,6 +13,7 @@ import pytest
 
 import ordercast.live.channel_process
 from ordercast.live.addresses import address_of, members_of
+from ordercast.live.channel import LIFE
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.discovery import Found, Heard, NotFound, Say
 from ordercast.live.group import Group
@@ -20,9 +21,11 @@ from ordercast.live.joining import join
 from ordercast.live.session import Phase
 from ordercast.live.session_events import Refused
 from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.wire import recent
 from ordercast.wire.control import Control, Hello, Join, Unwelcome
 from ordercast.wire.datagram import TO_CHANNEL
 from ordercast.wire.keys import keys_from_text, new_key
+from ordercast.wire.sealing import seal_for
 from tests.live.groups import ORDERS, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 from tests.live.test_discovery import Place
@@ -269,34 +272,65 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
     run(test)
 
 
+CHANNEL = address_of("127.0.0.1:9999")
+
+
+def start_channel(monkeypatch: pytest.MonkeyPatch) -> ChannelProcess:
+    monkeypatch.setattr(ordercast.live.channel_process, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.channel_process, "open_socket", lambda address: address)
+    started = ChannelProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=KEY)
+    started.start()
+    return started
+
+
+def said_to_channel() -> list[bytes]:
+    return [datagram for datagram in SENT if datagram[2] & TO_CHANNEL]
+
+
 @pytest.mark.usefixtures("no_exception_escapes", "in_memory")
 @pytest.mark.parametrize("order", ["total", "priority"])
 def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has forgotten what it passed on, and passes it on again; members have not."""
-    monkeypatch.setattr(ordercast.live.channel_process, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.channel_process, "open_socket", lambda address: address)
-    place = address_of("127.0.0.1:9999")
+    """It has forgotten what it passed on, but knows what was said to its former life.
 
-    def channel() -> ChannelProcess:
-        started = ChannelProcess("memory", place, list(members_of("memory", NAMES).values()), keys=KEY)
-        started.start()
-        return started
+    Else a member that had lost something would take it now, and have it at another place than the others.
+    """
 
     async def test() -> None:
-        first = channel()
-        async with group_in_memory(*NAMES, key=KEY, order=order, channel=str(place)) as groups:
+        first = start_channel(monkeypatch)
+        async with group_in_memory(*NAMES, key=KEY, order=order, channel=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
-            kept = [datagram for datagram in SENT if datagram[2] & TO_CHANNEL]
+            kept = said_to_channel()
             first.close()
-            second = channel()
-            late = [group.stats().dropped.get("late", 0) for group in groups]
+            second = start_channel(monkeypatch)
             for datagram in kept:
-                PLACES[place].put(datagram)
+                PLACES[CHANNEL].put(datagram)
             await settle()
-            assert second.passed >= len(kept) > 10
-            for group, before in zip(groups, late, strict=True):
-                assert group.stats().dropped["late"] - before >= len(kept)
+            assert second.dropped["former"] >= len(kept) > 10
             await exactly_once(groups, 5)
+            assert second.passed
             second.close()
+
+    run(test)
+
+
+@pytest.mark.usefixtures("no_exception_escapes", "in_memory")
+def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "REMEMBERED", 8)
+
+    async def test() -> None:
+        channel = start_channel(monkeypatch)
+        async with group_in_memory(*NAMES, key=KEY, order="total", channel=str(CHANNEL)) as groups:
+            await exactly_once(groups, 5)
+            kept, seal = said_to_channel(), seal_for("memory", KEY)
+            for session in range(100):
+                PLACES[CHANNEL].put(seal.seal(TO_CHANNEL, session % 3, session, 0, LIFE.pack(1)))
+            await settle()
+            late = channel.late
+            for datagram in kept:
+                PLACES[CHANNEL].put(datagram)
+            await settle()
+            assert channel.late - late > 10, "the seal has forgotten them, but the order of each sender is known"
+            await exactly_once(groups, 5)
+        channel.close()
 
     run(test)

@@ -9,9 +9,13 @@ after its overtaker: the group has gone back by then. So who runs a relay waits 
 (`resequencing`), and drops the late.
 
 A relay remembers nothing that matters. When it is started anew its numbers begin anew, but under a later incarnation,
-and any number of a later incarnation is above all numbers of an earlier one. It has then forgotten what it passed on,
-and somebody who kept that could have it passed on again: so it repeats the number that the origin gave, and members
-drop what is not above the last of that origin, too.
+and any number of a later incarnation is above all numbers of an earlier one.
+
+It has then forgotten what it passed on, too. If that came once more, doubled and delayed by the network or kept by
+somebody, a member that had lost it would take it, at another place in the order than all others. So what members send
+names the life of the relay that they heard last, and a relay passes on only what names its own. Who names another is
+told which life it is; what was sent is lost. (A relay that is a member lives as long as the session, and forgets
+nothing of it.)
 """
 
 from collections.abc import Callable
@@ -20,10 +24,12 @@ from struct import Struct
 from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, Datagram
 from ordercast.wire.sealing import Seal
 
-ORIGIN = Struct(">HQQ")
-"""In front of the records that a relay passes on: who said it, in which session, with which counter."""
+ORIGIN = Struct(">HQ")
+"""In front of the records that a relay passes on: who said it, in which session."""
+LIFE = Struct(">Q")
+"""In front of the records that a member sends to a relay: the life of the relay that it heard last; 0: none yet."""
 
-ORIGIN_SIZE = ORIGIN.size
+ORIGIN_SIZE, LIFE_SIZE = ORIGIN.size, LIFE.size
 
 
 class Relay:
@@ -31,16 +37,23 @@ class Relay:
 
     def __init__(self, seal: Seal, incarnation: int, send_to_all: Callable[[bytes], None]) -> None:
         """`incarnation`: higher than that of any relay of this group before, such as the time on the wall."""
-        self._seal, self._incarnation, self._send_to_all = seal, incarnation, send_to_all
+        self._seal, self.incarnation, self._send_to_all = seal, incarnation, send_to_all
         self._counter = 0
         self.passed = 0
 
-    def pass_on(self, origin: int, session: int, counter: int, records: bytes) -> bytes:
+    def pass_on(self, origin: int, session: int, records: bytes) -> bytes:
         """Sends to all what one said; gives back the body."""
-        body = ORIGIN.pack(origin, session, counter) + records
-        number, self._counter = self._counter, self._counter + 1
-        self._send_to_all(self._seal.seal(FROM_CHANNEL, RELAY, self._incarnation, number, body))
         self.passed += 1
+        return self._say(origin, session, records)
+
+    def tell_life(self, session: int) -> None:
+        """Says that it is there, and nothing else."""
+        self._say(RELAY, session, b"")
+
+    def _say(self, origin: int, session: int, records: bytes) -> bytes:
+        body = ORIGIN.pack(origin, session) + records
+        counter, self._counter = self._counter, self._counter + 1
+        self._send_to_all(self._seal.seal(FROM_CHANNEL, RELAY, self.incarnation, counter, body))
         return body
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 from ordercast.live.addresses import Address
-from ordercast.live.channel import Relay, is_for_relay
+from ordercast.live.channel import LIFE, LIFE_SIZE, Relay, is_for_relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.network import open_socket, sends_multicast
 from ordercast.live.resequencing import Sorter, Stream
@@ -48,7 +48,7 @@ class ChannelProcess:
         self.late = 0
         """Datagrams that were overtaken on their way here, and dropped."""
         self.dropped: Counter[str] = Counter()
-        """What was not for a channel, or not understood, by reason."""
+        """What was not for a channel, or not understood, by reason; `former`: it was for another life of it."""
 
     @property
     def passed(self) -> int:
@@ -70,6 +70,11 @@ class ChannelProcess:
             self.dropped[said] += 1
         elif not is_for_relay(said) or said.sender >= self._members:
             self.dropped["stranger"] += 1
+        elif len(said.body) < LIFE_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        elif LIFE.unpack_from(said.body)[0] != self._relay.incarnation:
+            self.dropped["former"] += 1
+            self._relay.tell_life(said.tag)
         else:
             self._take(said)
 
@@ -82,4 +87,4 @@ class ChannelProcess:
             self.late += 1
 
     def _pass_on(self, said: Datagram) -> None:
-        self._relay.pass_on(said.sender, said.tag, said.counter, said.body)
+        self._relay.pass_on(said.sender, said.tag, said.body[LIFE_SIZE:])

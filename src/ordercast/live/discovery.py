@@ -25,7 +25,7 @@ from ordercast.wire.control import LONGEST_NAME, MOST_HEARD, MOST_MEMBERS, Hello
 FORGET_AFTER = 40
 """Rounds after which a process that says nothing is no longer counted, while the group is not found."""
 FAREWELL = 6
-"""Rounds, of half the time, in which one that was turned away still turns others away; and in which that is repeated."""
+"""Rounds, of half the time, in which one that was turned away turns others away; and in which that is repeated."""
 
 
 class Begin(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ordercast.live.addresses import Address
-from ordercast.live.channel import ORIGIN, ORIGIN_SIZE, Relay
+from ordercast.live.channel import LIFE, LIFE_SIZE, ORIGIN, ORIGIN_SIZE, Relay
 from ordercast.live.endpoint import Endpoint
 from ordercast.live.lingering import LONGEST
 from ordercast.live.outgoing import ALL, CHANNEL, Outgoing
@@ -67,10 +67,9 @@ class Lines:
         self._longest_wait = 0
         self._sorter: Sorter
         self._streams: list[Stream] = []  # of what members say to us, by member
-        self._latest_passed: list[int] = [-1] * self._nodes  # counters of what a relay passed on, by origin
         self._relay: Relay | None = None  # that of the group, if it is ours
         self._relay_address: Address | None = None
-        self._relayed = -1, Stream(0)  # the life of the relay that is heard, and what it passes on
+        self._relayed = 0, Stream(0)  # the life of the relay that is heard, 0 if none is, and what it passes on
         self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
         self._passing = self._in_session = False
         self.by_channel = False
@@ -102,7 +101,9 @@ class Lines:
             self._own.add(RELAY)
         elif relay is not None:
             self._relay_address = relay
-            self._endpoint.knows([relay])
+            if relay not in self._addresses:
+                self._endpoint.knows([relay])
+                self._send_to_relay(b"")  # it tells which life it is
 
     @property
     def too_large(self) -> int:
@@ -167,17 +168,19 @@ class Lines:
         if to != CHANNEL:
             self._transmit(self._sealed(0, session, body), to)
         elif self._relay is not None:
-            self._passed.append(self._relay.pass_on(self._me, session, self._next_counter(session), body))
-        elif self._relay_address is not None:
-            self._endpoint.send(self._sealed(TO_CHANNEL, session, body), self._relay_address)
+            self._passed.append(self._relay.pass_on(self._me, session, body))
+        else:
+            self._send_to_relay(body)
+
+    def _send_to_relay(self, body: bytes) -> None:
+        if self._relay_address is not None and self._session is not None:
+            datagram = self._sealed(TO_CHANNEL, self._session, LIFE.pack(self._relayed[0]) + body)
+            self._endpoint.send(datagram, self._relay_address)
 
     def _sealed(self, flags: int, tag: int, body: bytes) -> bytes:
-        return self._seal.seal(flags, self._me, tag, self._next_counter(tag), body)
-
-    def _next_counter(self, tag: int) -> int:
         counter = self._counters.get(tag, 0)
         self._counters[tag] = counter + 1
-        return counter
+        return self._seal.seal(flags, self._me, tag, counter, body)
 
     def _transmit(self, datagram: bytes, to: int) -> None:
         if to == ALL:
@@ -225,9 +228,11 @@ class Lines:
         """If we are the relay it goes to everybody, us included."""
         if self._relay is None:
             self.dropped["stranger"] += 1
-            return
-        self._passed.append(self._relay.pass_on(said.sender, said.tag, said.counter, said.body))
-        self._hear_passed()
+        elif len(said.body) < LIFE_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        else:
+            self._passed.append(self._relay.pass_on(said.sender, said.tag, said.body[LIFE_SIZE:]))
+            self._hear_passed()
 
     def _hear_passed(self) -> None:
         """In the order in which it was passed on, whatever follows from it."""
@@ -261,14 +266,11 @@ class Lines:
         return self._sorter.take(stream, said)
 
     def _understand_passed(self, body: bytes) -> None:
-        origin, _, counter = ORIGIN.unpack_from(body)
-        if origin >= self._nodes:
-            self.dropped["stranger"] += 1
-        elif counter <= self._latest_passed[origin]:
-            self.dropped["late"] += 1
-        else:
-            self._latest_passed[origin] = counter
+        origin, _ = ORIGIN.unpack_from(body)
+        if origin < self._nodes:
             self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
+        elif origin != RELAY:  # which only tells that it is there
+            self.dropped["stranger"] += 1
 
     def _understand(self, member: int, body: bytes, *, in_session: bool) -> None:
         records = split(body)
