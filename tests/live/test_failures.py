@@ -228,7 +228,7 @@ def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
                 happened.append(type(output).__name__)
                 carry_out(output)
 
-            host.suspect = lambda members: member.give_up("nobody is left")  # type: ignore[method-assign]
+            host.suspect = lambda _: member.give_up("nobody is left")  # type: ignore[method-assign, assignment]
             member._session.handle, member._carry_out = handled, carried_out  # type: ignore[method-assign]
             member._tell(Sign(1))
             assert happened[:5] == ["told Sign", "Suspected", "CancelTimer", "told GiveUp", "CancelTimer"]

@@ -12,8 +12,10 @@ from ordercast.audit.judge import Verdict, audit
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted
+from ordercast.trace.growing import GrowingTrace
 from ordercast.trace.reader import read_events, read_runs
 from tests.live.groups import ORDERS, group_of, hear, run
+from tests.small_disk import fill, small_disk
 
 NAMES = ("A", "B", "C")
 
@@ -124,6 +126,51 @@ def test_a_record_that_cannot_be_written_ends_and_the_group_does_not(tmp_path: P
         assert str(tmp_path) in failed
 
     run(test)
+
+
+def test_a_disk_that_is_full_ends_the_record_and_not_the_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+
+        async def test() -> None:
+            async with group_of(*NAMES, order="total", record=disk) as groups:
+                await talk(groups, 10, "sequenced")
+                await asyncio.gather(*(hear(group, 30) for group in groups.values()))
+                while len(list((disk / "events").glob("*-000001*"))) < len(NAMES):  # the first second is written
+                    await asyncio.sleep(0.05)
+                fill(disk)
+                await talk(groups, 10, "sequenced")
+                await asyncio.gather(*(hear(group, 30) for group in groups.values()))
+                while any(group.stats().record_failed is None for group in groups.values()):
+                    await asyncio.sleep(0.05)
+                await groups["B"].send(b"we go on")
+                assert (await groups["A"].receive()).payload == b"we go on"
+            for group in groups.values():
+                assert "No space left on device" in str(group.stats().record_failed)
+
+        run(test)
+        assert held([disk]).deliveries == 3 * 30, "what was written before is kept, and right"
+    assert caplog.text.count("No space left on device") == len(NAMES), "told when it happens, once by each"
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError("no more"), ValueError("a mistake")])
+def test_whatever_keeps_a_record_from_being_written_does_not_reach_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    async def test() -> None:
+        async with group_of("A", "B", record=tmp_path) as groups:
+            monkeypatch.setattr(GrowingTrace, "append_packed", fail)
+            await groups["A"].send(b"hello")
+            assert (await groups["B"].receive()).payload == b"hello"
+        assert type(error).__name__ in str(groups["B"].stats().record_failed)
+        assert str(error) in str(groups["B"].stats().record_failed)
+
+    run(test)
+    assert not any(row["complete"] for row in read_runs([tmp_path])), "it is not called whole"
 
 
 def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tmp_path: Path) -> None:

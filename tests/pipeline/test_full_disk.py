@@ -1,8 +1,6 @@
 """A disk that is really full: a sentence, and everything that was there stays. A small one is mounted for it."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,36 +12,13 @@ from tests.cli.conftest import Command
 from tests.pipeline.runs import bytes_in, some_runs
 from tests.pipeline.test_worker import swept
 from tests.pipeline.traces import random_runs, write
-
-_BLOCK = 4096
-
-
-def mount(*arguments: object) -> bool:
-    command = ["mount", "-t", "tmpfs", *map(str, arguments)]
-    try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
-    except FileNotFoundError:
-        return False
+from tests.small_disk import fill, mount, small_disk
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 300 kilobytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if not mount("-o", "size=300k", "tmpfs", place):
-        pytest.skip("only who may mount a small disk can fill one")
-    try:
+    with small_disk(tmp_path / "disk") as place:
         yield place
-    finally:
-        subprocess.run(["umount", place], check=True)  # noqa: S603, S607
-
-
-def fill(disk: Path) -> None:
-    """Nothing more goes onto it."""
-    with suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(_BLOCK))
 
 
 def test_a_sweep_tells_it_and_is_gone_on_with_when_there_is_room(

@@ -6,6 +6,7 @@ not the group; `failed` then says so. Times are those of the clock on the wall, 
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ from ordercast.protocols import machine_class
 from ordercast.trace.growing import GrowingTrace
 from ordercast.trace.packed import Packed, PackedRecorder
 from ordercast.trace.schema import EventKind
+
+_log = logging.getLogger("ordercast")
 
 _FLUSH = 1.0
 """Seconds of which nothing is left if the process is killed."""
@@ -134,6 +137,10 @@ class TraceRecord(Record):
                 act()
             except TraceError as error:
                 self.failed = str(error)
+            except Exception as error:  # whatever it is, it must not end the group
+                self.failed = f"the record ends here: {type(error).__name__}: {error}"
+            if self.failed is not None:
+                _log.error("%s", self.failed)
 
 
 def row_of(names: Sequence[str], me: int, agreed: Agreement, *, one_clock: bool) -> dict[str, object]:
