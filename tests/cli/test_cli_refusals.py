@@ -160,6 +160,17 @@ def test_a_run_too_large_to_be_drawn_is_refused_and_its_trace_is_whole(ordercast
     assert ordercast("audit", tmp_path / "t").status == 0
 
 
+@pytest.mark.parametrize("line", ["shrink", "evaluate --out", "soak --runs 1 --out", "sweep grid.toml --out"])
+def test_a_path_that_no_file_can_have_is_named(ordercast: Command, tmp_path: Path, line: str) -> None:
+    """A configuration given in place of its file, for one."""
+    (tmp_path / "grid.toml").write_text('protocol = "spo"')
+    place = tmp_path / ("n" * 300)
+    done = ordercast(line.replace("grid.toml", str(tmp_path / "grid.toml")), place)
+    assert done.status == 2
+    assert "n" * 300 in done.sentence
+    assert "standard output" not in done.sentence
+
+
 # --- in processes of their own ---
 
 

@@ -338,7 +338,7 @@ def test_standard_output_is_not_painted_when_nobody_looks(ordercast: Command) ->
         assert "\x1b" not in ordercast(line).out
 
 
-@pytest.mark.parametrize("line", [SMALL, f"{SMALL} --draw"])
+@pytest.mark.parametrize("line", [SMALL, f"{SMALL} --draw", f"{SMALL} --json", "--help"])
 def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
     """`ordercast simulate … | head -1` under `pipefail`: 1 would mean that something was not acknowledged."""
     command = f"{shlex.quote(sys.executable)} -m ordercast.cli {line} | true; exit ${{PIPESTATUS[0]}}"

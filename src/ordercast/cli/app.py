@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from ordercast import __version__
+from ordercast.cli.printing import BROKEN_PIPE
 from ordercast.model.errors import OrdercastError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -75,16 +76,29 @@ def ordercast(
 
 
 def main() -> None:
-    """Runs the command line; errors that we raise on purpose are sentences on standard error, exit 2."""
+    """Runs the command line; errors that we raise on purpose are sentences on standard error, exit 2.
+
+    A reader of our output that leaves early, as `head` does, says nothing about the outcome: where typer and rich would
+    end with 1, which is a verdict, the status is one that no verdict has.
+    """
     try:
         app()
     except OrdercastError as error:
         typer.echo(f"ordercast: {error}", err=True)
         sys.exit(2)
-    except OSError as error:  # what rooms read and write raises an error of ours: this is where we print
-        typer.echo(f"ordercast: cannot print the outcome: {error}; give standard output a place with room", err=True)
+    except OSError as error:
+        typer.echo(f"ordercast: {_told(error)}", err=True)
         sys.exit(2)
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            sys.exit(BROKEN_PIPE)
         if ended.code == _INTERRUPTED:
             typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
         raise
+
+
+def _told(error: OSError) -> str:
+    """Rooms make sentences of what they cannot read or write; what is left is a path that was asked about, or print."""
+    if error.filename is not None:
+        return f"cannot use {error.filename}: {error.strerror}; name another"
+    return f"cannot print the outcome: {error}; give standard output a place with room"

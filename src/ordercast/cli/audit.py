@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.audit.judge import Verdict, audit
-from ordercast.cli.printing import Printer, counted
+from ordercast.cli.printing import counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
@@ -59,7 +59,7 @@ def audit_command(
     verdict = _judged(folders, service, True if master is not None else spark, master)
     if json is not None:
         _write(json, msgspec.json.encode(verdict.as_document()))
-    print_verdict(verdict, Printer())
+    print_verdict(verdict, Console())
     raise typer.Exit(0 if verdict.holds else 1)
 
 

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import Printer
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.explorer.explore import Report
 from ordercast.explorer.files import ScheduleFile, write_schedule
@@ -150,7 +149,7 @@ def _show(
     protocol: str, asked: Scenario, report: Report, *, json: bool, draw: bool, svg: Path | None, write: Path | None
 ) -> None:
     violation = report.violation
-    console = Printer(highlight=False)
+    console = Console(highlight=False)
     if json:
         typer.echo(msgspec.json.encode(_document(protocol, asked, report)))
     else:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.joined import MULTICAST, members_from
-from ordercast.cli.printing import Printer
 from ordercast.live.addresses import members_of, multicast_of
 from ordercast.live.doctor import Check, Health, examine
 from ordercast.model.config import require
@@ -34,7 +34,7 @@ def doctor_command(
     if json:
         typer.echo(msgspec.json.encode(checks))
     else:
-        Printer().print(_table(checks))
+        Console().print(_table(checks))
     raise typer.Exit(1 if any(check.health is Health.FAIL for check in checks) else 0)
 
 

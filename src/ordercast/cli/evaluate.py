@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ordercast.cli.printing import Printer, counted
+from ordercast.cli.printing import counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
@@ -40,7 +40,7 @@ def evaluate_command(
     command = "\n".join([*(before if only else ()), shlex.join(["ordercast", *sys.argv[1:]])])
     evaluation = Evaluation(command, size.value, _versions(), names, _today())
     store(out, "evaluation.json", evaluation)
-    console = Printer()
+    console = Console()
     failed = 0
     with opened(master) as spark:
         for experiment in chosen:

@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import Printer
 from ordercast.cli.shrink import replay_simulation
 from ordercast.explorer.files import KIND, read_document, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
@@ -55,7 +54,7 @@ def _search(file: Path, *, sound: bool) -> bool:
     told = read_schedule(file)
     with Console(stderr=True).status("searching …") if sys.stderr.isatty() else nullcontext():
         report = search_sound(told) if sound else search_again(told)
-    console = Printer(highlight=False)
+    console = Console(highlight=False)
     console.print(str(report), markup=False, soft_wrap=True)
     rules = "sound rules" if sound else "rules of the file"
     if report.violation is not None:
@@ -76,7 +75,7 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
     told = read_schedule(file)
     world = World(told.scenario)
     outcome = outcome_of(world, schedule_from_words(world, told.schedule))
-    console = Printer(highlight=False)
+    console = Console(highlight=False)
     if told.about:
         console.print(told.about, markup=False, soft_wrap=True)
     _tell(console, world, outcome)

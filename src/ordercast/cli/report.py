@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from ordercast.cli.printing import Printer
 from ordercast.cli.spark import pipeline_extra
 
 
@@ -19,4 +19,4 @@ def report_command(
     with pipeline_extra():
         from ordercast.report import build  # noqa: PLC0415
     page = build(folder, verdict or [])
-    Printer().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)
+    Console().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)

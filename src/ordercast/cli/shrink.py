@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import Printer
 from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
@@ -65,7 +64,7 @@ def shrink_command(
     places = write_story(out, name, story)
     _print(found, story, places, as_json=json)
     if draw or svg:
-        _draw(attempt(found.config).rows, found.config.group.nodes, Printer() if draw else None, svg)
+        _draw(attempt(found.config).rows, found.config.group.nodes, Console() if draw else None, svg)
     raise typer.Exit(1)
 
 
@@ -79,7 +78,7 @@ def replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
     """Runs what a file tells, and says whether it fails."""
     story = read_story(file)
     found = attempt(story.config)
-    console = Printer(highlight=False)
+    console = Console(highlight=False)
     if story.about:
         console.print(story.about, soft_wrap=True, markup=False)
     for failure in found.failures:
@@ -163,7 +162,7 @@ def _print(found: Shrunk, story: Story, places: tuple[Path, Path], *, as_json: b
         }
         typer.echo(msgspec.json.encode(document))
         return
-    console = Printer(highlight=False)
+    console = Console(highlight=False)
     console.print(f"{found.before} → {found.after}, {found.tried:,} runs, {found.seconds:g} s", soft_wrap=True)
     if not found.minimal:
         console.print("It may become smaller yet: time was too short, or chance is needed; see --seconds.")

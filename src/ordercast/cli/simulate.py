@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as ProgressBar
 
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import Printer
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
@@ -219,7 +218,7 @@ def _listed(protocols: set[str]) -> str:
 
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
-    console = Printer()
+    console = Console()
     rows: list[EventRow] | None = [] if draw or svg else None
     with _progress(config) as progress:
         result = simulate(config, out, rows=rows, progress=progress)

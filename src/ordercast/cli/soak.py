@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ordercast.cli.printing import Printer
 from ordercast.cli.shrink import story_of_shrunk
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
@@ -55,7 +54,7 @@ def soak_command(
     if json:
         typer.echo(msgspec.json.encode(_document(work)))
     else:
-        _print(work, kept, Printer())
+        _print(work, kept, Console())
     raise typer.Exit(1 if work.failed else 0)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from ordercast.cli.printing import Printer, counted
+from ordercast.cli.printing import counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
 from ordercast.model.runs import Record
@@ -40,7 +40,7 @@ def sweep_command(
         except KeyboardInterrupt:
             typer.echo(f"What is done stays in {out}; go on with it by --resume.", err=True)
             raise
-    _print(result, Printer())
+    _print(result, Console())
     raise typer.Exit(SOME_FAILED if result.failed else 0)
 
 
