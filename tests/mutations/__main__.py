@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -97,7 +98,7 @@ def _table(title: str, found: Iterable[Outcome]) -> Table:
     table = Table("suite", "file", "breakage", "noticed by", "s", title=title)
     for outcome in found:
         row = _as_row(outcome)
-        table.add_row(*[str(row[name]) for name in ("suite", "file", "breakage", "noticed_by", "seconds")])
+        table.add_row(*[escape(str(row[name])) for name in ("suite", "file", "breakage", "noticed_by", "seconds")])
     return table
 
 

@@ -76,13 +76,16 @@ def _tests(folder: str, *names: str) -> list[str]:
     return [f"protocols.{folder}.test_{name}" for name in names]
 
 
+_GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
 _SPO = ["gaps", "timers", "watched_logs", "sending_log", "spo_state", "spo"]
 _TO = Battery(
     [
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
         *_tests("prito", "prito_rules"),
         *_tests("to", "to_searched"),
-    ]
+        _GIVING_UP,
+    ],
+    without=_LONG,
 )
 
 SUITES = (
@@ -98,7 +101,9 @@ SUITES = (
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
                 "protocols.test_timers",
-            ]
+                _GIVING_UP,
+            ],
+            without=_LONG,
         ),
     ),
     InRuns("spo in runs", ["spo_hearing", "spo_speaking"], [], Battery(_tests("spo", "spo_runs"))),
@@ -111,7 +116,9 @@ SUITES = (
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
                 *_tests("st", "st_go_back", "st_hearsay", "st_machine", "st_order", "st_searched"),
-            ]
+                _GIVING_UP,
+            ],
+            without=_LONG,
         ),
     ),
     Suite("to", ["to_normal", "to_back"], _protocols("to_log", "to_state", "to_normal", "to"), _TO),
@@ -127,7 +134,9 @@ SUITES = (
             [
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
-            ]
+                _GIVING_UP,
+            ],
+            without=_LONG,
         ),
     ),
     Suite(

@@ -220,8 +220,7 @@ class StState:
             if silent:
                 lines.append(f"the replies of {names_of(silent)} are missing")
             lines += [f"the packet {seq} of {name_of(source)} is missing" for source, seq in sorted(self.missing)]
-            if self.done != self._everybody:
-                lines.append(f"{names_of(self._everybody & ~self.done)} may still lack something")
+            lines.append(f"{names_of(self._everybody & ~self.done)} may still lack something")
         for row, what in ((LOG, "packets heard"), (OWN, "packets sent")):
             for logs, verb in ((self.accepted, "accepted"), (self.preacknowledged, "pre-acknowledged")):
                 if logs.rows[row] and not self.frozen:

@@ -104,6 +104,12 @@ def test_the_timer_runs_only_for_what_is_acknowledged_and_waits() -> None:
     assert all("run" in node.running for node in overtaken().nodes)
 
 
+def test_it_says_that_something_waits_behind_what_is_more_urgent() -> None:
+    machine = overtaken().nodes[E1].machine
+    assert machine.waits_for()[-1] == "1 acknowledged packets wait behind more urgent ones"
+    assert machine.log_sizes().preacknowledged == 2
+
+
 def test_runs_can_be_left_to_themselves() -> None:
     group = overtaken(priority=PriorityConfig(synchronises=False))
     assert all("run" not in node.running for node in group.nodes)

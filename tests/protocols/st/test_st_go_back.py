@@ -92,6 +92,22 @@ def test_what_was_accepted_before_is_not_accepted_again() -> None:
     assert [packet.payload for packet in change.e1.machine.log] == [b"b", b"c"]
 
 
+def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_again() -> None:
+    """E2 and E1 are its destinations; E3 is not, and has pre-acknowledged what the agreed order puts behind it."""
+    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+    g = e2.sends("g", E1, E2)
+    assert e1.hears(g).accepted == ["g"]
+    e1.hears(e2.reply(sent=[g]), e3.reply(), e2.done(), e3.done())
+    assert e1.machine.once_accepted == {(E2, 0)}
+    e2.epoch = e3.epoch = 1
+    p = e3.sends("p", E3)
+    e1.hears(p, e2.reply(g, sent=[g]), e3.reply(p, sent=[p], preacknowledged=1))
+    assert e1.machine.missing == {(E2, 0)}
+    out = e1.hears(Data(g.packet, e2.status()))
+    assert (out.accepted, out.of(ResetDone)) == ([], [ResetDone(E1, 1)])
+    assert e1.machine.once_accepted == set()
+
+
 def test_what_comes_again_tells_its_destinations_from_the_rest() -> None:
     """Numbers to a node go back only by what was for that node."""
     e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)

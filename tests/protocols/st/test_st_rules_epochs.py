@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.config import Timing
+from ordercast.model.machine import Resumed
 from ordercast.model.reset_units import ResetDone, ResetReply
 from ordercast.model.units import Data, Ready, Unit
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
@@ -64,6 +65,16 @@ def test_in_a_new_epoch_what_waited_is_sent_instead() -> None:
     assert out.of(Ready) == []
 
 
+def test_who_goes_on_tells_how_much_it_asked_for_and_put_in() -> None:
+    """One packet is put in its place; with two, all from the first of them on are sorted."""
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    a, b, c, d, e = (e3.sends(name, E1) for name in "abcde")
+    e1.hears(a, c, b)
+    out = e1.hears(e2.reply(), e3.reply(sent=[a, b, c, d, e]), d, e, e2.done(), e3.done())
+    assert out.resumes == [Resumed(2, 3, 4)]
+    assert Change().finish().resumes == [Resumed(1, 1, 0)]
+
+
 def test_what_was_sent_in_a_finished_epoch_takes_no_place_in_the_window() -> None:
     e1, e2, e3 = Node(E1, window=1), Peer(E2), Peer(E3)
     e1.submits("a", E2)
@@ -89,6 +100,15 @@ def test_what_is_left_is_delivered_when_all_are_seen_in_a_later_epoch() -> None:
     out = change.e1.hears(change.e3.ready())
     assert (out.acknowledged, out.delivered) == (["g"], ["g"])
     assert not change.e1.machine.unfinished()
+
+
+def test_what_is_left_takes_a_place_until_it_is_delivered() -> None:
+    change = Change(quota=4)
+    assert [unit.status.free for unit in change.finish().of(Ready)] == [11]
+    change.e1.hears(change.e2.ready(), change.e3.ready())
+    assert change.e1.fires("status").units == [], "it has just spoken"
+    change.e1.hears(change.e2.ready(wants=True))
+    assert [unit.status.free for unit in change.e1.fires("status").of(Ready)] == [12]
 
 
 def test_what_is_left_and_delivered_makes_statuses_frequent_again() -> None:
@@ -175,7 +195,9 @@ def test_of_early_statuses_the_newest_of_each_node_is_kept() -> None:
     change = Change()
     e1, e2, e3 = change.e1, change.e2, change.e3
     e2.epoch = e3.epoch = 1
-    e1.hears(e2.ready(), e3.ready(), e2.ready(), e2.sends("h", E1), e2.ready())
+    e1.hears(e2.ready(), e3.ready(), e2.ready())
+    assert [unit.status.stamp for unit in e1.machine.future] == [2, 2]  # type: ignore[attr-defined]
+    e1.hears(e2.sends("h", E1), e2.ready())
     kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.future]  # type: ignore[attr-defined]
     assert kept == [(E3, "Ready", 2), (E2, "Data", 3), (E2, "Ready", 4)]
 

@@ -77,6 +77,19 @@ def test_a_reset_timer_says_what_is_lacking_and_becomes_rarer() -> None:
     assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4, 4), strict=True)), waits
 
 
+def test_whatever_comes_makes_needs_frequent_again() -> None:
+    e1, e2, e3 = Node(E1, timing=Timing(reset=1000)), Peer(E2), Peer(E3)
+    a, b = e3.sends("a", E1), e3.sends("b", E1)
+    e1.hears(e2.reply(), e3.reply(sent=[a, b]))
+    for unit in (a, e2.done()):
+        for _ in range(3):
+            e1.fires("reset")
+        assert e1.running["reset"] >= 4000
+        e1.hears(unit)
+        e1.fires("reset")
+        assert e1.running["reset"] < 2000
+
+
 def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
     """All have answered at once, and overrun it: they would again, at once or after equal times."""
     delays = set()

@@ -61,9 +61,10 @@ def test_duplicates_are_thrown_away_and_say_nothing() -> None:
 
 def test_a_late_status_takes_nothing_back() -> None:
     e1, e2 = Node(E1), Peer(E2)
-    early, late = e2.ready(), e2.expecting(0, 0, 3).ready()
-    e1.hears(late, early)
+    early, late = e2.ready(), e2.expecting(0, 0, 3).sends("a", E3)
+    assert e1.hears(late, early).stops == []
     assert e1.machine.accepted.columns[E2] == (0, 0, 3)
+    assert e1.machine.expected[E2] == 1
 
 
 def test_strays_are_thrown_away() -> None:
@@ -263,6 +264,17 @@ def test_while_nothing_moves_statuses_become_rarer() -> None:
     e1.hears(e2.expecting(0, 1, 0).ready(), e3.expecting(0, 1, 0).ready())
     out = e1.fires("status")
     assert [output.after // 1000 for output in out if isinstance(output, SetTimer)] == [1]
+
+
+def test_who_has_spoken_meanwhile_speaks_soon_again() -> None:
+    e1, e2 = Node(E1, timing=Timing(status=1000)), Peer(E2)
+    e1.hears(e2.sends("a", E1))
+    for _ in range(3):
+        e1.fires("status")
+    assert e1.running["status"] >= 4000
+    e1.submits("b", E2)
+    assert e1.fires("status").units == []
+    assert e1.running["status"] < 2000
 
 
 def test_whatever_rises_makes_statuses_frequent_again() -> None:

@@ -20,7 +20,7 @@ from ordercast.model.priority_units import (
 )
 from ordercast.model.units import Packet, RetransmitRequest, Unit
 from ordercast.protocols.to_state import Mode
-from tests.protocols.to.driver import E1, Group, Node, Outputs, Peer
+from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3
 Step = tuple[int, Input, Outputs]
@@ -189,6 +189,35 @@ def test_log_sizes_say_what_waits() -> None:
     node.hears(Peer(1, 2).vector(0, 0))
     assert node.machine.log_sizes() == LogSizes(2, 1, 0, 0, 0), "x is thrown away, a waits to be sent again"
     assert "1 packets wait to be sent again" in node.machine.waits_for()
+
+
+def test_it_says_what_it_waits_for() -> None:
+    node, two, three = Node(E1, window=1), Peer(E2), Peer(E3)
+    assert node.machine.waits_for() == ()
+    own = node.submits("a", "b")
+    sent = ("1 submissions wait for the window", "1 packets sent are not known to be accepted by all")
+    assert node.machine.waits_for() == sent
+    said = node.hears_itself(own)
+    assert node.machine.waits_for() == (*sent, "1 units heard wait to be known as accepted by {E1,E2,E3}")
+    node.hears_itself(said)
+    node.hears(two.expecting(1, 0, 0).standing())
+    assert node.machine.waits_for() == (*sent, "1 units heard wait to be known as accepted by {E3}")
+    node.hears(two.vector(1, 0, 0))
+    assert node.machine.waits_for() == (sent[0], "epoch 1 is being agreed on; {E3} have not said what")
+    node.hears(three.vector(0, 0, 0, installed=True))
+    again = (sent[0], "1 packets wait to be sent again")
+    assert node.machine.waits_for() == (*again, "epoch 1 waits until {E2} know what is kept")
+
+
+def test_it_says_whose_acknowledgment_it_waits_for() -> None:
+    node, two, three = Node(E1), Peer(E2), Peer(E3)
+    node.hears(two.sends("x"))
+    node.hears_itself(node.fires("status"))
+    node.hears(two.expecting(1, 1, 0).standing(), three.expecting(1, 1, 0).standing())
+    assert node.machine.waits_for() == ("1 packets wait to be known as pre-acknowledged by {E1,E2,E3}",)
+    node.hears_itself(node.fires("status"))
+    assert node.machine.waits_for() == ("1 packets wait to be known as pre-acknowledged by {E2,E3}",)
+    assert node.machine.log_sizes() == LogSizes(0, 0, 0, 0, 1)
 
 
 # --- any well-formed unit at any time ---
