@@ -131,6 +131,15 @@ def test_a_new_life_must_show_that_it_is_alive() -> None:
     assert session.session == after, "the former life cannot have heard us since"
 
 
+def test_other_terms_of_a_former_life_do_not_count_and_those_of_a_new_one_are_left_to_it() -> None:
+    session = agreed()
+    differs = Join(9, 5, 0, 0, 0, aware_of(session, 1), terms_of("toys", NAMES, {"window": 64}))
+    ((message, to),) = said(session.handle(Heard(1, differs)))
+    assert isinstance(message, Join)
+    assert (message.heard[1], to) == (LastJoin(9), 1), "if it lives, it sees that we differ, and that we live"
+    assert Refused("B says so") in session.handle(Heard(1, Refuse(9, ME, "B says so")))
+
+
 def test_an_older_join_says_nothing_new() -> None:
     session = agreed()
     session.handle(Heard(1, join(B, 5, session.session)))

@@ -125,8 +125,8 @@ class Opening(WholeState):
                 self._take(member, join, out)
             return None
         self.unproven[member] = join
-        if not alike and self._names_us(join):
-            return self._difference(member, join)
+        if not alike and known is None and self._names_us(join):
+            return self._difference(member, join)  # if we know another life of it, it is for the new one to notice
         if not alike or not self._is_alive(member, join):
             out.append(Say(self.join(member), member))  # it can show that it is alive by having heard this
             return None
