@@ -64,6 +64,32 @@ def test_a_session_that_fails_ends_the_group_here_at_once_and_there_by_silence(
     assert "B failed" in caplog.text
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_how_long_silence_may_last_is_agreed_on(order: str) -> None:
+    """Of two members that are silent from one moment on, one is heard again in time."""
+
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False, order=order, silence=1) as groups:
+            endpoints = [groups[name]._member._lines._endpoint for name in "BC"]
+            sends = [endpoint.send for endpoint in endpoints]
+            for endpoint in endpoints:
+                endpoint.send = lambda *_: None  # type: ignore[method-assign]
+            began = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.4)
+            endpoints[0].send = sends[0]  # type: ignore[method-assign]
+            if order == "sequenced":
+                while groups["A"].members != ("A", "B"):
+                    await asyncio.sleep(0.01)
+            else:
+                with pytest.raises(GroupAborted, match="nothing came from C for 1 s"):
+                    await groups["A"].receive()
+            assert asyncio.get_running_loop().time() - began > 0.8
+            for group in groups.values():
+                await group.abort("the test is over")
+
+    run(test)
+
+
 def test_a_view_without_us_is_the_end_for_us_alone() -> None:
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced") as groups:

@@ -10,6 +10,7 @@ from ordercast.live.joining import join
 from ordercast.live.metrics import serve_metrics
 from ordercast.live.settings import Wishes, agreement
 from ordercast.live.terms import difference, terms_of
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
 from ordercast.wire.keys import keys_from_text, new_key
 from tests.live.groups import group_of, new_name, run
@@ -24,6 +25,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"order": "sequenced", "channel": "127.0.0.1:7000"}, "only the orders total and priority need a channel"),
     ({"order": "total", "resilience": 1}, "resilience is for the order sequenced"),
     ({"order": "sequenced", "resilience": 2}, "the resilience is at most 1, all nodes besides the sequencer, not 2"),
+    ({"silence": 0.4}, "silence is the seconds without a sign of life .* 0.5 to 600, not 0.4"),
+    ({"silence": 601}, "0.5 to 600, not 601"),
+    ({"silence": float("nan")}, "0.5 to 600, not nan"),
+    ({"silence": 3, "round_trip": 1}, "silence must be at least 4 round trips, .*: 4 seconds, not 3"),
     ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
 ]
 
@@ -39,6 +44,7 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str)
     [
         ("spo", {}, 'B has order="partial", A has order="total"'),
         ("st", {"window": 5}, "B has window=5, A has window=17"),  # a MiB under way, in datagrams of 60,000 bytes
+        ("st", {"silence": 10 * SECOND}, "B has silence=10.0, A has silence=3.0"),
         ("st", {"mtu": 1400}, "B has mtu=1400, A has mtu=0"),  # from which datagram and window follow
     ],
 )

@@ -61,6 +61,21 @@ def open_and_close(seed: int) -> None:
         assert not one.to_send
 
 
+@pytest.mark.parametrize("silence", [SECOND // 2, 20 * SECOND])
+def test_all_times_follow_from_how_long_silence_may_last(silence: int) -> None:
+    """Nobody is taken for dead where a third is lost, and who dies is noticed."""
+    network = Network(3, 5, Weather(loss=0.3), config=SessionConfig.for_silence(silence, opening=60 * SECOND))
+    network.start_all(SECOND)
+    network.run(4 * silence + 5 * SECOND)
+    assert all(process.opened is not None and not process.ends for process in network.living())
+    network.processes.pop(2).kill()
+    died = network.now
+    network.run(died + silence // 2)
+    assert not any(process.ends for process in network.living())
+    network.run(died + silence * 5 // 4)
+    assert [type(process.ends[0]) for process in network.living()] == [Aborted] * 4
+
+
 def restart_while_opening(seed: int) -> str:
     """Members die and come again while the group opens, and what they had said comes late."""
     chance, network = drawn(seed, config=SessionConfig(opening=15 * SECOND))

@@ -78,6 +78,13 @@ def node_command(
         float | None,
         typer.Option(help="Seconds to another member and back; if not said, measured.", rich_help_panel=NETWORK),
     ] = None,
+    silence: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds without a sign of life after which a member is taken for dead; if not said, 3.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
     ] = None,
@@ -114,6 +121,7 @@ def node_command(
         datagram=datagram,
         window=window,
         round_trip=round_trip,
+        silence=silence,
         resilience=resilience,
         timeout=timeout,
         record=record,

@@ -33,7 +33,16 @@ from ordercast.live.opening import Beginning, Opening
 from ordercast.live.recording import NewRecord, no_record
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
-from ordercast.live.settings import PRIORITISED, Agreement, Order, Wishes, agreement, protocol_of
+from ordercast.live.settings import (
+    PRIORITISED,
+    Agreement,
+    Order,
+    Wishes,
+    agreement,
+    protocol_of,
+    round_trip_of,
+    silence_of,
+)
 from ordercast.live.terms import terms_of
 from ordercast.live.waiting import for_whom, refusals_in_words, waiting
 from ordercast.model.config import SECOND, Rules
@@ -48,7 +57,6 @@ from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 from ordercast.wire.sealing import Seal, seal_for
 
 _FIRST_NUMBERS = 1 << 16
-_LONGEST = 10  # seconds of a round trip
 _SHORTEST_OPENING, _LONGEST_OPENING = 0.5, 1e9  # seconds
 
 
@@ -111,6 +119,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     datagram: int | None = None,
     window: int | None = None,
     round_trip: float | None = None,
+    silence: float | None = None,
     resilience: int = 0,
     timeout: float = 60.0,
     record: Path | str | None = None,
@@ -135,12 +144,12 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     sent to by itself. `channel`: the address of an `ordercast channel`, for orders that need one; without it the
     first member is the channel. `mtu`: bytes that fit into a packet of the network; `datagram`: of a datagram,
     which may take several; `window`: packets that may be under way. `round_trip`: seconds that a datagram to
-    another member and back takes, if it is not to be measured. `resilience`: how many members besides the sequencer
-    hold a message before anybody is given it (sequenced only). `timeout`: seconds that the members may take to come
-    together. `record`: a folder to write a trace of this member to, which `ordercast audit` judges together with
-    those of the others; `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a
-    sequenced group goes on without a member; `on_waiting`: is told for whom we wait, if the others are not there
-    within two seconds.
+    another member and back takes, if it is not to be measured. `silence`: seconds without a sign of life after which a
+    member is taken for dead; 3 without it. `resilience`: how many members besides the sequencer hold a message before
+    anybody is given it (sequenced only). `timeout`: seconds that the members may take to come together. `record`: a
+    folder to write a trace of this member to, which `ordercast audit` judges together with those of the others;
+    `recorded`: all of it, or "deliveries" only, which costs less. `on_view`: is told when a sequenced group goes on
+    without a member; `on_waiting`: is told for whom we wait, if the others are not there within two seconds.
     """
     require_group_name(group)
     own = _own_address(members, size, name, bind, multicast)
@@ -150,8 +159,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     keys = keys_for(addresses, key, insecure=insecure)
     protocol = protocol_of(order)
     _require_meant(protocol, channel, resilience, timeout)
-    trip = _nanoseconds(round_trip)
-    wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience, round_trip=trip)
+    trip, quiet = round_trip_of(round_trip), silence_of(silence)
+    wishes = Wishes(mtu=mtu, datagram=datagram, window=window, resilience=resilience, round_trip=trip, silence=quiet)
     options = Options(
         group=group,
         name=name,
@@ -229,7 +238,7 @@ def _member(
         Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS), buffers=agreed.config.quota),
         terms_of(options.group, names, agreed.terms()),
         has_views=machine.has_views,
-        config=SessionConfig(opening=int(options.timeout * SECOND), beat=agreed.beat, silence=agreed.silence),
+        config=SessionConfig.for_silence(agreed.silence, opening=int(options.timeout * SECOND)),
     )
     relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
     member = Member(names, me, agreed, lines, session, relay, _record(options, me))
@@ -243,12 +252,6 @@ def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Addre
     if name is not None and name not in members:
         raise ConfigError(f"{name!r} is no member; members are: {', '.join(members)}")
     return members
-
-
-def _nanoseconds(round_trip: float | None) -> int | None:
-    if round_trip is not None and not 0 < round_trip < _LONGEST:
-        raise ConfigError(f"a round trip takes up to {_LONGEST} seconds, not {round_trip} (round_trip)")
-    return None if round_trip is None else int(round_trip * SECOND)
 
 
 def _require_meant(protocol: str, channel: str | None, resilience: int, timeout: float) -> None:

@@ -6,6 +6,14 @@ from ordercast.model.config import MILLISECOND, SECOND, ConfigValue, require
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import Control
 
+BEATS_OF_SILENCE = 12
+"""Signs of life that must all be lost, and the answers to as many questions, before who lives is taken for dead."""
+
+
+def beat_of(silence: int) -> int:
+    """How often a member says that it is alive, where so long a silence is a death."""
+    return silence // BEATS_OF_SILENCE
+
 
 class SessionConfig(ConfigValue, frozen=True, kw_only=True):
     """How patient a session is. Times are whole nanoseconds."""
@@ -24,6 +32,12 @@ class SessionConfig(ConfigValue, frozen=True, kw_only=True):
         require(self.repeat <= self.beat, "repeat must not be longer than beat")
         require(self.silence >= 4 * self.beat, "silence must be at least four beats, or one lost beat is a death")
         require(self.opening >= 10 * self.repeat, "opening must be at least ten times repeat")
+
+    @classmethod
+    def for_silence(cls, silence: int, *, opening: int) -> "SessionConfig":
+        """All else follows; where a silence is short, what is not answered is said again sooner."""
+        beat = beat_of(silence)
+        return cls(repeat=min(cls().repeat, beat), opening=opening, beat=beat, silence=silence)
 
     @property
     def farewell(self) -> int:

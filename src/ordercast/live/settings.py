@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ordercast.live.session_events import beat_of
 from ordercast.live.trains import SMALLEST_SEGMENT
 from ordercast.model.config import (
     MICROSECOND,
@@ -57,6 +58,10 @@ LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
 NETWORK_ROUND_TRIP = 10 * MILLISECOND
 """What is expected of a network; where it is more than twice as long, timers suit what was measured."""
 _LONGEST_ROUND_TRIP = SECOND
+_LONGEST_WISHED = 10  # seconds, of a round trip
+SILENCE = 3 * SECOND
+_SHORTEST_SILENCE, _LONGEST_SILENCE = 0.5, 600  # seconds
+_ROUND_TRIPS_OF_SILENCE = 4
 
 _UNDER_WAY = 1 << 20  # bytes of one sender
 _BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
@@ -80,9 +85,7 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     measures: bool = False
     """Each member makes its timers longer when it measures a longer round trip."""
     largest_message: int = 64 << 20
-    beat: int = 250 * MILLISECOND
-    """How long a member may be silent before it shows that it lives."""
-    silence: int = 3 * SECOND
+    silence: int = SILENCE
     """How long nothing may be heard from a member before it is taken for failed."""
 
     def __post_init__(self) -> None:
@@ -96,8 +99,16 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
             f"datagrams of {self.datagram} bytes have no room for messages among {self.config.nodes} members; "
             f"{self.datagram + _LEAST_ROOM - self.packet_room()} do (datagram)",
         )
-        require(self.beat > 0, "the beat must be positive")
-        require(self.silence >= 4 * self.beat, "the silence must be at least four beats, or every loss is a failure")
+        require(
+            self.silence >= _ROUND_TRIPS_OF_SILENCE * self.round_trip,
+            f"silence must be at least {_ROUND_TRIPS_OF_SILENCE} round trips, or a slow answer is a death: "
+            f"{_ROUND_TRIPS_OF_SILENCE * self.round_trip / SECOND:g} seconds, not {self.silence / SECOND:g}",
+        )
+
+    @property
+    def beat(self) -> int:
+        """How often a member shows that it lives."""
+        return beat_of(self.silence)
 
     def packet_room(self) -> int:
         """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
@@ -130,6 +141,7 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
             "mtu": self.mtu,
             "datagram": self.datagram,
             "round_trip": self.round_trip / SECOND,
+            "silence": self.silence / SECOND,
             "in full": self.parameters(),
         }
 
@@ -147,12 +159,32 @@ class Wishes(ConfigValue, frozen=True, kw_only=True):
     window: int | None = None
     resilience: int = 0
     round_trip: int | None = None
-    """Nanoseconds."""
+    """Nanoseconds; so is silence."""
+    silence: int | None = None
 
 
 def longest_wait(round_trip: int) -> int:
     """How long a datagram may wait for those that it has overtaken: beyond that they count as lost."""
     return round_trip // 2
+
+
+def round_trip_of(seconds: float | None) -> int | None:
+    """As a user says it, in nanoseconds."""
+    if seconds is not None and not 0 < seconds < _LONGEST_WISHED:
+        raise ConfigError(f"a round trip takes up to {_LONGEST_WISHED} seconds, not {seconds} (round_trip)")
+    return None if seconds is None else int(seconds * SECOND)
+
+
+def silence_of(seconds: float | None) -> int | None:
+    """Likewise."""
+    if seconds is None:
+        return None
+    if not _SHORTEST_SILENCE <= seconds <= _LONGEST_SILENCE:
+        raise ConfigError(
+            "silence is the seconds without a sign of life after which a member is taken for dead, "
+            f"{_SHORTEST_SILENCE} to {_LONGEST_SILENCE}, not {seconds:g}"
+        )
+    return int(seconds * SECOND)
 
 
 class _Timers(NamedTuple):
@@ -176,8 +208,8 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
     datagram = _or(wishes.datagram, SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
     _require_datagram(datagram)
     window = _or(wishes.window, min(128, max(16, _UNDER_WAY // datagram)))
-    silence = 3 * SECOND
     round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
+    silence = _or(wishes.silence, max(SILENCE, _ROUND_TRIPS_OF_SILENCE * round_trip))
     timers = _timers(round_trip, silence)
     history = max(16, min(1024, _BUFFERED // datagram))
     config = GroupConfig(
@@ -191,7 +223,7 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
             says_after=history // 4,
             resilience=wishes.resilience,
             suspect_after=timers.suspect_after,
-            heartbeat=250 * MILLISECOND,
+            heartbeat=beat_of(silence),
         ),
     )
     return Agreement(
