@@ -1,6 +1,10 @@
 """A search on several processes sees what a search in one sees: the same states and edges, and whatever is broken."""
 
 import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -77,6 +81,24 @@ def test_a_process_that_dies_is_told() -> None:
 
     with pytest.raises(ConfigError, match="a process of the search died"):
         explore_on(2, spo("a{2}", "", machine=Dies))
+
+
+def test_processes_do_not_outlive_a_search_that_was_killed() -> None:
+    """They hold its standard output too, which ends when the last of them does."""
+    program = (
+        "import os, signal\n"
+        "from ordercast.explorer.parallel import explore_on\n"
+        "from tests.explorer.groups import spo\n"
+        "explore_on(3, spo('a{2}', 'b{1}'), progress=lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as search:  # noqa: S603
+        try:
+            search.communicate(timeout=60)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(search.pid, signal.SIGKILL)
+    assert search.returncode == -signal.SIGKILL
 
 
 def test_progress_is_told() -> None:

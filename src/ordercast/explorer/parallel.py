@@ -8,7 +8,7 @@ that most steps stay at home.
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
@@ -114,17 +114,21 @@ def explore_on(
     Raises `ConfigError` if one of them dies.
     """
     began = time.perf_counter()
-    context = get_context("fork" if "fork" in get_all_start_methods() else None)
+    forks = "fork" in get_all_start_methods()
+    context = get_context("fork" if forks else None)
     pipes: list[Connection] = []
     workers = []
     for number in range(processes):
         ours, theirs = context.Pipe()
+        pipes.append(ours)
         worker = context.Process(
-            target=_work, args=(theirs, scenario, number, processes), kwargs={"reduced": reduced}, daemon=True
+            target=_work,
+            args=(theirs, scenario, number, processes),
+            kwargs={"reduced": reduced, "inherited": pipes if forks else ()},
+            daemon=True,
         )
         worker.start()
         theirs.close()
-        pipes.append(ours)
         workers.append(worker)
     try:
         return _conducted(pipes, scenario, most, began, progress)
@@ -172,10 +176,17 @@ def _conducted(
     )
 
 
-def _work(pipe: Connection, scenario: Scenario, number: int, of: int, *, reduced: bool) -> None:
-    """What a process does until nobody tells it anything any more."""
-    share = Share(scenario, number, of, reduced=reduced)
-    with suppress(EOFError, KeyboardInterrupt, BrokenPipeError):  # whoever began the search has ended it
+def _work(
+    pipe: Connection, scenario: Scenario, number: int, of: int, *, reduced: bool, inherited: Sequence[Connection]
+) -> None:
+    """What a process does until nobody tells it anything any more.
+
+    `inherited` are the other ends, which a fork copies: while somebody holds one, no pipe says that its owner is gone.
+    """
+    with suppress(EOFError, KeyboardInterrupt, ConnectionError):  # whoever began the search has ended it
+        for end in inherited:
+            end.close()
+        share = Share(scenario, number, of, reduced=reduced)
         while True:
             rows, last = pipe.recv()
             share.take_in(rows)
