@@ -213,7 +213,12 @@ SUITES = (
         "sessions",
         ["sessions"],
         [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
-        Battery([f"live.test_{name}" for name in ("session_rules", "discovery", "session_fuzz", "session_runs")]),
+        Battery(
+            [
+                f"live.test_{name}"
+                for name in ("session_rules", "discovery", "recordings", "session_fuzz", "session_runs")
+            ]
+        ),
     ),
     Suite(
         "explorer",

@@ -115,6 +115,8 @@ def test_a_row_that_waits_is_watched_once_and_by_one_that_blocks_it(
                 kept.append(row, packet(source, destinations, seq))
             case ("say", int(node), list(more)):
                 kept.say(node, [said + extra for said, extra in zip(kept.columns[node], more, strict=True)])
+            case _:
+                kept.logs.refill([list(log) for log in kept.logs.rows], list(kept.columns))
         watched = [(row, node) for node in range(NODES) for row in kept.logs.watchers[node]]
         assert sorted(row for row, _ in watched) == [row for row, log in enumerate(kept.logs.rows) if log]
         assert all(kept.logs.blockers(row) >> node & 1 for row, node in watched)

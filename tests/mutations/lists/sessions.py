@@ -4,22 +4,31 @@ from tests.mutations.mutation import changes
 
 OPENING = changes(
     "live.opening",
-    ("an old join counts", "if join.round > known.round:", "if True:"),
-    ("any new life is taken", "elif known is None or self._shows_life(mine, self.taken_at[member]):", "elif True:"),
-    (
-        "no new life is taken",
-        "elif known is None or self._shows_life(mine, self.taken_at[member]):",
-        "elif known is None:",
-    ),
-    ("a life is taken at no time", "                self.taken_at[member] = self.round\n", ""),
+    ("an old join counts", "if alike and join.round > known.round:", "if alike:"),
+    ("a life changes its terms", "if alike and join.round > known.round:", "if join.round > known.round:"),
+    ("any first life is taken", "            return self._names_us(join)\n", "            return True\n"),
+    ("any new life is taken", "return self._shows_life(join.heard[self.me], self.taken_at[member])", "return True"),
+    ("no new life is taken", "return self._shows_life(join.heard[self.me], self.taken_at[member])", "return False"),
+    ("a life is taken at no time", "self.taken_at[member], self.unproven[member] = self.round, None", "pass"),
     ("lives without end", "if self.lives[member] > MOST_LIVES:", "if False:"),
     (
-        "a new life gets no answer",
-        "                out.append(Say(self.join(), member))  # it may",
-        "                pass  # it may",
+        "who has not shown that it lives gets no answer",
+        "            out.append(Say(self.join(member), member))  # it can",
+        "            pass  # it can",
     ),
-    ("terms do not matter", "if join.terms != self.terms:", "if False:"),
-    ("vectors of any length", "if len(join.heard) == len(self.names):", "if True:"),
+    ("the answer does not name it", "Say(self.join(member), member))  # it can", "Say(self.join(), member))  # it can"),
+    ("only answers name it", "(taken is None or member == answered):", "member == answered:"),
+    ("what is named counts as taken", "LastJoin(unproven.incarnation)", "LastJoin(unproven.incarnation, 1)"),
+    ("who was only named is not answered", " or not mine.round or mine.session", " or mine.session"),
+    ("who was only named was taken", "if known is not None and heard.round and", "if known is not None and"),
+    ("terms do not matter", "alike, known = join.terms == self.terms, self", "alike, known = True, self"),
+    ("old terms count", "if not alike and known is None and self._names_us(join):", "if not alike and known is None:"),
+    (
+        "terms of a former life count",
+        "if not alike and known is None and self._names_us(join):",
+        "if not alike and self._names_us(join):",
+    ),
+    ("vectors of any length", " or (alike and len(join.heard) != len(self.names)):", ":"),
     (
         "nobody is answered",
         "if not self._agree(out) and self._wants(join.heard[self.me]):",
@@ -42,7 +51,8 @@ OPENING = changes(
     ("one agrees for all", "all(join.session == self.session for", "any(join.session == self.session for"),
     ("opens with nobody's consent", "self.session != 0 and all(", "self.session != 0 or all("),
     ("what was learned by hearsay is asked for", "join and replace(join, session=self.session)", "join"),
-    ("a refusal to nobody", "            if incarnation\n", "            if False\n"),
+    ("a refusal to nobody", "for join in joins if join is not None)", "for join in joins if False)"),
+    ("who does not hear us is silent", "            elif unproven is None:\n", "            elif True:\n"),
 )
 
 LIVENESS = changes(
@@ -111,8 +121,32 @@ SESSION = changes(
 
 DISCOVERY = changes(
     "live.discovery",
-    ("other groups matter", "if not self.began or hello.group != self.group:", "if not self.began:"),
-    ("two of a name both stay", "            if hello.incarnation != self.incarnation:\n", "            if False:\n"),
+    ("other groups matter", "if not self.began or hello.group != self.group or", "if not self.began or"),
+    ("two of a name both stay", "        if hello.name == self.name:\n", "        if False:\n"),
+    ("we hear ourselves", " or hello.incarnation == self.incarnation:\n", ":\n"),
+    (
+        "old hellos count",
+        "        if self.incarnation not in hello.hears:\n            return",
+        "        if False:\n            return",
+    ),
+    ("nobody is named", "        self._remember(hello.incarnation)\n", ""),
+    ("who is turned away goes at once", "        if not self.rounds_left:\n", "        if self.turned_away:\n"),
+    ("who is turned away stays", "            self.rounds_left -= 1\n", "            pass\n"),
+    (
+        "who is turned away finds a group",
+        "if self.found or self.turned_away or len(known)",
+        "if self.found or len(known)",
+    ),
+    (
+        "who does not fit is told once",
+        "if self.unfit is not None and self.round - self.unfit_at < FAREWELL:",
+        "if False:",
+    ),
+    (
+        "who does not fit cannot answer",
+        "            if self.incarnation not in hello.hears:\n                out",
+        "            if False:\n                out",
+    ),
     ("the later of two stays", "> (hello.round, hello.incarnation):", "< (hello.round, hello.incarnation):"),
     ("sizes do not matter", "        if hello.size != self.size:\n", "        if False:\n"),
     ("lives do not matter", "elif self.others[place].incarnation != hello.incarnation:", "elif False:"),

@@ -34,6 +34,13 @@ def test_receive_dt_skips_what_is_foreign() -> None:
     assert node.machine.log_sizes().accepted == 0
 
 
+def test_receive_dt_skips_what_is_foreign_though_something_behind_it_is_missing() -> None:
+    node, e1 = Node(E2), Peer(E1)
+    foreign, _, ahead = e1.sends(E3), e1.sends(E2), e1.sends(E2)
+    assert node.hears(ahead, foreign).discards == ["foreign"]
+    assert (node.machine.expected[E1], node.machine.expected_to_me[E1]) == (1, 0)
+
+
 def test_receive_dt_accepts_my_next_number() -> None:
     node, e1 = Node(E2), Peer(E1)
     units = [e1.sends(E2, E3), e1.sends(E3), e1.sends(E2, E3)]

@@ -48,6 +48,7 @@ def test_gap_asks_at_most_once_in_a_cooldown() -> None:
     out = node.fires("cooldown")
     assert out.requests == [asked((2, 3))], "what was newly missed, once the cooldown is over"
     assert "cooldown" in out.timers
+    assert not node.machine.new_gap
 
 
 def test_gap_a_cooldown_that_ends_with_nothing_new_asks_nothing() -> None:
@@ -66,6 +67,19 @@ def test_gap_of_all_sources_are_asked_for_in_one_request() -> None:
     out = node.hears(*[peer.sends(E2) for peer in peers])
     assert out.requests == [asked((0, 1))]
     assert node.fires("cooldown").requests == [((E3, ((0, 1),)), (E4, ((0, 1),)))]
+
+
+def test_gap_that_was_asked_for_raises_no_other_question() -> None:
+    """What E1 sent found no place, so nobody asked; when there is one, the repeat timer will, not any unit of E3."""
+    node, e1, e3, e4 = Node(E2, 4, quota=1), Peer(E1, 4), Peer(E3, 4), Peer(E4, 4)
+    first, _, ahead = e1.sends(E2, E4), e1.sends(E2), e1.sends(E2)
+    assert node.hears(first, ahead).requests == []
+    e3.sends(E2)
+    assert node.hears(e3.ready()).requests == [((E3, ((0, 1),)),)]
+    node.fires("cooldown")
+    assert node.hears(e4.preacknowledges(E1, below=1).ready()).delivered == [first.packet]
+    assert node.hears(e3.ready()).requests == []
+    assert node.fires("repeat").requests == [((E1, ((1, 3),)), (E3, ((0, 1),)))]
 
 
 def test_gap_that_closes_within_the_cooldown_is_not_asked_for() -> None:
