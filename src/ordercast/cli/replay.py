@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.shrink import replay_simulation
-from ordercast.explorer.files import KIND, read_document, read_schedule
+from ordercast.explorer.files import KIND, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
 from ordercast.explorer.replay import Replay
 from ordercast.explorer.rows import names_of_messages, rows_of
@@ -21,6 +21,7 @@ from ordercast.explorer.wording import happening_in_words, schedule_from_words, 
 from ordercast.explorer.world import World
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
+from ordercast.model.toml import read_toml
 from ordercast.swarm.files import KIND as SIMULATION
 
 
@@ -33,7 +34,7 @@ def replay_command(
 ) -> None:
     """Acts out what a file tells. Exit 0: no promise is broken; 1: one is; 2: the file cannot be read."""
     replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
-    kind = read_document(file).get("kind")
+    kind = read_toml(file).get("kind")
     if kind not in replays:
         found = f"is of kind {kind!r}" if kind is not None else "does not say of which kind it is"
         raise ConfigError(f"{file} {found}; there are: {', '.join(replays)}")

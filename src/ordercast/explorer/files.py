@@ -33,11 +33,8 @@ The steps name nothing that is numbered inside, so a file outlives the program t
 are read. A file that cannot be read is refused with its line and what to do about it.
 """
 
-import json
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +47,13 @@ from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
+from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
 from ordercast.protocols import PROTOCOLS, MachineClass, machine_class
 
 VERSION = 1
 KIND = "schedule"
 _NOTHING = "nothing"  # is promised in the end
+_PAGE = "docs/stories.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,21 +130,9 @@ class _File(ConfigValue, frozen=True, kw_only=True):
 # --- reading ---
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """The file as it stands; its `kind` says who can make something of it."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no text in UTF-8: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no TOML: {error}; write it as docs/stories.md shows") from error
-
-
 def read_schedule(path: Path) -> ScheduleFile:
     """A file of this kind; every step of its schedule is known to be possible."""
-    document = read_document(path)
+    document = read_toml(path)
     try:
         return schedule_of(document)
     except ConfigError as error:
@@ -157,7 +144,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     """What a document says."""
     if document.get("version") != VERSION or document.get("kind") != KIND:
         raise ConfigError(f'a schedule begins with version = {VERSION} and kind = "{KIND}"; this has others, or none')
-    said = _converted(document, _File)
+    said = converted(document, _File, _PAGE)
     asked = said.scenario
     for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
         require(getattr(asked, name) >= 0, f"`scenario.{name}`: {name} must not be negative")
@@ -167,7 +154,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     scenario = Scenario(
         machine=machine_class(asked.protocol, asked.rules),
-        group=_converted(settings, GroupConfig, "group"),
+        group=converted(settings, GroupConfig, _PAGE, "group"),
         scripts=scripts(*asked.scripts),
         promise=_promise(said.promise),
         channel=asked.channel,
@@ -194,14 +181,6 @@ def _promise(said: _Promise) -> Promise:
     return Promise(**{**values, "in_the_end": names[said.in_the_end]})
 
 
-def _converted(document: Mapping[str, Any], kind: Any, where: str = "") -> Any:
-    try:
-        return msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        sentence = str(error).replace("`$", f"`{where}").replace("`.", "`")
-        raise ConfigError(f"{sentence}; the keys and their values are in docs/stories.md") from error
-
-
 def _line_of(text: str, sentence: str) -> str:
     """Where the first line stands that holds something which the sentence quotes."""
     quoted = [part for quote in "`'" for part in sentence.split(quote)[1::2]]
@@ -223,22 +202,22 @@ def schedule_text(file: ScheduleFile) -> str:
     asked = file.scenario
     protocol, rules = protocol_of(asked.machine)
     lines = [f"version = {VERSION}", f'kind = "{KIND}"']
-    lines += [f"about = {_value(file.about)}"] if file.about else []
-    lines += ["schedule = [", *(f"    {_value(step)}," for step in file.schedule), "]"]
+    lines += [f"about = {value_text(file.about)}"] if file.about else []
+    lines += list_lines("schedule", file.schedule)
     if file.sentence:
-        lines += _table("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
-    lines += _table("search", {"eager": file.eager, "begins": file.begins}, {"eager": False, "begins": 0})
+        lines += table_lines("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
+    lines += table_lines("search", {"eager": file.eager, "begins": file.begins}, {"eager": False, "begins": 0})
     words = [script_in_words(script) for script in asked.scripts]
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
-    lines += _table("scenario", named | bounds, _defaults(Scenario, _BOUNDS))
+    lines += table_lines("scenario", named | bounds, _defaults(Scenario, _BOUNDS))
     group, usual = (msgspec.to_builtins(config) for config in (asked.group, GroupConfig(nodes=asked.group.nodes)))
-    lines += _table("group", dict(_flat(group)), {**dict(_flat(usual)), "rules": rules.value})
+    lines += table_lines("group", dict(flat(group)), {**dict(flat(usual)), "rules": rules.value})
     end = asked.promise.in_the_end
     promise = {field.name: getattr(asked.promise, field.name) for field in fields(Promise)}
     promise["in_the_end"] = _NOTHING if end is None else end.name.lower()
     usual_end = {"in_the_end": _Promise().in_the_end}
-    lines += _table("promise", promise, {**_defaults(Promise, promise), **usual_end})
+    lines += table_lines("promise", promise, {**_defaults(Promise, promise), **usual_end})
     return "\n".join(lines) + "\n"
 
 
@@ -261,31 +240,3 @@ def protocol_of(machine: MachineClass) -> tuple[str, Rules]:
 
 def _defaults(kind: type[Scenario] | type[Promise], names: Any) -> dict[str, Any]:
     return {field.name: field.default for field in fields(kind) if field.name in set(names)}
-
-
-def _table(name: str, values: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
-    """A table of what is not as usual; no table if everything is."""
-    said = [
-        f"{key} = {_value(value)}"
-        for key, value in values.items()
-        if key not in usual or _plain(usual[key]) != _plain(value)
-    ]
-    return ["", f"[{name}]", *said] if said else []
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """With dotted keys instead of tables within tables."""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield before + key, value
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else list(value) if isinstance(value, tuple) else value
-
-
-def _value(value: Any) -> str:
-    """As TOML writes it; its strings, numbers, truths and lists are those of JSON."""
-    return json.dumps(_plain(value), ensure_ascii=False)

@@ -13,7 +13,6 @@ that suit are taken where none are named. A value that is a list itself, such as
 within the list.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum
@@ -30,6 +29,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
 from ordercast.model.runs import Record, RunConfig
 from ordercast.model.services import Service
+from ordercast.model.toml import flat, read_toml
 from ordercast.protocols import PROTOCOLS, machine_class
 
 MOST_RUNS = 1_000_000
@@ -46,15 +46,7 @@ Alternatives = dict[str, list[Any]]
 
 def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
     """All runs of a grid file, each once; `record` is recorded instead of what the file says."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the grid {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the grid {path} is no text in UTF-8: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"the grid {path} is no TOML: {error}") from error
-    return grid_of(document, str(path), record)
+    return grid_of(read_toml(path, "the grid"), str(path), record)
 
 
 def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None) -> list[RunConfig]:
@@ -105,7 +97,7 @@ _READERS = {
 
 def _alternatives(block: Mapping[str, Any], where: str) -> Alternatives:
     found: Alternatives = {}
-    for key, value in _flat(block):
+    for key, value in flat(block):
         path = _PATHS.get(key)
         if path is None:
             raise ConfigError(f"{where}: there is no key {key!r}{_guess(key)}")
@@ -116,14 +108,6 @@ def _alternatives(block: Mapping[str, Any], where: str) -> Alternatives:
         except ConfigError as error:
             raise ConfigError(f"{where}, key {key}: {error}") from error
     return found
-
-
-def _flat(block: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in block.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
 
 
 def _guess(key: str) -> str:

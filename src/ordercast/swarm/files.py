@@ -22,10 +22,8 @@
 Faults are written as `ordercast simulate --fault` takes them, and sendings likewise.
 """
 
-import json
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,16 +31,17 @@ from typing import Any
 import msgspec
 
 from ordercast.model import values
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError
-from ordercast.model.runs import Network, RunConfig, Workload
+from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
 from ordercast.protocols import machine_class
 from ordercast.swarm.judging import Failure
 
 VERSION, KIND = 1, "simulation"
 
-_TABLES = {"group": GroupConfig, "network": Network, "workload": Workload}
-_WHOLE = {"seed", "patience", "record"}  # of a run, besides its tables
+_PAGE = "docs/swarm.md"
+_WHOLE = ("seed", "record", "patience")  # of a run, besides its tables
 
 
 @dataclass(frozen=True)
@@ -57,43 +56,60 @@ class Story:
 # --- reading ---
 
 
+class _Expected(ConfigValue, frozen=True, kw_only=True):
+    kind: str = ""
+    sentence: str = ""
+
+
+class _Run(ConfigValue, frozen=True, kw_only=True):
+    protocol: str
+    sends: tuple[str, ...] | None = None
+    faults: tuple[str, ...] = ()
+    seed: int = 0
+    patience: int = SECOND
+    record: Record = Record.ALL
+
+
+class _File(ConfigValue, frozen=True, kw_only=True):
+    version: int
+    kind: str
+    run: _Run
+    about: str = ""
+    expected: _Expected = _Expected()
+    group: dict[str, Any] = msgspec.field(default_factory=dict)
+    network: Network = Network()
+    workload: Workload = Workload()
+
+
 def read_story(path: Path) -> Story:
     """Reads a file; `ConfigError` says what is wrong with it."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
+    document = read_toml(path)
     try:
         return story_of(document)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}; docs/swarm.md shows such a file") from error
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def story_of(document: Mapping[str, Any]) -> Story:
     """What a document says."""
     if document.get("version") != VERSION or document.get("kind") != KIND:
         raise ConfigError(f'a simulation begins with version = {VERSION} and kind = "{KIND}"')
-    unknown = set(document) - {"version", "kind", "about", "expected", "run", *_TABLES}
-    if unknown:
-        raise ConfigError(f"there is no {min(unknown)!r} in a simulation")
-    run, expected = dict(document.get("run", {})), document.get("expected", {})
-    sends, faults = run.pop("sends", None), run.pop("faults", [])
-    workload = dict(document.get("workload", {}))
-    if sends is not None:
-        workload["script"] = [msgspec.to_builtins(values.sending(text)) for text in sends]
-    whole = {
-        **run,
-        "group": document.get("group", {}),
-        "network": document.get("network", {}),
-        "workload": workload,
-        "faults": [msgspec.to_builtins(values.fault(text)) for text in faults],
-    }
-    try:
-        config = msgspec.convert(whole, RunConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"not a run: {error}") from error
+    said = converted(document, _File, _PAGE)
+    run, workload = said.run, said.workload
+    if run.sends is not None:
+        workload = msgspec.structs.replace(workload, script=tuple(map(values.sending, run.sends)))
+    config = RunConfig(
+        protocol=run.protocol,
+        group=converted(said.group, GroupConfig, _PAGE, "group"),
+        network=said.network,
+        workload=workload,
+        faults=tuple(map(values.fault, run.faults)),
+        seed=run.seed,
+        record=run.record,
+        patience=run.patience,
+    )
     machine_class(config.protocol, config.group.rules)  # or says that there is none
-    return Story(config, Failure(expected.get("kind", ""), expected.get("sentence", "")), document.get("about", ""))
+    return Story(config, Failure(said.expected.kind, said.expected.sentence), said.about)
 
 
 # --- writing ---
@@ -102,23 +118,21 @@ def story_of(document: Mapping[str, Any]) -> Story:
 def story_text(story: Story) -> str:
     """The file; reading it gives the same back."""
     config = story.config
-    lines = [f"version = {VERSION}", f"kind = {_value(KIND)}"]
-    lines += [f"about = {_value(story.about)}"] if story.about else []
-    lines += ["", "[expected]", f"kind = {_value(story.failure.kind)}", f"sentence = {_value(story.failure.sentence)}"]
+    lines = [f"version = {VERSION}", f"kind = {value_text(KIND)}"]
+    lines += [f"about = {value_text(story.about)}"] if story.about else []
+    lines += table_lines("expected", {"kind": story.failure.kind, "sentence": story.failure.sentence}, {})
     usual = RunConfig(protocol=config.protocol, group=GroupConfig(nodes=config.group.nodes))
-    lines += ["", "[run]", f"protocol = {_value(config.protocol)}"]
-    lines += _different(msgspec.to_builtins(config), msgspec.to_builtins(usual), _WHOLE)
+    whole = {name: getattr(config, name) for name in ("protocol", *_WHOLE)}
+    lines += table_lines("run", whole, {name: getattr(usual, name) for name in _WHOLE})
     script = config.workload.sendings()
     if script is not None:
-        lines += _list("sends", [values.in_words(sending) for sending in script])
-    lines += _list("faults", [values.in_words(fault) for fault in config.faults]) if config.faults else []
-    for name in _TABLES:
-        told, default = (msgspec.to_builtins(getattr(run, name)) for run in (config, usual))
+        lines += list_lines("sends", map(values.in_words, script))
+    lines += list_lines("faults", map(values.in_words, config.faults)) if config.faults else []
+    for name in ("group", "network", "workload"):
+        told, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
         told.pop("script", None)
-        said = _different(dict(_flat(told)), dict(_flat(default)))
-        if name == "group":
-            said.insert(0, f"nodes = {config.group.nodes}")
-        lines += ["", f"[{name}]", *said] if said else []
+        default.pop("nodes", None)  # it is always said
+        lines += table_lines(name, told, default)
     return "\n".join(lines) + "\n"
 
 
@@ -156,29 +170,3 @@ def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
     except OSError as error:
         raise ConfigError(f"cannot write what was made small to {folder}: {error}; choose another place") from error
     return scenario, test
-
-
-def _list(name: str, texts: list[str]) -> list[str]:
-    return [f"{name} = [", *(f"    {_value(text)}," for text in texts), "]"]
-
-
-def _different(told: Mapping[str, Any], usual: Mapping[str, Any], names: set[str] | None = None) -> list[str]:
-    return [
-        f"{name} = {_value(value)}"
-        for name, value in told.items()
-        if (names is None or name in names) and usual.get(name) != value
-    ]
-
-
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """With dotted keys instead of tables within tables."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield before + key, value
-
-
-def _value(value: Any) -> str:
-    """As TOML writes it; its strings, numbers, truths and lists are those of JSON."""
-    return json.dumps(value, ensure_ascii=False)
