@@ -2,13 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ordercast.live.addresses import address_of, members_of
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import join
-from tests.live.groups import hear, run
+from ordercast.model.errors import GroupAborted
+from tests.live.groups import hear, new_name, run
 from tests.live.ports import free_port
 from tests.live.test_records import held
 
@@ -80,5 +82,29 @@ def test_what_is_not_for_a_channel_is_counted_and_dropped() -> None:
         channel.close()
         assert channel.passed == 0
         assert channel.dropped.total() >= 2
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
+    """Two silences are the time in which it may come back."""
+
+    async def test() -> None:
+        port, name = free_port(), new_name()
+        channel = channel_at(port, name)
+        options: Any = {"members": NAMES, "order": order, "channel": f"127.0.0.1:{port}", "silence": 0.5}
+        joined = await asyncio.gather(*(join(name, name=each, timeout=10, **options) for each in NAMES))
+        await joined[0].send(b"it lives")
+        await asyncio.gather(*(hear(group, 1) for group in joined))
+        await asyncio.sleep(0.3)  # until all are at rest
+        channel.close()
+        await asyncio.sleep(1.5)  # nobody says anything, and nobody minds
+        began = asyncio.get_running_loop().time()
+        await joined[0].send(b"it does not")
+        for group in joined:
+            with pytest.raises(GroupAborted, match=f"came back from the channel at 127.0.0.1:{port} for 1 s"):
+                await group.close()
+        assert asyncio.get_running_loop().time() - began > 0.9
 
     run(test)

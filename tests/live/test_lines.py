@@ -14,6 +14,7 @@ from ordercast.live.lines import Lines
 from ordercast.live.outgoing import CHANNEL
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
+from ordercast.model.units import Ready, Status
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, Abort, Beat, Stage
 from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, join
@@ -71,10 +72,10 @@ def lines_of(me: int) -> tuple[Lines, Deaf, Heard]:
     return lines, endpoint, listener
 
 
-def passed_on(incarnation: int, session: int) -> bytes:
+def passed_on(incarnation: int, session: int, origin: int = 1) -> bytes:
     """What a relay with this incarnation sends to all."""
     sent: list[bytes] = []
-    Relay(seal_for("g", None), incarnation, sent.append).pass_on(1, session, BEAT)
+    Relay(seal_for("g", None), incarnation, sent.append).pass_on(origin, session, BEAT)
     return sent[0]
 
 
@@ -231,3 +232,40 @@ def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> No
         assert len(talk.listener.messages) == 4
 
     asyncio.run(test())
+
+
+# --- a channel that may be dead ---
+
+CHANNEL_PLACE = Address("127.0.0.1", 7100)
+
+
+def test_a_channel_that_was_spoken_to_is_asked_and_its_silence_counted() -> None:
+    lines, endpoint, _ = lines_of(me=1)
+    lines.open(SESSION, Channel.ONE, CHANNEL_PLACE)
+    assert [lines.watch_channel() for _ in range(9)] == [0] * 9, "nobody has said anything"
+    say_something(lines)
+    sent = len(endpoint.sent)
+    assert [lines.watch_channel() for _ in range(3)] == [1, 2, 3]
+    assert len(endpoint.sent) == sent, "it has its time"
+    assert [lines.watch_channel() for _ in range(2)] == [4, 5]
+    assert len(endpoint.sent) == sent + 2, "each time"
+    endpoint.receive(passed_on(10, SESSION, origin=0))
+    assert lines.watch_channel() == 6, "it hears another, and perhaps not us"
+    endpoint.receive(passed_on(11, SESSION, origin=1))
+    assert [lines.watch_channel() for _ in range(9)] == [0] * 9
+    say_something(lines)
+    assert lines.watch_channel() == 1
+    Relay(seal_for("g", None), 12, endpoint.receive).tell_life(SESSION)
+    assert lines.watch_channel() == 0, "a new life of it has heard us"
+
+
+def test_a_channel_that_is_a_member_is_watched_as_members_are() -> None:
+    lines, _, _ = lines_of(me=1)
+    lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    say_something(lines)
+    assert not any(lines.watch_channel() for _ in range(9))
+
+
+def say_something(lines: Lines) -> None:
+    lines.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), None)
+    lines.flush()

@@ -153,7 +153,7 @@ def test_who_asks_in_vain_again_and_again_is_not_remembered() -> None:
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(groups["A"].send(b"x"), 0.001)
             member.outbox.waiting -= 2 << 20
-            assert not member._room
+            assert not member.gate.waiting
 
     run(test)
 

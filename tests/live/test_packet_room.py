@@ -82,7 +82,7 @@ def test_a_member_looks_twice_in_a_beat() -> None:
             host, most = member._host, member.outbox.room
             assert host is not None
             host.retransmitted += 1000
-            member._forget_signs()
+            member._tick()
             assert member.outbox.room == most // 2
             while member.outbox.room < most:  # nothing more is lost
                 await asyncio.sleep(0.01)

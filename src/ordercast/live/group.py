@@ -78,7 +78,7 @@ class Group:
         If it is cancelled while it waits, nothing is sent.
         """
         if self._outbox.waiting > OUTBOX_LIMIT:
-            await self._member.room()
+            await self._member.gate.passed()
         return self.send_nowait(payload, to=to, priority=priority)
 
     def send_nowait(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:

@@ -33,6 +33,8 @@ from ordercast.wire.datagram import (
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.sealing import Seal
 
+_TICKS_TO_ASK = 3  # of silence, as members are asked: one and a half beats
+
 
 class Listener(Protocol):
     """Who is told what was heard."""
@@ -69,6 +71,7 @@ class Lines:
         self._streams: list[Stream] = []  # of what members say to us, by member
         self._relay: Relay | None = None  # that of the group, if it is ours
         self._relay_address: Address | None = None
+        self._awaits_channel, self._channel_silent = False, 0  # the channel was spoken to; ticks since then
         self._relayed = 0, Stream(0)  # the life of the relay that is heard, 0 if none is, and what it passes on
         self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
         self._passing = self._in_session = False
@@ -170,7 +173,20 @@ class Lines:
         elif self._relay is not None:
             self._passed.append(self._relay.pass_on(self._me, session, body))
         else:
+            self._awaits_channel = True
             self._send_to_relay(body)
+
+    def watch_channel(self) -> int:
+        """For how many ticks, of which this is one, nothing of ours came back from a channel that is no member.
+
+        It is asked meanwhile: what was said to it may be lost, and nobody have anything more to say.
+        """
+        if not self._awaits_channel or self._relay_address in self._addresses:
+            return 0
+        self._channel_silent += 1
+        if self._channel_silent > _TICKS_TO_ASK:
+            self._send_to_relay(b"")
+        return self._channel_silent
 
     def _send_to_relay(self, body: bytes) -> None:
         if self._relay_address is not None and self._session is not None:
@@ -267,6 +283,8 @@ class Lines:
 
     def _understand_passed(self, body: bytes) -> None:
         origin, _ = ORIGIN.unpack_from(body)
+        if origin == self._me or origin == RELAY:  # noqa: PLR1714 (the quicker)
+            self._awaits_channel, self._channel_silent = False, 0
         if origin < self._nodes:
             self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
         elif origin != RELAY:  # which only tells that it is there

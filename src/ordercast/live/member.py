@@ -12,6 +12,7 @@ import msgspec
 from ordercast.live import session_events as events
 from ordercast.live.addresses import Address
 from ordercast.live.channel import Relay
+from ordercast.live.gate import Gate
 from ordercast.live.host import Host
 from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
@@ -21,6 +22,7 @@ from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
 from ordercast.live.session import Session
+from ordercast.live.session_events import BEATS_OF_SILENCE
 from ordercast.live.settings import HIGHEST, Agreement, longest_wait
 from ordercast.live.stats import Stats, counted
 from ordercast.model.config import SECOND, Rules
@@ -40,6 +42,7 @@ OUTBOX_LIMIT = 1 << 20
 """Bytes that wait for the protocol, before who sends has to wait."""
 
 
+_TICKS_OF_CHANNEL = 4 * BEATS_OF_SILENCE  # two silences: it may be started again
 _MOST_TURNS = 32  # of the event loop that a packet waits for more
 
 
@@ -74,7 +77,8 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self._room: list[asyncio.Future[None]] = []
+        self.gate = Gate(lambda: self.end is not None or self.outbox.waiting <= OUTBOX_LIMIT)
+        """Opens when there is room in the outbox, or the group is over."""
         self._closing = self._resting = self.flushing = False
         self._turns, self._last = 0, self.outbox.last()
         self._lingering, self._lone = Lingering(), False  # whether what was sent last was sent by itself
@@ -90,7 +94,7 @@ class Member:
         """Looks for the others."""
         self._lines.start(incarnation, self, self._drained)
         self._tell(events.Begin())
-        self._forget_signs()
+        self._tick()
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when everybody has everything and wants to leave."""
@@ -249,12 +253,17 @@ class Member:
             self._tell(events.TimerFired(name, time.monotonic_ns()))
         self._drained()
 
-    def _forget_signs(self) -> None:
+    def _tick(self) -> None:
         self._signed = 0
-        if self._host is not None:
+        if self._host is not None and not self._host.closed:
             self.outbox.room = self._packet_room.suit(self._host)
+            if self._lines.watch_channel() > _TICKS_OF_CHANNEL:
+                self.give_up(
+                    f"nothing of {self.names[self.me]} came back from the channel at {self._relay} "
+                    f"for {2 * self._agreed.silence / SECOND:g} s"
+                )
         if not self.left.done():
-            self._loop.call_later(self._agreed.beat / SECOND / 2, self._forget_signs)
+            self._loop.call_later(self._agreed.beat / SECOND / 2, self._tick)
 
     def opens(self, member: int, session: int) -> bool:
         """Whoever speaks in the session that we have agreed to has heard that all agree."""
@@ -332,17 +341,6 @@ class Member:
                 self._drained()
             self._lingering.ended(answered=host.is_idle())
 
-    async def room(self) -> None:
-        """Comes back when there is room in the outbox, or the group is over."""
-        while self.outbox.waiting > OUTBOX_LIMIT and self.end is None:
-            future = self._loop.create_future()
-            self._room.append(future)
-            try:
-                await future
-            finally:
-                if future in self._room:  # it was cancelled
-                    self._room.remove(future)
-
     # --- what a host has done for it ---
 
     def send(self, unit: Unit, to: int | None) -> None:
@@ -390,8 +388,4 @@ class Member:
 
     def has_room(self) -> None:
         """Whoever waits to send may go on."""
-        if self._room and (self.end is not None or self.outbox.waiting <= OUTBOX_LIMIT):
-            waiting, self._room = self._room, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+        self.gate.look()

@@ -125,7 +125,7 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
         """With timers that suit the round trip that was measured, if that is much longer than was expected."""
         if not self.measures or measured is None or measured <= 2 * self.round_trip:
             return self.config
-        timers = _timers(min(measured, _LONGEST_ROUND_TRIP), self.silence)
+        timers = _timers(self.protocol, min(measured, _LONGEST_ROUND_TRIP), self.silence)
         sequencer = msgspec.structs.replace(self.config.sequencer, suspect_after=timers.suspect_after)
         return msgspec.structs.replace(
             self.config, timing=timers.timing, polls_to_abort=timers.polls_to_abort, sequencer=sequencer
@@ -195,11 +195,12 @@ class _Timers(NamedTuple):
     suspect_after: int
 
 
-def _timers(round_trip: int, silence: int) -> _Timers:
+def _timers(protocol: str, round_trip: int, silence: int) -> _Timers:
     timing = Timing.for_round_trip(round_trip, least_status=500 * MICROSECOND)
-    # The session notices who is silent, and knows better who it is; a protocol's own count is for what is left, such as
-    # a channel that died while all members live.
-    return _Timers(timing, _times(6 * silence, timing.poll), _times(silence, timing.repeat))
+    # The session notices who is silent, and each member whether the channel is; both know better who it is. A
+    # protocol's own count is for what nobody thought of, and must not come first: what it counts is in ST its statuses.
+    asked = timing.status if protocol == Order.TOTAL.value else timing.poll
+    return _Timers(timing, _times(6 * silence, asked), _times(silence, timing.repeat))
 
 
 def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
@@ -210,7 +211,7 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
     window = _or(wishes.window, min(128, max(16, _UNDER_WAY // datagram)))
     round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
     silence = _or(wishes.silence, max(SILENCE, _ROUND_TRIPS_OF_SILENCE * round_trip))
-    timers = _timers(round_trip, silence)
+    timers = _timers(protocol, round_trip, silence)
     history = max(16, min(1024, _BUFFERED // datagram))
     config = GroupConfig(
         nodes=nodes,
