@@ -1,0 +1,167 @@
+"""Whole members with a key, and somebody who has none, but kept all datagrams: he sends them again, to anybody.
+
+The recordings are of earlier groups with the same members, and of the very group that is disturbed.
+"""
+
+import asyncio
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+import ordercast.live.channel_process
+from ordercast.live.addresses import address_of, members_of
+from ordercast.live.channel import LIFE
+from ordercast.live.channel_process import ChannelProcess
+from ordercast.live.group import Group
+from ordercast.live.joining import join
+from ordercast.wire import recent
+from ordercast.wire.datagram import TO_CHANNEL
+from ordercast.wire.keys import keys_from_text, new_key
+from ordercast.wire.sealing import seal_for
+from tests.live.groups import ORDERS, run
+from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
+
+pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
+
+NAMES = ("A", "B", "C")
+KEY = keys_from_text(new_key(), "here")
+
+
+def places() -> list[MemoryEndpoint]:
+    return [PLACES[address] for address in members_of("memory", NAMES).values() if address in PLACES]
+
+
+def put_again(kept: list[bytes], chance: Random) -> None:
+    """Every datagram to every member, in any order."""
+    for place in places():
+        for datagram in chance.sample(kept, len(kept)):
+            place.put(datagram)
+
+
+async def exactly_once(groups: list[Group], count: int) -> None:
+    """All hear what all say from now on, each of it once."""
+    said = Counter(f"{group.me} {number}".encode() for group in groups for number in range(count))
+    for number in range(count):
+        for group in groups:
+            await group.send(f"{group.me} {number}".encode())
+        await settle(3)
+    for group in groups:
+        heard = [(await group.receive()).payload for _ in range(said.total())]
+        assert Counter(heard) == said
+
+
+async def earlier_group(**options: Any) -> list[bytes]:
+    async with group_in_memory(*NAMES, key=KEY, **options) as groups:
+        await exactly_once(groups, 3)
+        return list(SENT)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_recordings_of_earlier_groups_change_nothing(order: str) -> None:
+    """While the group opens, while it is open, and with other settings then and now."""
+
+    async def test() -> None:
+        chance = Random(1)
+        kept = await earlier_group(order=order) + await earlier_group(order=order, window=7)
+        joining = [asyncio.ensure_future(_join(name, order=order, key=KEY)) for name in NAMES[:2]]
+        await settle()
+        put_again(kept, chance)
+        await settle()
+        joining.append(asyncio.ensure_future(_join("C", order=order, key=KEY)))
+        await settle(3)
+        put_again(kept, chance)
+        groups = list(await asyncio.gather(*joining))
+        put_again(kept, chance)
+        await exactly_once(groups, 5)
+        put_again(kept, chance)
+        await exactly_once(groups, 1)
+        await asyncio.gather(*(group.close() for group in groups))
+
+    run(test)
+
+
+async def _join(name: str, **options: Any) -> Group:
+    return await join("memory", name=name, members=NAMES, timeout=5, **options)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) -> None:
+    """Also what was said to another member only."""
+
+    async def test() -> None:
+        chance = Random(seed)
+        async with group_in_memory(*NAMES, key=KEY, order=order) as groups:
+            for _ in range(3):
+                await exactly_once(groups, 4)
+                put_again(list(SENT), chance)
+                await settle()
+            for group in groups:
+                assert group._member.end is None
+                assert group.stats().dropped["replayed"] > 10
+
+    run(test)
+
+
+CHANNEL = address_of("127.0.0.1:9999")
+
+
+def start_channel(monkeypatch: pytest.MonkeyPatch) -> ChannelProcess:
+    monkeypatch.setattr(ordercast.live.channel_process, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.channel_process, "open_socket", lambda address: address)
+    started = ChannelProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=KEY)
+    started.start()
+    return started
+
+
+def said_to_channel() -> list[bytes]:
+    return [datagram for datagram in SENT if datagram[2] & TO_CHANNEL]
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has forgotten what it passed on, but knows what was said to its former life.
+
+    Else a member that had lost something would take it now, and have it at another place than the others.
+    """
+
+    async def test() -> None:
+        first = start_channel(monkeypatch)
+        async with group_in_memory(*NAMES, key=KEY, order=order, channel=str(CHANNEL)) as groups:
+            await exactly_once(groups, 5)
+            kept = said_to_channel()
+            first.close()
+            second = start_channel(monkeypatch)
+            for datagram in kept:
+                PLACES[CHANNEL].put(datagram)
+            await settle()
+            assert second.dropped["former"] >= len(kept) > 10
+            await exactly_once(groups, 5)
+            assert second.passed
+            second.close()
+
+    run(test)
+
+
+def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "REMEMBERED", 8)
+
+    async def test() -> None:
+        channel = start_channel(monkeypatch)
+        async with group_in_memory(*NAMES, key=KEY, order="total", channel=str(CHANNEL)) as groups:
+            await exactly_once(groups, 5)
+            kept, seal = said_to_channel(), seal_for("memory", KEY)
+            for session in range(100):
+                PLACES[CHANNEL].put(seal.seal(TO_CHANNEL, session % 3, session, 0, LIFE.pack(1)))
+            await settle()
+            late = channel.late
+            for datagram in kept:
+                PLACES[CHANNEL].put(datagram)
+            await settle()
+            assert channel.late - late > 10, "the seal has forgotten them, but the order of each sender is known"
+            await exactly_once(groups, 5)
+        channel.close()
+
+    run(test)
