@@ -228,7 +228,7 @@ def test_an_unknown_protocol_needs_a_service(ordercast: Command, tmp_path: Path)
     assert ordercast("audit", folder, "--service", "spo").status == 0
 
 
-@pytest.mark.parametrize("place", ["nowhere/verdict.json", "folder", "/dev/full"])
+@pytest.mark.parametrize("place", ["nowhere/verdict.json", "folder", "/dev/full", "/"])
 def test_a_verdict_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
     done = ordercast("audit", write(tmp_path / "t", GOOD), "--json", tmp_path / place)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import read_story
-from ordercast.swarm.judging import failures_of
+from ordercast.swarm.judging import Attempt, Failure, failures_of
+from ordercast.trace.chunk_writer import ChunkWriter
+from ordercast.trace.writer import TraceWriter
 from tests.cli.conftest import Command
 
 
@@ -87,6 +91,9 @@ REFUSED = [
     ("shrink nothing.toml", "cannot read nothing.toml"),
     ("shrink 4 --seconds 0", "--seconds must be positive"),
     ("shrink 4 --json --draw", "both want standard output"),
+    ("shrink ²", "² is no number, no configuration and no trace"),
+    ("shrink 4 --run spo-4", "--run is for the folder of a trace, and 4 is none"),
+    ("shrink run.json --protocol st", "--protocol is for a number of the swarm; run.json says which it has"),
 ]
 
 
@@ -98,9 +105,38 @@ def test_bad_arguments_are_told(ordercast: Command, line: str, sentence: str) ->
 
 
 def test_what_is_no_configuration_is_told(ordercast: Command, printed: Path, tmp_path: Path) -> None:
-    printed.write_text(printed.read_text().replace("protocol", "protocols"))
-    refused = ordercast("shrink", printed)
+    whole = printed.read_text()
+    for text in (whole.replace("protocol", "protocols"), whole[:-1], ""):
+        printed.write_text(text)
+        refused = ordercast("shrink", printed)
+        assert refused.status == 2
+        assert "not a run configuration" in refused.sentence
+
+
+def test_a_trace_that_cannot_be_run_again_is_told(ordercast: Command, tmp_path: Path) -> None:
+    with TraceWriter(tmp_path / "theirs", "topic-1") as trace:
+        trace.finish({"protocol": "to", "nodes": 3, "complete": True})
+    refused = ordercast("shrink", tmp_path / "theirs")
     assert refused.status == 2
-    assert "not a run configuration" in refused.sentence
-    unknown = ordercast("shrink", printed, "--kind", "same_order")
-    assert unknown.status == 2
+    assert refused.sentence.startswith(f"run topic-1 of {tmp_path / 'theirs'} is no simulation, which alone can be run")
+
+
+def test_of_a_folder_the_first_run_that_fails_so_is_taken(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails in another way is passed over, and told if there is no other."""
+    config = draw_config(4, most_nodes=3, receipts=9)
+    folder = tmp_path / "sweep"
+    with ChunkWriter(folder, "chunk") as chunk:
+        for name in ("one", "two"):
+            chunk.keep({"run": name, "protocol": "spo", "nodes": 3, "complete": False, "config": config.to_json()})
+        chunk.finish()
+    failures = iter(["incomplete", "same_order"])
+    attempted = sys.modules["ordercast.swarm.shrink"]  # the package has a function of that name
+    monkeypatch.setattr(attempted, "attempt", lambda *_: Attempt([], [Failure(next(failures, "incomplete"), "so")]))
+    found = ordercast("shrink", folder, "--kind", "same_order", "--out", tmp_path / "small")
+    assert (found.status, found.err) == (1, "")
+    assert (tmp_path / "small" / "two.toml").exists()
+    otherwise = ordercast("shrink", folder, "--kind", "same_order", "--out", tmp_path / "none")
+    assert otherwise.status == 2
+    assert otherwise.sentence == "one: this run does not fail by same_order; it fails by: incomplete"

@@ -107,11 +107,11 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
 
 def _write(path: Path, document: bytes) -> None:
     """Writes a file whole or not at all: what was there before stays if the disk is full."""
-    unfinished = path.with_name(f".{path.name}{UNFINISHED}")
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(document)
             return
+        unfinished = path.with_name(f".{path.name}{UNFINISHED}")
         try:
             unfinished.write_bytes(document)
             unfinished.replace(path)

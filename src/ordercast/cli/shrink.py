@@ -21,8 +21,8 @@ from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import Story, read_story, write_story
 from ordercast.swarm.judging import attempt
 from ordercast.swarm.reductions import Size
-from ordercast.swarm.shrink import DoesNotFailError, Progress, Shrunk, shrink
-from ordercast.trace.reader import read_runs
+from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, Progress, Shrunk, shrink
+from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
@@ -34,9 +34,11 @@ def shrink_command(
         str, typer.Argument(help="A number of the swarm, a run's configuration (.json, .toml), or a trace's folder.")
     ],
     out: Annotated[Path, typer.Option(help="Write the small run and its test there.")] = Path("shrunk"),
-    protocol: Annotated[str, typer.Option(help=f"With a number: one of {', '.join(PROTOCOLS)}.")] = "spo",
+    protocol: Annotated[
+        str | None, typer.Option(help=f"With a number: one of {', '.join(PROTOCOLS)}; if not said, spo.")
+    ] = None,
     run: Annotated[
-        str | None, typer.Option(help="With a folder: which run; if not said, the first that fails.")
+        str | None, typer.Option(help="With a folder: which run; if not said, the first that fails so.")
     ] = None,
     kind: Annotated[
         str | None, typer.Option(help="The way of failing to keep, such as same_order; if not said, the gravest.")
@@ -49,7 +51,7 @@ def shrink_command(
     """Makes a run that fails small. Exit 0: it does not fail; 1: it does, and is written down; 2: bad input."""
     require(0 < seconds < 1e9, "--seconds must be positive")
     require(not (json and draw), "--json and --draw both want standard output; take --svg FILE for the picture")
-    name, found = "", None
+    name, found, otherwise = "", None, ""
     for name, config in _configs(what, protocol, run):
         with _shown() as progress:
             try:
@@ -57,7 +59,11 @@ def shrink_command(
             except DoesNotFailError as error:
                 typer.echo(f"ordercast: {name}: {error}", err=True)
                 continue
+            except FailsOtherwiseError as error:
+                otherwise = otherwise or f"{name}: {error}"
+                continue
         break
+    require(found or not otherwise, otherwise)
     if found is None:
         raise typer.Exit(0)
     story = story_of_shrunk(name, found)
@@ -105,21 +111,33 @@ def _draw(rows: Sequence[EventRow], nodes: int, console: Console | None, svg: Pa
     show_picture(shown, nodes, console, svg)
 
 
-def _configs(what: str, protocol: str, run: str | None) -> Iterator[tuple[str, RunConfig]]:
+def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple[str, RunConfig]]:
     """The runs that are meant, each with a name."""
-    path = Path(what)
-    if what.isdigit():
+    path, is_number = Path(what), what.isdecimal()
+    require(protocol is None or is_number, f"--protocol is for a number of the swarm; {what} says which it has")
+    require(run is None or (not is_number and path.is_dir()), f"--run is for the folder of a trace, and {what} is none")
+    if is_number:
+        protocol = protocol or "spo"
         require(protocol in PROTOCOLS, f"there is no protocol {protocol!r}; there are: {', '.join(PROTOCOLS)}")
         yield f"{protocol}-{what}", draw_config(int(what), protocol=protocol)
     elif path.is_dir():
         rows = [row for row in read_runs([path]) if run in {None, row[RUN]}]
         require(rows, f"{path} holds no run {run!r}" if run else f"{path} holds no runs")
         for row in rows:
-            yield row[RUN], RunConfig.from_json(row[CONFIG] or "{}")
+            yield row[RUN], _recorded(path, row)
     elif path.suffix == ".toml":
         yield path.stem, read_story(path).config
     else:
         yield path.stem, RunConfig.from_json(_text(path))
+
+
+def _recorded(folder: Path, row: RunRow) -> RunConfig:
+    try:
+        return RunConfig.from_json(row[CONFIG] or "{}")
+    except ConfigError as error:
+        raise ConfigError(
+            f"run {row[RUN]} of {folder} is no simulation, which alone can be run again: {error}"
+        ) from error
 
 
 def _text(path: Path) -> str:

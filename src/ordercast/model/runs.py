@@ -207,7 +207,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         """The configuration that `to_json` wrote."""
         try:
             return msgspec.json.decode(text, type=cls)
-        except msgspec.ValidationError as error:
+        except msgspec.DecodeError as error:
             raise ConfigError(f"not a run configuration: {error}") from error
 
     def name(self) -> str:

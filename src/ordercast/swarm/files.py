@@ -138,7 +138,7 @@ def story_text(story: Story) -> str:
 
 def pytest_text(story: Story) -> str:
     """A test, whole in itself, that fails as long as the run does."""
-    name = re.sub(r"\W+", "_", f"{story.config.protocol}_{story.failure.kind}").strip("_").lower()
+    name = _identifier(f"{story.config.protocol}_{story.failure.kind}").lower()
     head = f'"""{story.about}\n\n{story.failure}\n"""' if story.about else f'"""{story.failure}"""'
     run = msgspec.json.format(story.config.to_json(), indent=2)
     return f"""{_escaped(head)}
@@ -156,13 +156,17 @@ def test_{name}() -> None:
 """
 
 
+def _identifier(text: str) -> str:
+    return re.sub(r"\W+", "_", text).strip("_")
+
+
 def _escaped(head: str) -> str:
     return head.replace("\\", "\\\\")
 
 
 def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
     """Writes both into a folder; gives their places."""
-    scenario, test = folder / f"{name}.toml", folder / f"test_{name.replace('-', '_')}.py"
+    scenario, test = folder / f"{name}.toml", folder / f"test_{_identifier(name)}.py"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         scenario.write_text(story_text(story), encoding="utf-8")

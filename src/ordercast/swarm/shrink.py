@@ -60,6 +60,10 @@ class DoesNotFailError(ConfigError):
     """There is nothing to make small."""
 
 
+class FailsOtherwiseError(ConfigError):
+    """The run fails, but not in the way that was asked for."""
+
+
 def shrink(
     config: RunConfig,
     *,
@@ -71,7 +75,8 @@ def shrink(
 ) -> Shrunk:
     """Reduces a run that fails; `kind` is the way of failing that is kept, if not the gravest.
 
-    Raises `ConfigError` if it does not fail. The same run gives the same result, unless time ends the search.
+    Raises `DoesNotFailError`, or `FailsOtherwiseError` if it does not fail in that way. The same run gives the same
+    result, unless time ends the search.
     """
     config = replace(config, record=Record.ALL)
     found = attempt(config, machine)
@@ -80,7 +85,7 @@ def shrink(
     chosen = [failure for failure in found.failures if kind in {None, failure.kind}]
     if not chosen:
         kinds = ", ".join(sorted({failure.kind for failure in found.failures}))
-        raise ConfigError(f"this run does not fail by {kind}; it fails by: {kinds}")
+        raise FailsOtherwiseError(f"this run does not fail by {kind}; it fails by: {kinds}")
     started = time.monotonic()
     search = _Search(config, machine, chosen[0], started + seconds, most_runs, progress)
     with suppress(OutOfBudgetError):
