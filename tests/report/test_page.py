@@ -197,8 +197,38 @@ def test_verdicts_of_audits_are_shown(tmp_path: Path) -> None:
     assert "same order" in page
 
 
+def test_verdicts_in_files_of_one_name_are_all_shown(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "verdict.json" for name in ("spo", "st")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(json.dumps(VERDICT))
+    page = build(folder_with(tmp_path / "results", result()), paths).read_text()
+    assert all(f"(<code>{path}</code>)" in page for path in paths)
+
+
+def test_what_was_not_looked_into_everywhere_does_not_pass_for_kept(tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    seen = {"holds": True, "violations": 0, "witnesses": [], "runs": 1, "counts": "at least"}
+    told = {**VERDICT, "properties": {"no_cycle": seen}, "not_whole": ["run r: there is no whole record of E2"]}
+    path.write_text(json.dumps(told))
+    page = build(folder_with(tmp_path / "results", result()), [path]).read_text()
+    assert "– none seen" in page
+    assert "at least 0" in page
+    assert "✓ holds" not in page
+    assert "there is no whole record of E2." in page
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"holds": true}', '{"holds":1,"runs":1,"deliveries":1,"properties":[]}']
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"holds": true}',
+        '{"holds":1,"runs":1,"deliveries":1,"properties":[]}',
+        '{"holds":1,"runs":1,"deliveries":1,"properties":{"complete":{}}}',
+        '{"holds":1,"runs":"many","deliveries":1,"properties":{}}',
+    ],
 )
 def test_what_is_no_verdict_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "verdict.json"

@@ -45,7 +45,7 @@ def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) ->
     evaluation = load(folder / SUMMARY, Evaluation)
     found = [load(path, Result) for name in evaluation.experiments if (path := folder / f"{name}.json").exists()]
     missing = [name for name in evaluation.experiments if name not in {result.name for result in found}]
-    page = render(evaluation, found, missing, {path.name: read_verdict(path) for path in verdicts})
+    page = render(evaluation, found, missing, {str(path): read_verdict(path) for path in verdicts})
     try:
         (folder / PAGE).write_text(page, encoding="utf-8")
         if plots:
@@ -86,7 +86,10 @@ def read_verdict(path: Path) -> Mapping[str, Any]:
     """What `ordercast audit --json` wrote."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        _ = document["holds"], document["runs"], document["deliveries"], document["properties"].items()
+        _ = document["holds"], int(document["runs"]), int(document["deliveries"])
+        _ = [
+            (found["holds"], int(found["runs"]), int(found["violations"])) for found in document["properties"].values()
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path} is no verdict of ordercast audit --json: {error}") from error
     else:
