@@ -131,7 +131,6 @@ class To(ToNormal):
         """Stops, and says what I have accepted; that never changes any more."""
         self.mode = Mode.RESET
         out.append(Stopped(why))
-        self.vectors = [None] * self._nodes
         self.vectors[self.me] = self._own_vector()
         self.installed = 0
         self.patience, self.moved = 1, False

@@ -93,7 +93,7 @@ class ToState:
         # Going back.
         self.epoch = 0
         self.mode = Mode.NORMAL
-        self.vectors: list[Vector | None] = [None] * nodes  # VEC; mine stays when all is over (LASTVEC)
+        self.vectors: list[Vector | None] = [None] * nodes  # VEC; none are left when an epoch begins
         self.installed = 0  # INST: the nodes that know what all keep, one bit each
         self.aborted = False
 

@@ -254,6 +254,28 @@ def test_whatever_is_said_in_an_epoch_tells_that_all_know(kind: str) -> None:
     assert out.data == ([] if kind == "vector" else ["a"])
 
 
+def test_nobody_polls_when_an_epoch_has_just_begun() -> None:
+    node, two, _ = installed()
+    node.fires("reset")
+    two.goes_on(0)
+    assert node.hears(two.standing()).data == ["a"]
+    assert node.fires("poll").units == []
+    assert len(node.fires("poll").units) == 1
+
+
+def test_whoever_comes_to_know_makes_vectors_frequent_again() -> None:
+    node, two, three = Node(E1), Peer(E2), Peer(E3)
+    node.hears(two.vector(0, 0, 0), three.vector(0, 0, 0))
+    reset = node.machine.config.timing.reset
+    for news in (True, False):
+        for _ in range(4):
+            node.fires("reset")
+        assert node.running["reset"] >= 4 * reset
+        node.hears(two.vector(0, 0, 0, installed=True))
+        node.fires("reset")
+        assert (node.running["reset"] < 2 * reset) == news, "that it knows is news once"
+
+
 def test_who_was_told_early_needs_not_be_told_again() -> None:
     node, two, three = Node(E1), Peer(E2), Peer(E3)
     node.hears(two.vector(0, 0, 0, installed=True))

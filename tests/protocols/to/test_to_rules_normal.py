@@ -1,12 +1,12 @@
 """TO, sound rules, while nothing is missing: sending, accepting, the two levels above, and who speaks when."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.nodes import mask_of
 from ordercast.model.priority_units import OrderedData, OrderedReady
 from ordercast.model.units import RetransmitRequest, Unit
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
@@ -40,11 +40,14 @@ def test_first_numbers_are_those_agreed_on() -> None:
     assert node.hears(unit).accepted == ["a"]
 
 
-@pytest.mark.parametrize("to", [(), (E1,), (E1, E2), (E2, E3), (E1, E2, E3, 3)])
-def test_a_broadcast_goes_to_everybody_and_nobody_else(to: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("to", "asked"),
+    [(0, "0"), (0b001, "{E1}"), (0b011, "{E1,E2}"), (0b110, "{E2,E3}"), (0b1111, "{E1,E2,E3,E4}"), (-1, "-1")],
+)
+def test_a_broadcast_goes_to_everybody_and_nobody_else(to: int, asked: str) -> None:
     node = Node(E1)
-    with pytest.raises(LocalProtocolError, match="a broadcast goes to all 3 nodes"):
-        node.handle(Submit(mask_of(to), (1,), b"a"))
+    with pytest.raises(LocalProtocolError, match=f"a broadcast goes to all 3 nodes: {re.escape(asked)} was asked for"):
+        node.handle(Submit(to, (1,), b"a"))
     assert node.submits("b").data == ["b"]
 
 

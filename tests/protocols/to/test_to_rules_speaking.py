@@ -91,6 +91,8 @@ def test_who_has_missed_its_own_data_shows_it_to_itself() -> None:
     node = Node(E1)
     node.submits("a")
     (unit,) = node.fires("poll").units
+    assert isinstance(unit, Standing)
+    assert unit.heading.wants == mask_of((E2, E3)), "nobody else is known to have it either"
     assert node.hears(unit).stops == ["gap"]
 
 
@@ -108,6 +110,27 @@ def test_nobody_polls_while_something_is_acknowledged(priorities: bool) -> None:
     assert (node.did.acknowledged, node.did.preacknowledged) == (["x"], ["x"])
     assert node.fires("poll").units == []
     assert len(node.fires("poll").units) == 1
+
+
+def test_who_waits_for_a_place_asks_those_who_have_delivered_less() -> None:
+    node, two, three = Node(E1, quota=1), Peer(E2), Peer(E3)
+    node.hears_itself(node.submits("a", "b"))
+    node.machine.sent.clear()
+    node.machine.accepted.entries.clear()
+    node.machine.delivered_count = two.delivered = 1  # as if a had been delivered here and at E2
+    node.hears(two.standing(), three.standing())
+    (_, standing) = node.fires("poll").units
+    assert isinstance(standing, Standing)
+    assert standing.heading.wants == mask_of((E3,))
+
+
+def test_nobody_polls_while_the_end_of_a_run_gets_through() -> None:
+    node, two = Node(E1, 2), Peer(E2, 2)
+    node.hears(two.marker(0))
+    node.hears_itself(node.submits("a"))
+    node.hears(two.expecting(0, 1).standing())
+    assert node.fires("poll").units == []
+    assert len(node.fires("poll").units) > 0
 
 
 def test_a_poll_says_in_sequence_what_must_be_and_asks_besides() -> None:
