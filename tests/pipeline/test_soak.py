@@ -17,10 +17,10 @@ from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.pipeline import session, soaking
-from ordercast.pipeline.soaking import MANIFEST, ROUNDS, Limits, Soak, soak
+from ordercast.pipeline.soaking import MANIFEST, ROUNDS, Limits, Round, Soak, soak
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import failures_of
-from ordercast.swarm.soak import EVERY_PROTOCOL
+from ordercast.swarm.soak import EVERY_PROTOCOL, Tally
 from tests.cli.conftest import Command
 from tests.pipeline.sparks import ordercast as begun
 from tests.pipeline.sparks import outcome, wait_for
@@ -113,6 +113,21 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     assert document["failures"]["13"][0]["kind"] == "acknowledged_truthfully"
     assert document["deliveries"] > 0
     assert {"units were lost", "copies were sent"} <= set(document["states"])
+
+
+@pytest.mark.usefixtures("open_session")
+def test_a_failure_that_does_not_come_back_is_kept_whole(ordercast: Command, tmp_path: Path) -> None:
+    """A run may have taken too long there; what is advised must work with what is kept."""
+    out = tmp_path / "out"
+    work = Soak(out, EVERY_PROTOCOL)
+    with work.held():
+        work.keep(Round(0, 1, 1.0, Tally(runs=1, failed=1), {0: (("incomplete", "it goes on after 300 s of work"),)}))
+    done = ordercast("soak --runs 1 --resume --out", out)
+    assert done.status == 1
+    assert "soak: number 0 failed, and is made small" in done.err
+    [kept] = (out / "failures").iterdir()
+    assert f"  not so when it was run here; once more: ordercast shrink {kept}\n" in done.out
+    assert ordercast("shrink", kept).status == 0
 
 
 def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> None:

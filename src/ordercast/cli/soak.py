@@ -1,6 +1,5 @@
 """`ordercast soak`: random runs of all protocols on Spark, each judged, for as long as wanted."""
 
-import sys
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -81,6 +80,7 @@ def _kept(work: "Soak") -> list[Path]:
                 whole.write_text(config.to_json(), encoding="utf-8")
             except OSError as error:
                 raise TraceError(f"cannot keep the run {name} that failed: {error}") from error
+            _say(f"number {number} failed, and is made small")
             try:
                 small, _ = write_story(folder, name, story_of_shrunk(name, shrink(config)))
             except DoesNotFailError:  # it took too long there, or did so under another ordercast
@@ -90,13 +90,17 @@ def _kept(work: "Soak") -> list[Path]:
 
 
 def _note(work: "Soak") -> None:
-    """A line for each round: whoever waits may look at a file."""
+    """A line for each round."""
     tally = work.tally
-    sys.stderr.write(
-        f"soak: {tally.runs:,} runs, {tally.deliveries:,} deliveries judged, {tally.failed:,} runs failed, "
-        f"{work.seconds:,.0f} s\n"
+    _say(
+        f"{tally.runs:,} runs, {tally.deliveries:,} deliveries judged, {tally.failed:,} runs failed, "
+        f"{work.seconds:,.0f} s"
     )
-    sys.stderr.flush()
+
+
+def _say(line: str) -> None:
+    """How far it is, on standard error even if that is a file: whoever waits for hours may look there."""
+    typer.echo(f"soak: {line}", err=True)
 
 
 def _document(work: "Soak") -> dict[str, object]:
@@ -126,7 +130,14 @@ def _print(work: "Soak", kept: list[Path], console: Console) -> None:
     for (number, wrong), path in zip(work.failed.items(), kept, strict=True):
         kind, sentence = wrong[0]
         console.print(f"number {number}: {kind}: {sentence}", style="red", soft_wrap=True, markup=False)
-        console.print(f"  made small: ordercast replay {quote(str(path))} --draw", soft_wrap=True, markup=False)
+        console.print(f"  {_what_to_do(path)}", soft_wrap=True, markup=False)
+
+
+def _what_to_do(kept: Path) -> str:
+    place = quote(str(kept))
+    if kept.suffix == ".toml":
+        return f"made small: ordercast replay {place} --draw"
+    return f"not so when it was run here; once more: ordercast shrink {place}"
 
 
 def _table(first: str, *numbers: str) -> Table:
