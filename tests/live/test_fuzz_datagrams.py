@@ -66,12 +66,13 @@ def spliced(chance: Random, datagram: bytes) -> bytes:
 
 def reheaded(chance: Random, datagram: bytes) -> bytes:
     """Another sender, other flags, another counter: on a real body."""
-    magic, version, flags, key, sender, spare, tag, counter = HEADER.unpack_from(datagram)
+    magic, version, flags, key, sender, to, tag, counter = HEADER.unpack_from(datagram)
     flags ^= chance.choice((0, OPENING, TO_CHANNEL, FROM_CHANNEL, 1, 0xF0))
     sender = chance.choice((sender, 0, 1, 2, 3, UNKNOWN, RELAY))
+    to = chance.choice((to, 0, 1, 2, 3, 9, 0xFFFF))
     counter = chance.choice((counter + 1, counter + 100, 0, (1 << 64) - 1)) & ((1 << 64) - 1)
     tag = chance.choice((tag, tag, tag, chance.randrange(1 << 64)))
-    return HEADER.pack(magic, version, flags, key, sender, spare, tag, counter) + datagram[HEADER.size :]
+    return HEADER.pack(magic, version, flags, key, sender, to, tag, counter) + datagram[HEADER.size :]
 
 
 def renumbered(chance: Random, datagram: bytes) -> bytes:
@@ -226,9 +227,9 @@ def heard_bodies(groups: list[Group]) -> list[bytes]:
         lines = group._member._lines
         sealed = lines._sealed
 
-        def listen(flags: int, tag: int, body: bytes, sealed: Callable[..., bytes] = sealed) -> bytes:
+        def listen(flags: int, tag: int, body: bytes, to: int, sealed: Callable[..., bytes] = sealed) -> bytes:
             bodies.append(body)
-            return sealed(flags, tag, body)
+            return sealed(flags, tag, body, to)
 
         lines._sealed = listen  # type: ignore[method-assign]
     return bodies

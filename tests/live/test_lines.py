@@ -105,6 +105,24 @@ def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> N
     assert lines.dropped == {"late": 1}
 
 
+@pytest.mark.parametrize("channel", [Channel.ANY, Channel.MANY, Channel.ONE])
+def test_what_was_said_to_one_member_only_is_not_heard_by_another(channel: Channel) -> None:
+    said, endpoint, _ = lines_of(me=1)
+    said.open(SESSION, channel, ADDRESSES[0])
+    for to in (None, 0, 2):
+        said.say(Beat(Stage.OPEN), to)
+        said.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), 0 if to is None else to)
+        said.flush()
+    hearers = {me: lines_of(me) for me in (0, 2)}
+    for lines, place, _ in hearers.values():
+        lines.open(SESSION, channel, ADDRESSES[0])
+        for datagram in endpoint.sent:
+            place.receive(datagram)
+    heard = {me: [type(message) for _, message in listener.messages] for me, (_, _, listener) in hearers.items()}
+    assert heard == {0: [Beat, Ready, Beat, Ready], 2: [Beat, Beat, Ready]}
+    assert [lines.dropped["redirected"] for lines, _, _ in hearers.values()] == [2, 3]
+
+
 def test_what_our_own_relay_said_is_nobody_elses() -> None:
     """A multicast brings it back to us: it is neither heard again nor counted as a stranger's."""
     lines, endpoint, listener = lines_of(me=0)

@@ -37,9 +37,9 @@ def changed(datagram: bytes, offset: int, byte: int) -> bytes:
 def test_what_is_sealed_is_opened(keys: GroupKeys | None, flags: int, sender: int, tag: int, counter: int) -> None:
     for body in (b"", b"\x00\x01a", bytes(60_000)):
         here, there = seal_for("orders", keys), seal_for("orders", keys)
-        datagram = here.seal(flags, sender, tag, counter, body)
+        datagram = here.seal(flags, sender, tag, counter, body, to=7)
         assert len(datagram) == len(body) + here.overhead
-        assert there.open(datagram) == Datagram(flags, sender, tag, counter, body)
+        assert there.open(datagram) == Datagram(flags, sender, tag, counter, body, to=7)
 
 
 @BOTH
@@ -261,7 +261,7 @@ def test_whatever_arrives_raises_nothing(keys: GroupKeys | None, data: st.DataOb
             assert datagram not in opened
             opened[datagram] = result
     for datagram, result in sorted(opened.items(), key=lambda item: item[1].counter):
-        assert again.seal(result.flags, result.sender, result.tag, result.counter, result.body) == datagram
+        assert again.seal(result.flags, result.sender, result.tag, result.counter, result.body, result.to) == datagram
         assert keys is None or datagram in real
 
 

@@ -24,6 +24,7 @@ from ordercast.wire.datagram import (
     HEADER,
     OPENING,
     RELAY,
+    TO_ALL,
     TO_CHANNEL,
     UNKNOWN,
     Datagram,
@@ -60,6 +61,7 @@ class Lines:
         endpoint.knows(addresses)
         self._listener: Listener
         self._own = {me}  # whom we speak as
+        self._for_us = (TO_ALL, me + 1)
         self._incarnation = 0
         self._session: int | None = None
         self._counters: dict[int, int] = {}  # by tag
@@ -163,13 +165,14 @@ class Lines:
 
     def _transmit_control(self, body: bytes, to: int) -> None:
         tag, flags = (self._session or 0, 0) if self._in_session else (self._incarnation, OPENING)
-        self._transmit(self._sealed(flags, tag, body), to)
+        # Words of an opening name the lives that they are for; who has other members counts other places.
+        self._transmit(self._sealed(flags, tag, body, to if self._in_session else ALL), to)
 
     def _transmit_units(self, body: bytes, to: int) -> None:
         session = self._session
         assert session is not None, "a protocol begins when its session is open"
         if to != CHANNEL:
-            self._transmit(self._sealed(0, session, body), to)
+            self._transmit(self._sealed(0, session, body, to), to)
         elif self._relay is not None:
             self._passed.append(self._relay.pass_on(self._me, session, body))
         else:
@@ -190,13 +193,13 @@ class Lines:
 
     def _send_to_relay(self, body: bytes) -> None:
         if self._relay_address is not None and self._session is not None:
-            datagram = self._sealed(TO_CHANNEL, self._session, LIFE.pack(self._relayed[0]) + body)
+            datagram = self._sealed(TO_CHANNEL, self._session, LIFE.pack(self._relayed[0]) + body, ALL)
             self._endpoint.send(datagram, self._relay_address)
 
-    def _sealed(self, flags: int, tag: int, body: bytes) -> bytes:
+    def _sealed(self, flags: int, tag: int, body: bytes, to: int) -> bytes:
         counter = self._counters.get(tag, 0)
         self._counters[tag] = counter + 1
-        return self._seal.seal(flags, self._me, tag, counter, body)
+        return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if to == ALL else to + 1)
 
     def _transmit(self, datagram: bytes, to: int) -> None:
         if to == ALL:
@@ -220,6 +223,8 @@ class Lines:
             self._understand(said.sender, said.body, in_session=False)
         elif said.tag != self._session and not self._listener.opens(said.sender, said.tag):
             self.dropped["session"] += 1
+        elif said.to not in self._for_us:
+            self.dropped["redirected"] += 1
         elif not self._in_order:
             self._hand_over(said)
         elif not self._sorter.take(self._streams[said.sender], said):

@@ -28,8 +28,11 @@ RELAY = 0xFFFF
 UNKNOWN = 0xFFFE
 """The sender that does not know its place in the list of members yet."""
 
+TO_ALL = 0
+"""Whom it is for: anybody. Any other number is one more than the place of the one member that it is for."""
+
 HEADER = Struct(">BBBBHHQQ")
-"""Magic, version, flags, key id, sender, spare, tag, counter."""
+"""Magic, version, flags, key id, sender, to, tag, counter."""
 LARGEST = 65_507
 """The bytes of the largest datagram that UDP over IPv4 carries."""
 _LENGTH = Struct(">H")
@@ -45,7 +48,7 @@ class Rejection(StrEnum):
     TRUNCATED = "truncated"
     """It ends before its fixed parts do."""
     VERSION = "version"
-    """Its version, or a flag or the spare field in it, is one that we do not know."""
+    """Its version, or a flag in it, is one that we do not know."""
     UNSEALED = "unsealed"
     """Our group seals, and it is not sealed."""
     SEALED = "sealed"
@@ -70,27 +73,32 @@ class Datagram(msgspec.Struct, frozen=True, gc=False):
     tag: int
     counter: int
     body: bytes
+    to: int = TO_ALL
 
 
-def write_header(flags: int, key_id: int, sender: int, tag: int, counter: int) -> bytes:
+Header = tuple[int, int, int, int, int, int]
+"""Flags, key id, sender, to, tag and counter."""
+
+
+def write_header(flags: int, key_id: int, sender: int, to: int, tag: int, counter: int) -> bytes:
     """The 24 bytes in front of a body."""
-    return HEADER.pack(MAGIC, VERSION, flags, key_id, sender, 0, tag, counter)
+    return HEADER.pack(MAGIC, VERSION, flags, key_id, sender, to, tag, counter)
 
 
-def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> tuple[int, int, int, int, int] | Rejection:
-    """Flags, key id, sender, tag and counter of a datagram of this mode (`SEALED`, or 0) and at least this size."""
+def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> Header | Rejection:
+    """That of a datagram of this mode (`SEALED`, or 0) and at least this size."""
     if not datagram or datagram[0] != MAGIC:
         return Rejection.FOREIGN
     if len(datagram) < HEADER.size:
         return Rejection.TRUNCATED
-    _, version, flags, key_id, sender, spare, tag, counter = HEADER.unpack_from(datagram)
-    if version != VERSION or spare or flags & ~_KNOWN_FLAGS:
+    _, version, flags, key_id, sender, to, tag, counter = HEADER.unpack_from(datagram)
+    if version != VERSION or flags & ~_KNOWN_FLAGS:
         return Rejection.VERSION
     if flags & SEALED != mode:
         return Rejection.UNSEALED if mode else Rejection.SEALED
     if len(datagram) < smallest:
         return Rejection.TRUNCATED
-    return flags, key_id, sender, tag, counter
+    return flags, key_id, sender, to, tag, counter
 
 
 def join(records: Iterable[bytes]) -> bytes:

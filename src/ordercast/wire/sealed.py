@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ordercast.model.errors import LocalProtocolError
-from ordercast.wire.datagram import HEADER, SEALED, VERSION, Datagram, Rejection, read_header, write_header
+from ordercast.wire.datagram import HEADER, SEALED, TO_ALL, VERSION, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import KEY_SIZE, GroupKeys
 from ordercast.wire.recent import Recent
 from ordercast.wire.replay import Windows
@@ -40,7 +40,7 @@ class Sealed:
         self._keys = keys
         self._ciphers.clear()
 
-    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""
         if counter < self._sealed_below.get((tag, sender), 0):
             raise LocalProtocolError(f"counter {counter} of sender {sender} is not new: it would give the key away")
@@ -50,7 +50,7 @@ class Sealed:
         if cipher is None:
             cipher = self._cipher(self._keys.secrets[key_id], tag, sender)
             self._ciphers.keep((key_id, tag, sender), cipher)
-        header = write_header(flags | SEALED, key_id, sender, tag, counter)
+        header = write_header(flags | SEALED, key_id, sender, to, tag, counter)
         return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
@@ -58,7 +58,7 @@ class Sealed:
         header = read_header(datagram, SEALED, self.overhead)
         if isinstance(header, Rejection):
             return header
-        flags, key_id, sender, tag, counter = header
+        flags, key_id, sender, to, tag, counter = header
         secret = self._keys.secrets.get(key_id)
         if secret is None:
             return Rejection.KEY
@@ -73,7 +73,7 @@ class Sealed:
             return Rejection.FORGED
         self._ciphers.keep((key_id, tag, sender), cipher)
         self._windows.take(tag, sender, counter)
-        return Datagram(flags & ~SEALED, sender, tag, counter, body)
+        return Datagram(flags & ~SEALED, sender, tag, counter, body, to)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:
         """The key of what this sender sends with this tag, in this group."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import ClassVar, Protocol
 
 from ordercast.model.errors import ConfigError
-from ordercast.wire.datagram import HEADER, Datagram, Rejection, read_header, write_header
+from ordercast.wire.datagram import HEADER, TO_ALL, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.replay import Windows
 
@@ -21,7 +21,7 @@ class Seal(Protocol):
     overhead: ClassVar[int]
     """How many bytes a datagram is longer than its body."""
 
-    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram. A counter rises from one call to the next with the same sender and tag."""
         ...
 
@@ -61,9 +61,9 @@ class Plain:
         self._windows = Windows()
         self.hold = self._windows.hold
 
-    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes) -> bytes:
+    def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""
-        return b"".join((write_header(flags, 0, sender, tag, counter), self._digest, body))
+        return b"".join((write_header(flags, 0, sender, to, tag, counter), self._digest, body))
 
     def rotate(self, keys: GroupKeys) -> None:
         """There is nothing to seal with."""
@@ -75,7 +75,7 @@ class Plain:
         header = read_header(datagram, 0, self.overhead)
         if isinstance(header, Rejection):
             return header
-        flags, key_id, sender, tag, counter = header
+        flags, key_id, sender, to, tag, counter = header
         if key_id:
             return Rejection.KEY
         if datagram[HEADER.size : self.overhead] != self._digest:
@@ -83,4 +83,4 @@ class Plain:
         if not self._windows.is_new(tag, sender, counter):
             return Rejection.REPLAYED
         self._windows.take(tag, sender, counter)
-        return Datagram(flags, sender, tag, counter, bytes(datagram[self.overhead :]))
+        return Datagram(flags, sender, tag, counter, bytes(datagram[self.overhead :]), to)
