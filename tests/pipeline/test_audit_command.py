@@ -57,6 +57,31 @@ def test_following_ends_with_an_audit_of_the_whole(ordercast: Command, tmp_path:
     assert (folder / "_audit").is_dir()
 
 
+@pytest.mark.usefixtures("open_session")
+def test_what_following_finds_is_written_as_a_verdict(ordercast: Command, tmp_path: Path) -> None:
+    runs = random_runs("followed", 30)
+    one = next(name for name, run in runs.items() if run.service.value == "to")
+    log = runs[one].logs[1]
+    first, second, *_ = [place for place, what in enumerate(log) if what[1] == "deliver"]
+    log[first], log[second] = log[second], log[first]
+    done = ordercast("audit --follow", write(tmp_path / "t", {one: runs[one]}), "--json", tmp_path / "verdict.json")
+    assert done.status == 1
+    verdict = json.loads((tmp_path / "verdict.json").read_text())
+    assert not verdict["holds"]
+    assert verdict["properties"]["same_order"]["witnesses"][0]["run"] == one
+    assert verdict["properties"]["same_order"]["counts"] == "at least"
+    assert "up to the first violation" in verdict["not_whole"][0]
+
+
+def test_what_is_no_trace_is_told_before_spark_starts(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "session", lambda _: pytest.fail("Spark was started"))
+    done = ordercast("audit --spark", tmp_path)
+    assert done.status == 2
+    assert "holds no trace" in done.sentence
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

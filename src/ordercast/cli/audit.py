@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import Finding, Verdict, Witness, audit
 from ordercast.cli.printing import counted
 from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
 from ordercast.model.config import require
@@ -50,7 +50,9 @@ def audit_command(
     if follow:
         require(len(folders) == 1 and spark is not False, "--follow takes one folder, and needs Spark")
         require(until_idle is None or 0 < until_idle < 1e9, "--until-idle must be a positive number of seconds")
-        if _follow(folders[0], service, master, until_idle, checkpoint):
+        if found := _follow(folders[0], service, master, until_idle, checkpoint):
+            if json is not None:
+                _write(json, msgspec.json.encode(_so_far(found).as_document()))
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
@@ -65,8 +67,8 @@ def audit_command(
 
 def _follow(
     folder: Path, service: Service | None, master: str | None, until_idle: float | None, checkpoint: Path | None
-) -> bool:
-    """Follows a trace until it ends, somebody interrupts, or something is broken: whether that is so."""
+) -> list[Witness]:
+    """Follows a trace until it ends, somebody interrupts, or something is broken: what is."""
     with pipeline_extra():
         from ordercast.pipeline import following  # noqa: PLC0415
     stop = Event()
@@ -84,12 +86,23 @@ def _follow(
         raise typer.Exit(0)
     for witness in found[:_SHOWN]:
         typer.echo(f"{witness.violation.breaks}, run {witness.run}: {witness.violation.sentence}")
-    return bool(found)
+    return found
+
+
+def _so_far(found: list[Witness]) -> Verdict:
+    """What is known where following stopped: nothing was asked that only the end can tell."""
+    verdict = Verdict(runs=len({witness.run for witness in found}))
+    for witness in found:
+        finding = verdict.findings.setdefault(witness.violation.breaks, Finding(runs=verdict.runs, at_least=True))
+        finding.violations += 1
+        finding.witnesses.append(witness)
+    verdict.not_whole.append("followed up to the first violation only: what came later was not judged or counted")
+    return verdict
 
 
 def _judged(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> Verdict:
     """Judges by the means that suit the size, unless told by which."""
-    events = 0 if spark else count_events(folders)
+    events = count_events(folders)  # what is no trace is told before Spark takes its time to start
     if spark is None and events >= _BY_SPARK and find_spec("pyspark"):
         spark = True
         _note(f"{events:,} events are judged on Spark; --no-spark judges them in this process")
