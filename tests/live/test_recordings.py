@@ -9,10 +9,13 @@ import pytest
 
 from ordercast.live.discovery import Found, Heard, NotFound, Say
 from ordercast.live.session import Phase
-from ordercast.live.session_events import Refused
+from ordercast.live.session_events import Heard as HeardBy
+from ordercast.live.session_events import Refused, TimerFired
+from ordercast.live.terms import terms_of
 from ordercast.model.config import MILLISECOND, SECOND
-from ordercast.wire.control import Control, Hello, Join, Unwelcome
+from ordercast.wire.control import Control, Hello, Join, LastJoin, Unwelcome
 from tests.live.test_discovery import Place
+from tests.live.test_session_rules import HEARD_US, ME, NOTHING, B, agreed, begun, join, said
 from tests.live.toy_protocol import Unit
 from tests.live.virtual_network import Network, Weather
 
@@ -109,6 +112,34 @@ def test_old_joins_are_answered_once_each() -> None:
         alone.receive(source, tag, message)
     assert network.datagrams - before <= len(kept)
     assert alone.session.opening.silent() == ["B", "C"]
+
+
+def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
+    session = begun()
+    named = (NOTHING, LastJoin(B), NOTHING)
+    ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(NOTHING,) * 3))))
+    assert isinstance(answer, Join)
+    assert (answer.heard, to) == (named, 1)
+    ((again, to),) = said(session.handle(TimerFired("join", 0)))
+    assert isinstance(again, Join)
+    assert (again.heard, to) == (named, None), "the answer may be lost"
+    assert session.opening.silent() == ["B", "C"]
+
+
+def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
+    session = begun()
+    ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(LastJoin(ME), NOTHING, NOTHING)))))
+    assert isinstance(answer, Join)
+    assert (answer.heard[1], to) == (LastJoin(B, 1), 1)
+    assert session.opening.silent() == ["C"]
+
+
+def test_nobody_changes_terms_in_one_life() -> None:
+    session = agreed()
+    before = session.snapshot()
+    other = Join(B, 9, 10 * B, B, 0, HEARD_US, terms_of("toys", ("A", "B", "C"), {"window": 64}))
+    assert session.handle(HeardBy(1, other)) == []
+    assert session.snapshot() == before
 
 
 # --- finding ---
