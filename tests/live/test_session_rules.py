@@ -254,6 +254,15 @@ def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
     assert Suspected(1) in ticks(session, 100 * SECOND + 12 * step)
 
 
+def test_who_slept_for_a_moment_gives_the_others_as_much_time_again() -> None:
+    session = opened(has_views=True)
+    step = session.config.beat // 2
+    assert Suspected(1) not in ticks(session, *(tick * step for tick in range(1, 24)))
+    slept = 23 * step + 4 * step
+    assert Suspected(1) not in ticks(session, slept, slept + step, slept + 2 * step, slept + 3 * step)
+    assert Suspected(1) in ticks(session, slept + 4 * step)
+
+
 # --- abort ---
 
 

@@ -235,6 +235,19 @@ def test_a_pause_shorter_than_the_silence_allowed_is_survived(lasting: int) -> N
     assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 4
 
 
+def test_who_is_short_of_a_processor_finds_the_dead_and_suspects_nobody_else() -> None:
+    """It gets no turn for 0.4 s, once in every second and a half; a fifth is lost."""
+    network = Network(5, 4, Weather(loss=0.2), has_views=True)
+    network.start_all()
+    for moment in range(2 * SECOND, 60 * SECOND, 3 * SECOND // 2):
+        network.at(moment, lambda: network.processes[0].pause(400 * MILLISECOND))
+    network.run(30 * SECOND)
+    assert network.processes[0].suspected == []
+    network.processes[2].kill()
+    network.run(30 * SECOND + network.config.silence + SECOND)
+    assert network.processes[0].suspected == [2]
+
+
 def test_who_has_slept_does_not_suspect_all_others() -> None:
     network = Network(7, 3, has_views=True)
     network.start_all()

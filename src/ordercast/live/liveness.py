@@ -9,7 +9,8 @@ class Liveness(WholeState):
     """Counts silence at each tick, two in a beat.
 
     If our own timer is late by more than a beat, we have slept, and what the others said meanwhile may be lost or has
-    still to be read: nobody is then silent for more than half of what is allowed.
+    still to be read: everybody then has as long as we slept to say it again, or half of what is allowed, if that is
+    less. Were it always half, a member that is short of a processor now and then would never find a dead one.
     """
 
     def __init__(self, nodes: int, config: SessionConfig) -> None:
@@ -26,6 +27,7 @@ class Liveness(WholeState):
         elapsed = self.tick_every if self.ticked_at is None else max(now - self.ticked_at, 0)
         self.ticked_at = now
         slept = elapsed > self.tick_every + self.config.beat
+        most = self.config.silence - min(elapsed, self.config.silence // 2)
         asked = suspected = 0
         for member in members(watched):
             if self.heard >> member & 1:
@@ -33,7 +35,7 @@ class Liveness(WholeState):
                 continue
             self.silent[member] += elapsed
             if slept:
-                self.silent[member] = min(self.silent[member], self.config.silence // 2)
+                self.silent[member] = min(self.silent[member], most)
             if self.silent[member] >= self.config.silence:
                 suspected |= 1 << member
             if 2 * self.silent[member] > 3 * self.config.beat:

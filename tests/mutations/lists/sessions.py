@@ -59,6 +59,8 @@ LIVENESS = changes(
     "live.liveness",
     ("a sleeper suspects all", "            if slept:\n", "            if False:\n"),
     ("everybody sleeps always", "            if slept:\n", "            if True:\n"),
+    ("who slept for a moment waits long", "- min(elapsed, self.config.silence // 2)", "- self.config.silence // 2"),
+    ("who slept long waits long", "min(elapsed, self.config.silence // 2)", "elapsed"),
     ("a sign is no sign", "                self.silent[member] = 0\n", "                pass\n"),
     ("nobody is suspected", "if self.silent[member] >= self.config.silence:", "if False:"),
     ("nobody is asked", "if 2 * self.silent[member] > 3 * self.config.beat:", "if False:"),
