@@ -2,12 +2,17 @@
 
 import asyncio
 import re
+import socket
 
 import pytest
 
+from ordercast.live.addresses import members_of
 from ordercast.live.metrics import as_text, serve_metrics
+from ordercast.live.network import place_of
 from ordercast.live.stats import Stats
+from ordercast.live.trains import HEADING, MOST_OF_A_STRANGER
 from ordercast.model.errors import ConfigError
+from ordercast.wire.datagram import LARGEST
 from tests.live.groups import group_of, hear, run
 
 
@@ -48,6 +53,34 @@ def test_what_waits_is_told() -> None:
                 await asyncio.sleep(0.01)
             await groups["A"].abort("enough")
             await groups["B"].abort("enough")
+
+    run(test)
+
+
+def test_what_was_lost_for_its_size_is_told() -> None:
+    """Parts of a long datagram that stay alone, a message larger than any may be, a record that no datagram carries."""
+
+    async def test() -> None:
+        async with group_of("A", "B", mtu=1400, close=False) as groups:
+            there = place_of(members_of(groups["B"].name, ("A", "B"))["B"])
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+                for train in range(MOST_OF_A_STRANGER + 2):
+                    stranger.sendto(HEADING.pack(0xC6, train, 0, 2) + b"half", there)
+            groups["B"]._member.inbox._pieces._largest = 50_000
+            await groups["A"].send(bytes(60_000))
+            await groups["A"].send(b"the next one")
+            assert (await groups["B"].receive()).payload == b"the next one"
+            groups["B"]._member._lines._units.say(bytes(LARGEST), 0)
+            stats = groups["B"].stats()
+            assert (stats.dropped["incomplete"], stats.dropped["oversized"]) == (2, 1)
+            assert stats.not_sent["oversized"] == 1
+            told = as_text(stats)
+            for metric, reason, count in (("dropped", "incomplete", 2), ("dropped", "oversized", 1)):
+                assert re.search(rf'ordercast_{metric}_total{{.*reason="{reason}"}} {count}\n', told)
+            assert re.search(r'ordercast_not_sent_total{.*reason="oversized"} 1\n', told)
+            assert not {"incomplete", "oversized"} & groups["A"].stats().dropped.keys(), "what is nothing is not told"
+            for group in groups.values():
+                await group.abort("enough")
 
     run(test)
 
