@@ -152,12 +152,24 @@ def test_a_picture_that_cannot_be_written_is_refused(ordercast: Command, tmp_pat
     assert done.sentence.endswith("; choose another place")
 
 
-def test_a_run_too_large_to_be_drawn_is_refused_and_its_trace_is_whole(ordercast: Command, tmp_path: Path) -> None:
-    done = ordercast("simulate spo --messages 300 --draw --out", tmp_path / "t")
-    assert done.status == 2
-    assert "too large to be drawn" in done.sentence
-    assert "fewer" in done.sentence
-    assert ordercast("audit", tmp_path / "t").status == 0
+@pytest.mark.parametrize("options", ["--messages 300 --draw", "--messages 1 --nodes 17 --svg SVG"])
+def test_a_run_too_large_to_be_drawn_is_refused(ordercast: Command, tmp_path: Path, options: str) -> None:
+    options = options.replace("SVG", str(tmp_path / "run.svg"))
+    done = ordercast(f"simulate spo {options} --out", tmp_path / "t")
+    assert (done.status, done.out) == (2, "")
+    assert "fewer messages" in done.sentence or "draw a smaller group" in done.sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_too_large_to_be_drawn_ends_as_soon_as_that_is_known(
+    ordercast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are kept in memory, and it might go on for hours."""
+    monkeypatch.setattr("ordercast.trace.recorder.BATCH", 1_000)
+    ended: list[Simulation] = []
+    monkeypatch.setattr(Simulation, "_result", lambda run, **_: ended.append(run))
+    assert ordercast("simulate spo --messages 300 --draw").status == 2
+    assert not ended
 
 
 @pytest.mark.parametrize("line", ["shrink", "evaluate --out", "soak --runs 1 --out", "sweep grid.toml --out"])

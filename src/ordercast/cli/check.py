@@ -109,9 +109,8 @@ def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, ho
     require(2 <= size <= 16, f"a group has 2 to 16 nodes here, not {size}: nobody could wait for the schedules of more")
     require(len(lines) <= size, f"{len(lines)} lines say what nodes send, but there are {size} nodes")
     lines = lines + [""] * (size - len(lines)) if lines else usual_lines(protocol, size)
-    channel = how.get("channel", kind.needs)
-    strength = [Channel.ANY, Channel.MANY, Channel.ONE]
-    require(strength.index(channel) >= strength.index(kind.needs), f"{protocol} needs the channel `{kind.needs.value}`")
+    channel: Channel = how.get("channel", kind.needs)
+    require(channel.serves(kind.needs), f"{protocol} needs the channel `{kind.needs.value}`")
     require(
         not (how["losses"] and how["duplicates"] and kind.needs is Channel.ONE),
         f"{protocol} needs one order, and a unit that is lost and comes again later has changed its place in it; "

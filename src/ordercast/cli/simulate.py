@@ -1,7 +1,7 @@
 """`ordercast simulate`: one run, its summary, its trace and its picture."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -13,6 +13,7 @@ from rich.progress import Progress as ProgressBar
 
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.summary import as_json, print_summary
+from ordercast.drawing import require_drawable
 from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.errors import ConfigError
@@ -22,7 +23,7 @@ from ordercast.model.services import SELECTIVE, Service
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Progress
-from ordercast.trace.schema import EventRow
+from ordercast.trace.schema import EventKind, EventRow
 
 Value = TypeVar("Value")
 Text = TypeVar("Text", str, list[str])
@@ -219,16 +220,31 @@ def _listed(protocols: set[str]) -> str:
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
     console = Console()
-    rows: list[EventRow] | None = [] if draw or svg else None
+    drawn = _Drawn(config.group.nodes) if draw or svg else None
     with _progress(config) as progress:
-        result = simulate(config, out, rows=rows, progress=progress)
-    if rows is not None:
-        show_picture(rows, config.group.nodes, console if draw else None, svg)
+        result = simulate(config, out, sink=drawn.take if drawn else None, progress=progress)
+    if drawn is not None:
+        show_picture(drawn.rows, config.group.nodes, console if draw else None, svg)
     if json:
         typer.echo(as_json(result))
     else:
         print_summary(result, console, out)
     raise typer.Exit(0 if result.complete else 1)
+
+
+class _Drawn:
+    """The rows of a run that is to be drawn; one that turns out too large for that ends there, before memory does."""
+
+    def __init__(self, nodes: int) -> None:
+        self.rows: list[EventRow] = []
+        self._nodes, self._transmissions = nodes, set[int | None]()
+        require_drawable(nodes, 0)
+
+    def take(self, rows: Sequence[EventRow]) -> None:
+        """Takes a batch of rows."""
+        self.rows += rows
+        self._transmissions.update(row[-1] for row in rows if row[3] == EventKind.TRANSMIT)
+        require_drawable(self._nodes, len(self._transmissions))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ event rows in the column order of a trace and give back a string; `paint` adds c
 judges a run or reads a file.
 """
 
-from ordercast.drawing.scene import MOST_NODES, MOST_TRANSMISSIONS, Row
+from ordercast.drawing.scene import MOST_NODES, MOST_TRANSMISSIONS, Row, require_drawable
 from ordercast.drawing.svg import draw_svg
 from ordercast.drawing.text import draw_text, paint
 
-__all__ = ["MOST_NODES", "MOST_TRANSMISSIONS", "Row", "draw_svg", "draw_text", "paint"]
+__all__ = ["MOST_NODES", "MOST_TRANSMISSIONS", "Row", "draw_svg", "draw_text", "paint", "require_drawable"]

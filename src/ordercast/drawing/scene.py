@@ -244,14 +244,18 @@ def _usual_flight_time(flights: Iterable[Flight], moments: Sequence[Moment]) -> 
     return int(median(measures or [1]))
 
 
-def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
-    transmissions = len({event.transmission for event in events if event.event == "transmit"})
+def require_drawable(nodes: int, transmissions: int) -> None:
+    """Refuses a run too large to be drawn; so many transmissions are known of so far."""
     require(2 <= nodes <= MOST_NODES, f"a picture shows 2 to {MOST_NODES} nodes, not {nodes}: draw a smaller group")
     require(
         transmissions <= MOST_TRANSMISSIONS,
-        f"the run is too large to be drawn: {transmissions} transmissions, and a picture shows at most "
+        f"the run is too large to be drawn: it has {transmissions} transmissions or more, and a picture shows at most "
         f"{MOST_TRANSMISSIONS}; take fewer messages or fewer nodes",
     )
+
+
+def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
+    require_drawable(nodes, len({event.transmission for event in events if event.event == "transmit"}))
     strange = next((event.node for event in events if not 0 <= event.node < nodes), None)
     require(strange is None, f"an event is of node {strange}, but the picture is of nodes 0 to {nodes - 1}")
 
