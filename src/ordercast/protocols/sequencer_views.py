@@ -136,11 +136,8 @@ class SequencerViews(SequencerSending):
             out.append(Send(Propose(self.view, self.me, ballot, self.proposal[1], self.accepts)))
 
     def _has_gathered(self) -> bool:
-        """Everybody has answered; or a quorum has, and the rest had its time."""
-        heard = mask_of(self.reports)
-        silent = self.members & ~heard
-        if not silent:
-            return True
+        """A quorum has answered, and the rest had its time; as soon as everybody has, `_receive_flushed` goes on."""
+        silent = self.members & ~mask_of(self.reports)
         patience = self.config.sequencer.suspect_after if silent & ~self.suspects else GATHER
         return len(self.reports) >= self._quorum() and self.rounds >= patience
 

@@ -104,6 +104,14 @@ def test_the_timer_runs_only_for_what_is_acknowledged_and_waits() -> None:
     assert all("run" in node.running for node in overtaken().nodes)
 
 
+def test_the_timer_is_not_set_anew_by_what_happens_meanwhile() -> None:
+    """Or it would never fire where there is always something to do."""
+    node = overtaken().nodes[E1]
+    assert "run" not in node.drained().timers
+    assert "run" not in node.submits("q1").timers
+    assert "run" in node.running
+
+
 def test_it_says_that_something_waits_behind_what_is_more_urgent() -> None:
     machine = overtaken().nodes[E1].machine
     assert machine.waits_for()[-1] == "1 acknowledged packets wait behind more urgent ones"

@@ -94,7 +94,7 @@ def test_numbers_are_taken_in_order_and_what_is_ahead_is_kept() -> None:
     assert node.hears(broadcast(0, "a")).delivered == ["a"]
     assert node.hears(broadcast(2, "c")).delivered == []
     assert node.hears(broadcast(1, "b")).delivered == ["b", "c"]
-    assert node.did.accepted == ["a", "b", "c"]
+    assert (node.did.accepted, node.did.discards) == (["a", "b", "c"], [])
     assert node.hears(broadcast(1, "b")).discards == ["duplicate"]
 
 
@@ -215,6 +215,15 @@ def test_a_node_that_sends_need_not() -> None:
     node = Node(E2, history=8)
     node.hears(*[broadcast(number, f"m{number}", E3) for number in range(5)])
     node.submits("a")
+    assert not node.hears(broadcast(5, "m5", E3)).of(Have)
+
+
+def test_nor_a_node_that_offers_something_again() -> None:
+    node = Node(E2, history=8)
+    node.submits("a")
+    node.hears(*[broadcast(number, f"m{number}", E3) for number in range(5)])
+    node.fires("need")
+    assert [unit.received_below for unit in node.fires("need").of(Offer)] == [5]
     assert not node.hears(broadcast(5, "m5", E3)).of(Have)
 
 

@@ -139,6 +139,13 @@ def test_it_asks_again_when_the_history_is_full_again() -> None:
     assert node.fires("status").to(None) == [Bulletin(0, E1, 2, 2, 1, wants=0b100)]
 
 
+def test_a_full_history_is_no_hurry_while_nothing_waits_for_room() -> None:
+    node = sequencer(history=1)
+    node.submits("a")
+    out = [node.fires("status") for _ in range(5)]
+    assert [found.to(None) for found in out] == [[], *[[Bulletin(0, E1, 1, 1, 0, wants=0b110)]] * 4]
+
+
 def test_nor_does_it_wait_long_while_nothing_can_be_numbered() -> None:
     node = sequencer(history=1)
     node.submits("a", "b")

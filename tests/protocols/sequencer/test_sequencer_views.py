@@ -9,8 +9,10 @@ from ordercast.model.sequencer_units import (
     NextView,
     Offer,
     Order,
+    Supply,
     ViewRequest,
 )
+from ordercast.model.units import RetransmitRequest
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, offer, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
@@ -161,6 +163,19 @@ def test_whoever_is_behind_is_told_the_view_but_not_all_the_time() -> None:
     assert node.hears(Install(0, E1, NEXT)).discards == ["old"]
 
 
+def test_offers_of_the_old_view_are_kept_only_where_a_sequencer_may_number_what_their_senders_broadcast() -> None:
+    told = Install(1, E3, NextView(1, 0b110, E2, 0, "why"))
+    node = a_node_in_view_1()
+    assert node.hears(offer(E2, 0, "a")).to(E2) == [told], "it went to the sequencer alone"
+    node = a_node_in_view_1()
+    node.hears(Flush(1, E2, (1, E2), 0))
+    assert told in node.hears(offer(E2, 0, "a", direct=True)).to(E2), "it has stopped"
+    sequencer = Node(E2)
+    sequencer.hears(Flush(0, E3, (1, E3), 0), Install(1, E3, NextView(1, 0b110, E2, 0, "why")))
+    assert len(sequencer.hears(offer(E3, 0, "a", direct=True)).of(Install)) == 1
+    assert not [*node.machine.unordered, *sequencer.machine.unordered]
+
+
 def test_whoever_is_ahead_is_asked_for_its_view() -> None:
     node = Node(E3)
     assert node.hears(broadcast(0, "a", view=1, by=E2)).to(E2) == [ViewRequest(0, E3)]
@@ -185,6 +200,17 @@ def test_what_is_no_unit_of_this_protocol_is_thrown_away() -> None:
         pass
 
     assert Node(E1).hears(Alien(packet(E2, 0, "a"), 0, 0)).discards == ["stray"]
+    assert Node(E1).hears(RetransmitRequest(E2, (0, 0, 0))).discards == ["stray"]
+
+
+def test_what_claims_to_come_from_me_is_thrown_away() -> None:
+    node = Node(E2)
+    assert node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NEXT)).discards == ["stray", "stray"]
+    assert node.machine.view == 0
+
+
+def test_what_nobody_asked_for_is_thrown_away() -> None:
+    assert Node(E3).hears(Supply(packet(E1, 0, "a"), 0, E2, 0)).discards == ["old"]
 
 
 # --- without a majority ---
@@ -203,6 +229,15 @@ def test_a_side_without_a_majority_delivers_nothing_and_gives_up_in_the_end() ->
     assert ["3 of 5 members cannot be reached: no majority; what was sent may be lost"] in why
     assert all(why)
     assert group.told(E1, E2) == ["a", "a"]
+
+
+def test_the_lower_members_take_over_first() -> None:
+    lowest, highest = Node(E2, 12), Node(11, 12)
+    for node in (lowest, highest):
+        node.hears(Flush(0, E1, (1, E1), 0))
+    repeat = lowest.machine.config.timing.repeat
+    assert 5 * repeat <= lowest.running["view"] < 10 * repeat
+    assert 15 * repeat <= highest.running["view"] < 30 * repeat
 
 
 def test_when_a_frozen_node_hears_nothing_it_takes_over() -> None:
