@@ -232,6 +232,15 @@ def hello(name: str, incarnation: int, *knows: tuple[str, int], found: bool = Fa
     return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
 
 
+def test_who_was_turned_away_finds_nothing_any_more() -> None:
+    """Else it would take part while it tells others that it does not."""
+    everybody = (("A", 1), ("B", 2), ("C", 3))
+    one = looking()
+    one.handle(hello("B", 2, *everybody))
+    one.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+    assert not any(isinstance(output, Found) for output in one.handle(hello("C", 3, *everybody)))
+
+
 @pytest.mark.parametrize(("round_", "stays"), [(0, True), (9, False)])
 def test_of_two_with_one_name_the_first_stays(round_: int, stays: bool) -> None:
     one = looking()

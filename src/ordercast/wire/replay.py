@@ -56,22 +56,20 @@ class Windows:
         for key in [key for key in self._recent if key[0] == tag]:
             self._windows[key[1]] = self._recent.pop(key)
 
-    def is_new(self, tag: int, sender: int, counter: int) -> bool:
-        """Whether it was not taken yet. Asking changes nothing: a forger asks, too."""
-        window = self._windows.get(sender) if tag == self._held else self._recent.get((tag, sender))
-        return window is None or window.is_new(counter)
+    def find(self, tag: int, sender: int) -> Window | None:
+        """The window to ask, if there is one. Asking changes nothing: a forger asks, too."""
+        return self._windows.get(sender) if tag == self._held else self._recent.get((tag, sender))
 
-    def take(self, tag: int, sender: int, counter: int) -> None:
-        """Takes a counter that is new, of a datagram that is real."""
-        if tag == self._held:
-            window = self._windows.get(sender)
-            if window is None:
-                window = self._windows[sender] = Window()
-        else:
-            window = self._recent.recall((tag, sender))
-            if window is None:
-                window = Window()
+    def take(self, tag: int, sender: int, window: Window | None, counter: int) -> None:
+        """Takes a counter that is new, of a datagram that is real; the window is the one that was found."""
+        if window is None:
+            window = Window()
+            if tag == self._held:
+                self._windows[sender] = window
+            else:
                 self._recent.keep((tag, sender), window)
+        elif tag != self._held:
+            self._recent.move_to_end((tag, sender))
         window.take(counter)
 
     def __len__(self) -> int:

@@ -62,7 +62,8 @@ class Sealed:
         secret = self._keys.secrets.get(key_id)
         if secret is None:
             return Rejection.KEY
-        if not self._windows.is_new(tag, sender, counter):
+        window = self._windows.find(tag, sender)
+        if window is not None and not window.is_new(counter):
             return Rejection.REPLAYED
         known = self._ciphers.get((key_id, tag, sender))
         cipher = known or self._cipher(secret, tag, sender)
@@ -71,8 +72,11 @@ class Sealed:
             body = cipher.decrypt(nonce, datagram[HEADER.size :], datagram[: HEADER.size])
         except InvalidTag:
             return Rejection.FORGED
-        self._ciphers.keep((key_id, tag, sender), cipher)
-        self._windows.take(tag, sender, counter)
+        if known is None:
+            self._ciphers.keep((key_id, tag, sender), cipher)
+        else:
+            self._ciphers.move_to_end((key_id, tag, sender))
+        self._windows.take(tag, sender, window, counter)
         return Datagram(flags & ~SEALED, sender, tag, counter, body, to)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:

@@ -80,7 +80,8 @@ class Plain:
             return Rejection.KEY
         if datagram[HEADER.size : self.overhead] != self._digest:
             return Rejection.GROUP
-        if not self._windows.is_new(tag, sender, counter):
+        window = self._windows.find(tag, sender)
+        if window is not None and not window.is_new(counter):
             return Rejection.REPLAYED
-        self._windows.take(tag, sender, counter)
+        self._windows.take(tag, sender, window, counter)
         return Datagram(flags, sender, tag, counter, bytes(datagram[self.overhead :]), to)
