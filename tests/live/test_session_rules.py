@@ -313,6 +313,7 @@ def test_stages_of_a_close() -> None:
     session = opened()
     session.handle(AtRest(resting=True))
     assert said(session.handle(Close())) == [], "whether it is at rest is said anew"
+    assert said(session.handle(Heard(1, Beat(Stage.OPEN)))) == [], "also if something comes before"
     assert said(session.handle(AtRest(resting=False))) == [], "what it sent is not known to be everywhere"
     assert said(session.handle(AtRest(resting=True))) == [(Beat(Stage.CLOSING), None)]
     session.handle(AtRest(resting=False))
