@@ -65,6 +65,12 @@ def test_events_of_unknown_kinds_are_passed_over() -> None:
         ([(1, 0, 0, "send", 0, 0, (1,), None)], "E1#0 was sent at E2"),
         ([(0, 0, 0, "send", 0, 0, None, None)], "E1#0 is addressed to None"),
         ([(0, 0, 0, "send", 0, 0, (1, 2), None)], r"addressed to \(1, 2\)"),
+        ([(0, 0, 0, "send", 0, 0, (0, None), None)], r"E1#0 is addressed to \(0, None\)"),
+        (
+            [(1, 0, 0, "view", None, None, (0, -1), None)],
+            r"E2 is of \(0, -1\); destinations are some of 0 to 1",
+        ),
+        ([(1, 0, 0, "view", None, None, (None,), None)], r"a view of E2 is of \(None,\)"),
         ([SEND, (1, 3, 0, "deliver", 0, 0, None, None), (1, 3, 0, "deliver", 0, 1, None, None)], "E2 have the step 3"),
         ([SEND, SEND], "give no two folders that hold the same node"),
     ],

@@ -87,6 +87,17 @@ def null_step(folder: Path) -> None:
     rewrite(folder / EVENTS, change)
 
 
+def too_many_nodes(folder: Path) -> None:
+    change = lambda table: table.set_column(2, "nodes", pa.array([2**31 - 1], pa.int32()))  # noqa: E731
+    rewrite(folder / "runs/part-0.parquet", change)
+
+
+def empty_places(folder: Path) -> None:
+    lists = pa.list_(pa.int32())
+    change = lambda table: table.set_column(7, "destinations", pa.array([[0, None]] * table.num_rows, lists))  # noqa: E731
+    rewrite(folder / EVENTS, change)
+
+
 BAD: list[tuple[Callable[[Path], None], str]] = [
     (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or no Parquet file"),
     (scratch, r"events/part-0.parquet"),
@@ -98,6 +109,8 @@ BAD: list[tuple[Callable[[Path], None], str]] = [
     (without_row, r"there are events of run r but no row in runs/"),
     (twice, r"two events of E1 have the step \d+; each node is recorded once, so give no two folders"),
     (two_of_one_name, r"run r is recorded with nodes \d and with \d; judge folders of different groups one by one"),
+    (too_many_nodes, r"run r has 2,147,483,647 nodes; a group has 1 to 65,536"),
+    (empty_places, r"events/part-0.parquet: lists of column 'destinations' must not have empty places"),
     (null_step, r"events/part-0.parquet: column 'step' must not be empty, but \d+ rows are"),
 ]
 

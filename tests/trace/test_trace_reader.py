@@ -168,6 +168,7 @@ def hollow(path: Path) -> None:
         (lambda path: retype(path, "seq", pa.array([0.5])), "'seq' is of type double; a trace has int64"),
         (lambda path: retype(path, "destinations", pa.array([["E1"]])), "'destinations' is of type list"),
         (lambda path: retype(path, "destinations", pa.array([7])), "'destinations' is of type int64"),
+        (lambda path: retype(path, "destinations", pa.array([[0, None]])), "'destinations' must not have empty places"),
         (lambda path: retype(path, "node", pa.array([1 << 40])), "'node' holds what no trace holds"),
         (lambda path: retype(path, "node", pa.array([None], pa.int32())), "'node' must not be empty, but 1 row"),
     ],

@@ -21,6 +21,7 @@ from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL
 
 MOST_WITNESSES = 10
 """Witnesses that are kept for each property; violations are all counted."""
+_MOST_NODES = 1 << 16  # each has logs of its own, whether anything happened at it or not
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,8 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     if rows and not runs:
         raise TraceError(f"no run came to an end, so there is nothing to judge; the first failed: {rows[0][ERROR]}")
     for row in runs.values():
-        if row[NODES] < 1:
-            raise TraceError(f"run {row[RUN]} has {row[NODES]} nodes; a group has at least one")
+        if not 1 <= row[NODES] <= _MOST_NODES:
+            raise TraceError(f"run {row[RUN]} has {row[NODES]:,} nodes; a group has 1 to {_MOST_NODES:,}")
     return runs
 
 

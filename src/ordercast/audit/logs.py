@@ -6,7 +6,7 @@ early, no later one was.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -161,7 +161,7 @@ class _Collected:
         if kind == EventKind.ABORT:
             self.gave_up[node] = moment
         if kind == EventKind.VIEW and destinations is not None:
-            self.views[node].append((moment, mask_of(destinations)))
+            self.views[node].append((moment, self._mask(f"a view of {name_of(node)} is of", destinations)))
             self.stopped.update(set(range(self.nodes)) - set(destinations))
 
     def logs(self) -> RunLogs:
@@ -185,9 +185,14 @@ class _Collected:
         name = message_name(message)
         if message[0] != node:
             raise self._error(f"{name} was sent at {name_of(node)}; a message is sent at its source")
-        if destinations is None or not all(0 <= to < self.nodes for to in destinations):
-            raise self._error(f"{name} is addressed to {destinations}; destinations are some of 0 to {self.nodes - 1}")
-        self.sends[node].append((moment, message, mask_of(destinations), priority or 0))
+        mask = self._mask(f"{name} is addressed to", destinations)
+        self.sends[node].append((moment, message, mask, priority or 0))
+
+    def _mask(self, told: str, named: Sequence[int | None] | None) -> int:
+        nodes = [node for node in named or () if node is not None and 0 <= node < self.nodes]
+        if named is None or len(nodes) < len(named):
+            raise self._error(f"{told} {named}; destinations are some of 0 to {self.nodes - 1}")
+        return mask_of(nodes)
 
     def _sent(self) -> tuple[dict[Message, Sent], tuple[Message, ...]]:
         sent: dict[Message, Sent] = {}

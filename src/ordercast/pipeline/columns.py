@@ -295,7 +295,7 @@ def endings_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Endings:
         if row[EVENT] == EventKind.ABORT:
             gave_up[node] = row[TIME]
         if row[EVENT] == EventKind.VIEW and remaining is not None:
-            if not all(0 <= other < nodes for other in remaining):
+            if not all(other is not None and 0 <= other < nodes for other in remaining):
                 raise StrangeError
             views.setdefault(node, []).append((row[STEP], mask_of(remaining)))
             stopped |= set(range(nodes)) - set(remaining)

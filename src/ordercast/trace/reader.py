@@ -165,6 +165,8 @@ class Part:
             raise TraceError(f"{self.path}: column {field.name!r} holds what no trace holds: {error}") from error
         if column.null_count and not field.nullable:
             raise TraceError(f"{self.path}: column {field.name!r} must not be empty, but {column.null_count} rows are")
+        if pa.types.is_list(field.type) and column.flatten().null_count:
+            raise TraceError(f"{self.path}: lists of column {field.name!r} must not have empty places, but some have")
         return column
 
 
