@@ -56,6 +56,15 @@ def test_w8_a_sequencer_that_answers_anything_lives() -> None:
     assert waits(node, times=5)
 
 
+def test_once_it_is_heard_questions_are_counted_anew() -> None:
+    node = Node(E2, suspect_after=2)
+    node.submits("a")
+    assert not waits(node, times=3)
+    node.hears(Bulletin(0, E1, 0, 0, 0))
+    assert not waits(node, times=3)
+    assert waits(node, times=1)
+
+
 def test_those_of_higher_rank_wait_and_forget_it_if_the_sequencer_is_heard() -> None:
     node = Node(E3, suspect_after=1)
     node.submits("a")
@@ -352,3 +361,26 @@ def test_the_latest_of_several_is_proposed() -> None:
     for _ in range(4):
         node.fires("view")
     assert [unit.value for unit in node.did.of(Propose)][:1] == [new]
+
+
+def test_a_coordinator_has_all_its_time_once_everybody_has_answered() -> None:
+    node = Node(E2, suspect_after=1)
+    [first] = waits(node.submits("a") and node)
+    for _ in range(3):
+        assert len(node.fires("view").of(Flush)) == 1
+    assert node.hears(Refused(0, E3, (0, E2), (9, E3))).discards == ["old"], "that was about another ballot"
+    did = node.hears(Flushed(0, E1, first.ballot, 0, None), Flushed(0, E3, first.ballot, 0, None))
+    [proposed] = did.of(Propose)
+    for _ in range(4):
+        assert node.fires("view").of(Propose) == [proposed]
+    [again] = node.fires("view").of(Flush)
+    assert again.ballot > first.ballot
+
+
+def test_nobody_takes_over_from_who_supplies_it() -> None:
+    node = Node(E3)
+    node.hears(Propose(0, E2, (1, E2), NextView(1, 0b110, E2, 2, "why"), 0))
+    assert node.fires("view").of(Flush) == [], "it has heard the proposal"
+    node.hears(Supply(packet(E1, 0, "a"), 0, E2, 0))
+    assert node.fires("view").of(Flush) == []
+    assert len(node.fires("view").of(Flush)) == 1

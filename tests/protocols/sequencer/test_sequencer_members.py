@@ -127,11 +127,22 @@ def test_one_request_asks_for_so_many() -> None:
     node = Node(E3)
     node.hears(broadcast(50, "z", seq=50))
     assert node.fires("gap").of(Have) == [have(E3, 0, (0, 32))]
+    node = Node(E3)
+    node.hears(broadcast(32, "y"), broadcast(34, "z"))
+    node.fires("need")
+    assert node.fires("need").of(Have) == [have(E3, 0, (0, 32))]
 
 
 def test_a_bulletin_shows_a_lost_last_broadcast() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"), bulletin(2))
+    assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
+
+
+@pytest.mark.parametrize("phase", [1, 2])
+def test_so_does_a_synchronisation(phase: int) -> None:
+    node = Node(E3)
+    node.hears(broadcast(0, "a"), synchronise(1, phase, 2))
     assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
 
 

@@ -177,6 +177,22 @@ def test_the_sequencers_questions_back_off() -> None:
     assert node.running["status"] < 4 * poll
 
 
+def test_an_answer_makes_phases_frequent_again() -> None:
+    node = sequencer(history=1)
+    node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
+    node.fires("status")
+    node.fires("status")
+    node.hears(have(E3, 1))
+    assert node.machine.sync_phase == 2
+    node.fires("status")
+    node.fires("status")
+    repeat = node.machine.config.timing.repeat
+    assert node.running["status"] >= 2 * repeat
+    node.hears(Synchronised(0, E2, 1, 1))
+    node.fires("status")
+    assert node.running["status"] < 2 * repeat
+
+
 def test_s7_an_old_answer_ends_no_later_phase() -> None:
     node = sequencer(history=1)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
@@ -245,6 +261,7 @@ def test_it_says_when_everybody_has_everything() -> None:
     assert not node.hears(have(E2, 1)).units
     did = node.hears(have(E3, 1))
     assert did.to(None) == [Bulletin(0, E1, 1, 1, 1)]
+    assert not node.hears(have(E2, 1)).units, "once"
     node.fires("status")
     assert not node.running, "it is at rest"
 

@@ -13,7 +13,7 @@ from ordercast.model.sequencer_units import (
     ViewRequest,
 )
 from ordercast.model.units import RetransmitRequest
-from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, offer, packet
+from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, offer, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
 
@@ -213,6 +213,12 @@ def test_what_nobody_asked_for_is_thrown_away() -> None:
     assert Node(E3).hears(Supply(packet(E1, 0, "a"), 0, E2, 0)).discards == ["old"]
 
 
+def test_what_is_not_for_members_and_what_everybody_knows_is_thrown_away() -> None:
+    assert Node(E3).hears(have(E1, 0)).discards == ["stray"]
+    node = a_node_in_view_1()
+    assert node.hears(Install(1, E2, NEXT), ViewRequest(1, E2)).discards == ["duplicate", "duplicate"]
+
+
 # --- without a majority ---
 
 
@@ -229,6 +235,14 @@ def test_a_side_without_a_majority_delivers_nothing_and_gives_up_in_the_end() ->
     assert ["3 of 5 members cannot be reached: no majority; what was sent may be lost"] in why
     assert all(why)
     assert group.told(E1, E2) == ["a", "a"]
+
+
+def test_who_follows_gives_up_without_a_word_about_who_can_be_reached() -> None:
+    node = Node(E3, polls_to_abort=1)
+    for _ in range(2):
+        node.hears(Flush(0, E2, (1, E2), 0))
+        out = node.fires("view")
+    assert out.aborts == ["the 3 members did not agree on the view after 0; what was sent may be lost"]
 
 
 def test_the_lower_members_take_over_first() -> None:
