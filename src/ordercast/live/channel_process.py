@@ -15,7 +15,6 @@ from ordercast.live.resequencing import Sorter, Stream
 from ordercast.live.settings import LOOPBACK_ROUND_TRIP, NETWORK_MTU, NETWORK_ROUND_TRIP, longest_wait
 from ordercast.wire.datagram import Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.recent import Recent
 from ordercast.wire.sealing import seal_for
 
 
@@ -43,7 +42,9 @@ class ChannelProcess:
         self._endpoint = Endpoint(own, members, multicast=multicast, segment=segment)
         self._relay = Relay(self._seal, time.time_ns(), self._endpoint.send_to_all)
         self._longest_wait = longest_wait(LOOPBACK_ROUND_TRIP if near else NETWORK_ROUND_TRIP)
-        self._streams: Recent[tuple[int, int], Stream] = Recent()  # by session and sender
+        # By session and sender. None is forgotten: only what was said to this life of the channel adds to it, so nobody
+        # can fill it, and who could push one out could have us pass on again what we have forgotten.
+        self._streams: dict[tuple[int, int], Stream] = {}
         self._sorter = Sorter(self._pass_on, self._endpoint.read_all, lambda: None)
         self.late = 0
         """Datagrams that were overtaken on their way here, and dropped."""
@@ -79,10 +80,9 @@ class ChannelProcess:
             self._take(said)
 
     def _take(self, said: Datagram) -> None:
-        stream = self._streams.recall((said.tag, said.sender))
+        stream = self._streams.get((said.tag, said.sender))
         if stream is None:
-            stream = Stream(self._longest_wait)
-            self._streams.keep((said.tag, said.sender), stream)
+            stream = self._streams[said.tag, said.sender] = Stream(self._longest_wait)
         if not self._sorter.take(stream, said):
             self.late += 1
 
