@@ -152,10 +152,6 @@ class SequencerState:
 
     # --- what rules of all roles ask ---
 
-    def is_frozen(self) -> bool:
-        """Whether I have promised to take no part in this view any more."""
-        return self.promised is not None
-
     def is_full(self) -> bool:
         """Whether the history has no room."""
         return self.received_below - self.stable_below >= self.config.sequencer.history

@@ -270,6 +270,18 @@ def test_questions_back_off_less_so_while_the_sequencer_is_silent() -> None:
         assert node.running["need"] < 2 * repeat
 
 
+def test_nobody_asks_while_more_becomes_known_as_received_by_everybody() -> None:
+    node = Node(E3)
+    node.hears(broadcast(0, "a"), broadcast(1, "b"))
+    for _ in range(3):
+        node.fires("need")
+    repeat = node.machine.config.timing.repeat
+    assert node.running["need"] >= 2 * repeat
+    assert node.hears(bulletin(2, stable=1)).everywhere == ["a"]
+    assert not node.fires("need").units
+    assert node.running["need"] < 2 * repeat
+
+
 def test_it_answers_when_it_is_asked_at_once_or_when_it_can() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"))

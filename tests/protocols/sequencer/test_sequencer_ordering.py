@@ -131,6 +131,14 @@ def test_a_full_history_asks_after_a_while_and_synchronises_if_that_does_not_hel
     assert node.hears(Synchronised(0, E2, 1, 2)).broadcasts == ["2:c", "3:x"]
 
 
+def test_an_answer_that_makes_no_room_does_not_put_it_off() -> None:
+    node = sequencer(history=2)
+    node.submits(*"abc")
+    assert node.fires("status").to(None) == [Bulletin(0, E1, 2, 2, 0, wants=0b110)]
+    node.hears(have(E2, 2))
+    assert node.fires("status").of(Synchronise) == [Synchronise(0, E1, 1, 1, 2, 0, wants=0b100)]
+
+
 def test_it_asks_again_when_the_history_is_full_again() -> None:
     node = sequencer(history=1)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))
@@ -238,6 +246,14 @@ def test_what_nobody_lacks_is_not_sent_again() -> None:
     node.submits("a", "b")
     node.hears(have(E2, 1), have(E3, 1))
     assert node.hears(have(E2, 0, (0, 2))).copies == [1]
+
+
+def test_what_an_order_says_is_not_said_again() -> None:
+    node = sequencer(resilience=1)
+    node.hears(offer(E2, 0, "a", direct=True))
+    out = node.hears(offer(E2, 1, "b", received=1, direct=True))
+    assert [(unit.number, unit.commit_below) for unit in out.of(Order)] == [(1, 1)]
+    assert out.of(Bulletin) == []
 
 
 def test_large_packets_get_numbers_only_unless_they_come_again() -> None:

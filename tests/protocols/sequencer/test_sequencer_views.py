@@ -56,6 +56,14 @@ def test_own_packets_without_a_number_are_offered_anew() -> None:
     assert did.to(E2) == [Offer(packet(E3, 1, "b"), 1, 1)]
 
 
+def test_to_offer_them_anew_is_a_question() -> None:
+    node = Node(E3, suspect_after=1)
+    node.submits("a")
+    node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
+    assert not node.fires("need").of(Flush)
+    assert node.fires("need").of(Flush) == [Flush(1, E3, (1, E3), 0b100)]
+
+
 def test_what_lies_ahead_of_the_cut_is_forgotten() -> None:
     node = Node(E3)
     node.hears(broadcast(1, "b", E1), broadcast(4, "e", E1), Flush(0, E2, (1, E2), 0))
