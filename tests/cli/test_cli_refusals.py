@@ -244,17 +244,18 @@ def unfinished(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*.unfinished") if path.stat().st_size > 10_000)
 
 
-def test_an_interrupt_from_outside_leaves_nothing_half_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_from_outside_leaves_nothing_half_written(tmp_path: Path, by: signal.Signals) -> None:
     """Whoever runs the tests in the background hands down that interrupts be ignored: the process heeds them again."""
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     program = f"{heed}; from ordercast.cli import main; main()"
-    command = [sys.executable, "-c", program, *LONG.split(), "--out", str(tmp_path / "t")]
+    command = [sys.executable, "-c", program, *LONG.split(), "--out", str(tmp_path / "new" / "t")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             deadline = time.monotonic() + 120
             while not any(unfinished(tmp_path)) and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(by)
             out, err = process.communicate(timeout=120)
         finally:
             process.kill()

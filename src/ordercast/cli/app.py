@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
 
 import typer
@@ -79,8 +80,10 @@ def main() -> None:
     """Runs the command line; errors that we raise on purpose are sentences on standard error, exit 2.
 
     A reader of our output that leaves early, as `head` does, says nothing about the outcome: where typer and rich would
-    end with 1, which is a verdict, the status is one that no verdict has.
+    end with 1, which is a verdict, the status is one that no verdict has. Being told to end, as by `timeout`, counts
+    as an interrupt: nothing is left behind.
     """
+    signal(SIGTERM, default_int_handler)
     try:
         app()
     except OrdercastError as error:

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from signal import SIGINT, signal
+from signal import SIGINT, SIGTERM, signal
 from threading import Event
 from typing import Annotated
 
@@ -74,13 +74,14 @@ def _follow(
     stop = Event()
     with opened(master) as session:
         # Not an exception: one in the midst of a call to Spark would leave nobody able to stop it.
-        before = signal(SIGINT, lambda *_: stop.set())
+        before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
             found = following.follow(
                 session, folder, service, checkpoint=checkpoint, until_idle=until_idle, told_to_stop=stop
             )
         finally:
-            signal(SIGINT, before)
+            for number, handler in before.items():
+                signal(number, handler)
     if stop.is_set() and not found:
         _note("stopped; nothing is broken so far. What is lacking is judged when the trace is whole: ordercast audit")
         raise typer.Exit(0)

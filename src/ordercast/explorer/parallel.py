@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
+from signal import SIG_DFL, SIGTERM, signal
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
 from ordercast.explorer.explore import Report
@@ -183,7 +184,8 @@ def _work(
 
     `inherited` are the other ends, which a fork copies: while somebody holds one, no pipe says that its owner is gone.
     """
-    with suppress(EOFError, KeyboardInterrupt, ConnectionError):  # whoever began the search has ended it
+    signal(SIGTERM, SIG_DFL)  # whatever whoever began the search does when told to end, we end at once
+    with suppress(EOFError, KeyboardInterrupt, ConnectionError):  # the search was ended
         for end in inherited:
             end.close()
         share = Share(scenario, number, of, reduced=reduced)

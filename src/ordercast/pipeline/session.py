@@ -48,7 +48,11 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     descriptor, name = mkstemp(prefix="ordercast-spark-", suffix=".log")
     os.close(descriptor)
     log = Path(name)
-    spark = _open(master or EMBEDDED, log)
+    try:
+        spark = _open(master or EMBEDDED, log)
+    except KeyboardInterrupt:
+        log.unlink(missing_ok=True)
+        raise
     try:
         yield spark
     except PipelineError as error:

@@ -5,6 +5,7 @@ beginning, and replaced when more is known. Names of files are given by who writ
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,14 @@ class GrowingTrace:
 
     def _write(self, dataset: str, name: str, table: Any, schema: Any) -> None:
         path = self.folder / dataset / f"{name}{SUFFIX}"
+        hidden = unfinished(path)
         try:
-            with open_parquet(unfinished(path), schema) as writer:
+            with open_parquet(hidden, schema) as writer:
                 writer.write_table(table)
-            unfinished(path).replace(path)
+            hidden.replace(path)
         except WRITE_ERRORS as error:
+            with suppress(OSError):
+                hidden.unlink(missing_ok=True)  # on a full disk somebody needs the room
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> TraceError:

@@ -40,7 +40,7 @@ class TraceWriter:
         self._writer: pq.ParquetWriter | None = None
         require_no_trace(folder)
         try:
-            for path in (folder, folder / EVENTS_FOLDER, folder / RUNS_FOLDER):
+            for path in (folder / EVENTS_FOLDER, folder / RUNS_FOLDER):
                 self._make_folder(path)
             self._writer = open_parquet(unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
@@ -102,7 +102,8 @@ class TraceWriter:
 
     def _make_folder(self, path: Path) -> None:
         if not path.is_dir():
-            path.mkdir(parents=True)
+            self._make_folder(path.parent)
+            path.mkdir()
             self._made.append(path)
 
     def _open_writer(self) -> pq.ParquetWriter:
