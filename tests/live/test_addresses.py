@@ -67,6 +67,6 @@ def test_a_packet_always_has_room_for_messages() -> None:
     """Headers grow with the group: what is left of small datagrams would be less than nothing."""
     with pytest.raises(ConfigError, match="datagrams of 512 bytes have no room for messages among 30 members; 694 do"):
         agreement("spo", 30, Wishes(datagram=512), loopback=True)
-    assert agreement("spo", 30, Wishes(datagram=694), loopback=True).packet_room() > 0
+    assert agreement("spo", 30, Wishes(datagram=694), loopback=True).room_in(694) == 64
     small = agreement("spo", 64, Wishes(mtu=512), loopback=False)
-    assert 0 < small.least_room() <= small.packet_room(), "also where losses make packets short"
+    assert 0 < small.room_in(512) < small.room_in(4096), "also where losses make datagrams short"

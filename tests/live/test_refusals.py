@@ -45,7 +45,7 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str)
         ("spo", {}, 'B has order="partial", A has order="total"'),
         ("st", {"window": 5}, "B has window=5, A has window=17"),  # a MiB under way, in datagrams of 60,000 bytes
         ("st", {"silence": 10 * SECOND}, "B has silence=10.0, A has silence=3.0"),
-        ("st", {"mtu": 1400}, "B has mtu=1400, A has mtu=0"),  # from which datagram and window follow
+        ("st", {"mtu": 1400}, "B has mtu=1400, A has mtu=0"),  # from which the window follows
     ],
 )
 def test_who_means_another_group_is_told_in_the_words_of_those_who_asked(

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ordercast.live.pace import UNDER_WAY
 from ordercast.live.parcels import Outbox, Parcel, messages_in
 from ordercast.live.recording import Record
 from ordercast.model.errors import GroupAborted
@@ -76,7 +77,9 @@ class Host:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._submitted: deque[Parcel] = deque()  # given to the machine, and not numbered by it yet
         self._own: dict[int, Parcel] = {}  # numbered, and not known to be everywhere, by first message
-        self._in_flight: set[int] = set()  # of these, those not known to have their place in the order
+        self._in_flight: dict[int, int] = {}  # the bytes of those of these not known to have their place in the order
+        self._under_way = 0  # these bytes, together
+        self.most_under_way = UNDER_WAY
         self.closed = False
         self.sent = self.numbered = 0
         """Messages that have a number; the same with every piece of a large one for itself, as a record has it."""
@@ -125,7 +128,7 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
-        while not submitted and not self.closed:
+        while not submitted and not self.closed and self._under_way < self.most_under_way:
             parcel = outbox.take()
             if parcel is None:
                 break
@@ -220,7 +223,8 @@ class Host:
         self.record.send(packet)
         parcel = self._submitted.popleft()
         self._own[packet.first] = parcel
-        self._in_flight.add(packet.first)
+        self._in_flight[packet.first] = size = len(packet.payload)
+        self._under_way += size
         parcel.rise(Level.ACCEPTED)
 
     def _reached(self, output: Reached) -> None:
@@ -228,7 +232,7 @@ class Host:
         self.record.level(level, packet)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
-                self._in_flight.discard(packet.first)
+                self._has_place(packet)
             parcel = self._own.get(packet.first)
             if parcel is not None and level > parcel.level:
                 parcel.rise(level)
@@ -239,9 +243,12 @@ class Host:
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
         if packet.source == self._me:
-            self._in_flight.discard(packet.first)
+            self._has_place(packet)
         self.record.deliver(packet)
         self._around.deliver(packet)
+
+    def _has_place(self, packet: Packet) -> None:
+        self._under_way -= self._in_flight.pop(packet.first, 0)
 
     def _discard(self, output: Discard) -> None:
         self.record.discard(output.unit, output.why)

@@ -116,6 +116,15 @@ class Lines:
         return self._control.too_large + self._units.too_large
 
     @property
+    def datagram(self) -> int:
+        """The bytes that a datagram of units should not have more of."""
+        return self._units.datagram
+
+    @datagram.setter
+    def datagram(self, size: int) -> None:
+        self._units.datagram = size
+
+    @property
     def network(self) -> Endpoint:
         """The sockets, which count what goes through them."""
         return self._endpoint

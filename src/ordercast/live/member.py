@@ -17,7 +17,7 @@ from ordercast.live.host import Host
 from ordercast.live.inbox import Inbox
 from ordercast.live.lines import Lines
 from ordercast.live.lingering import Lingering
-from ordercast.live.packet_room import PacketRoom
+from ordercast.live.pace import Pace
 from ordercast.live.parcels import Outbox, messages_in
 from ordercast.live.recording import Record
 from ordercast.live.round_trips import RoundTrips
@@ -71,8 +71,8 @@ class Member:
         self.members = everybody(len(names))
         self.largest = agreed.largest_message
         self.inbox = Inbox(agreed.largest_message)
-        self._packet_room = PacketRoom(agreed.least_room(), agreed.packet_room())
-        self.outbox = Outbox(agreed.packet_room())
+        self._pace = Pace(agreed.sizes())
+        self.outbox = Outbox(agreed.room_in(self._pace.datagram))
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
@@ -256,7 +256,7 @@ class Member:
     def _tick(self) -> None:
         self._signed = 0
         if self._host is not None and not self._host.closed:
-            self.outbox.room = self._packet_room.suit(self._host)
+            self._suit_losses(self._host)
             if self._lines.watch_channel() > _TICKS_OF_CHANNEL:
                 self.give_up(
                     f"nothing of {self.names[self.me]} came back from the channel at {self._relay} "
@@ -264,6 +264,11 @@ class Member:
                 )
         if not self.left.done():
             self._loop.call_later(self._agreed.beat / SECOND / 2, self._tick)
+
+    def _suit_losses(self, host: Host) -> None:
+        self._pace.suit(host)
+        host.most_under_way, self._lines.datagram = self._pace.under_way, self._pace.datagram
+        self.outbox.room = self._agreed.room_in(self._pace.datagram)
 
     def opens(self, member: int, session: int) -> bool:
         """Whoever speaks in the session that we have agreed to has heard that all agree."""

@@ -13,7 +13,7 @@ class Outgoing:
 
     def __init__(self, datagram: int, overhead: int, transmit: Callable[[bytes, int], None]) -> None:
         """`datagram`: the bytes that one should not have more of; a record that alone has more goes alone."""
-        self._room, self._largest = datagram - overhead, LARGEST - overhead
+        self.datagram, self._overhead = datagram, overhead
         self._transmit = transmit
         self._waiting: dict[int, list[bytes]] = {}
         self._sizes: dict[int, int] = {}
@@ -23,11 +23,11 @@ class Outgoing:
     def say(self, record: bytes, to: int) -> None:
         """Sends a record with the next datagram there."""
         size = len(record) + LENGTH_SIZE
-        if size > self._largest:
+        if size + self._overhead > LARGEST:
             self.too_large += 1
             return
         waiting = self._sizes.get(to, 0)
-        if waiting and waiting + size > self._room:
+        if waiting and waiting + size + self._overhead > self.datagram:
             self._transmit(join(self._waiting.pop(to)), to)
             waiting = 0
         if waiting:

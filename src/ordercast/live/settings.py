@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ordercast.live.pace import UNDER_WAY, Sizes
 from ordercast.live.session_events import beat_of
 from ordercast.live.trains import SMALLEST_SEGMENT
 from ordercast.model.config import (
@@ -49,11 +50,12 @@ PRIORITISED = frozenset({"prito", "prio"})
 HIGHEST = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol tells, where it is not the third."""
 
-LOOPBACK_DATAGRAM = 60_000
+DATAGRAM = 60_000
+"""Bytes of a datagram, where nothing is lost."""
 NETWORK_MTU = 1_352
 """What a packet of 1400 bytes holds besides the headers of IPv6 and UDP: tunnels and clouds have no larger ones."""
 SEGMENTS = 8
-"""Packets of the network that a datagram takes: with more of them a loss costs more than a long datagram gains."""
+"""Packets of the network that a datagram takes at first: with more of them a loss costs more than the length gains."""
 LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
 NETWORK_ROUND_TRIP = 10 * MILLISECOND
 """What is expected of a network; where it is more than twice as long, timers suit what was measured."""
@@ -63,7 +65,6 @@ SILENCE = 3 * SECOND
 _SHORTEST_SILENCE, _LONGEST_SILENCE = 0.5, 600  # seconds
 _ROUND_TRIPS_OF_SILENCE = 4
 
-_UNDER_WAY = 1 << 20  # bytes of one sender
 _BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
 
 _FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
@@ -94,10 +95,11 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
             self.mtu == 0 or self.mtu >= SMALLEST_SEGMENT,
             f"a packet of the network has at least {SMALLEST_SEGMENT} bytes, not {self.mtu} (mtu)",
         )
+        enough = _FIXED + _EACH_MEMBER * self.config.nodes + _LEAST_ROOM
         require(
-            self.packet_room() >= _LEAST_ROOM,
+            self.datagram >= enough,
             f"datagrams of {self.datagram} bytes have no room for messages among {self.config.nodes} members; "
-            f"{self.datagram + _LEAST_ROOM - self.packet_room()} do (datagram)",
+            f"{enough} do (datagram)",
         )
         require(
             self.silence >= _ROUND_TRIPS_OF_SILENCE * self.round_trip,
@@ -110,16 +112,13 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
         """How often a member shows that it lives."""
         return beat_of(self.silence)
 
-    def packet_room(self) -> int:
+    def sizes(self) -> Sizes:
+        """What datagrams may have; on a network without packets there is no choice."""
+        return Sizes(min(self.mtu or self.datagram, self.datagram), _at_first(self.datagram, self.mtu), self.datagram)
+
+    def room_in(self, datagram: int) -> int:
         """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
-        return self._room(self.datagram)
-
-    def least_room(self) -> int:
-        """The same where losses are so many that only what fits into one packet of the network is worth sending."""
-        return max(self._room(min(self.mtu, self.datagram)), _LEAST_ROOM) if self.mtu else self.packet_room()
-
-    def _room(self, datagram: int) -> int:
-        return datagram - _FIXED - _EACH_MEMBER * self.config.nodes
+        return max(datagram - _FIXED - _EACH_MEMBER * self.config.nodes, _LEAST_ROOM)
 
     def config_for(self, measured: int | None) -> GroupConfig:
         """With timers that suit the round trip that was measured, if that is much longer than was expected."""
@@ -206,13 +205,14 @@ def _timers(protocol: str, round_trip: int, silence: int) -> _Timers:
 def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
     """What suits the network: large datagrams where nothing but this machine is between the members."""
     mtu = wishes.mtu if wishes.mtu is not None else 0 if loopback else NETWORK_MTU
-    datagram = _or(wishes.datagram, SEGMENTS * mtu if mtu else LOOPBACK_DATAGRAM)
+    datagram = _or(wishes.datagram, DATAGRAM)
     _require_datagram(datagram)
-    window = _or(wishes.window, min(128, max(16, _UNDER_WAY // datagram)))
+    at_first = _at_first(datagram, mtu)
+    window = _or(wishes.window, min(128, max(16, UNDER_WAY // at_first)))
     round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
     silence = _or(wishes.silence, max(SILENCE, _ROUND_TRIPS_OF_SILENCE * round_trip))
     timers = _timers(protocol, round_trip, silence)
-    history = max(16, min(1024, _BUFFERED // datagram))
+    history = max(16, min(1024, _BUFFERED // at_first))
     config = GroupConfig(
         nodes=nodes,
         window=window,
@@ -236,6 +236,10 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
         measures=wishes.round_trip is None and not loopback,
         silence=silence,
     )
+
+
+def _at_first(datagram: int, mtu: int) -> int:
+    return min(datagram, SEGMENTS * mtu) if mtu > 0 else datagram
 
 
 def _require_datagram(size: int) -> None:

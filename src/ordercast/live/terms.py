@@ -11,7 +11,7 @@ from ordercast.wire.control import LONGEST_TERMS
 _SHOWN = 3
 _LONGEST_VALUE = 40
 _DEEPEST = 6
-_CAUSES = {"datagram": "mtu", "window": "datagram"}  # what each suits, if nobody says otherwise
+_CAUSES = {"window": {"datagram", "mtu"}}  # what it suits, if nobody says otherwise
 
 
 def terms_of(group: str, names: Sequence[str], parameters: Mapping[str, Any]) -> str:
@@ -37,7 +37,7 @@ def difference(ours: str, us: str, theirs: str, them: str) -> str:
 
 
 def _causes(names: list[str]) -> list[str]:
-    return [name for name in names if "." not in name and _CAUSES.get(name) not in names] or names
+    return [name for name in names if "." not in name and _CAUSES.get(name, set()).isdisjoint(names)] or names
 
 
 def _pair(name: str, values: dict[str, str]) -> str:
