@@ -27,7 +27,7 @@ def channel_command(
     """Gives everything that a group says one order, until it is interrupted.
 
     Members name it by --channel. It may be killed and started again at any time: the group goes on, if it is back
-    within the few seconds after which members give each other up.
+    within twice the silence after which members take each other for dead.
     """
     members = members_of(group, members_from(member_list))
     place = address_of(address)
