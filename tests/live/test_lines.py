@@ -15,9 +15,10 @@ from ordercast.live.outgoing import CHANNEL
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
 from ordercast.model.units import Ready, Status
+from ordercast.wire import recent
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, Abort, Beat, Stage
-from ordercast.wire.datagram import FROM_CHANNEL, RELAY, TO_CHANNEL, join
+from ordercast.wire.datagram import FROM_CHANNEL, OPENING, RELAY, TO_CHANNEL, join
 from ordercast.wire.sealing import seal_for
 
 SESSION = 77
@@ -31,13 +32,14 @@ class Deaf:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.known: list[Address] = []
         self.not_sent: Counter[str] = Counter()
 
     def start(self, receive: Any, _: Any) -> None:
         self.receive = receive
 
     def knows(self, addresses: Any) -> None:
-        pass
+        self.known += addresses
 
     def send_to_all(self, datagram: bytes) -> None:
         self.sent.append(datagram)
@@ -103,6 +105,28 @@ def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> N
     assert named == [0, 10, 10, 11], "a former one may be heard late"
     assert not listener.messages
     assert lines.dropped == {"late": 1}
+
+
+def test_the_network_knows_members_and_channel_from_strangers() -> None:
+    lines, endpoint, _ = lines_of(me=2)
+    assert endpoint.known == ADDRESSES
+    channel = Address("127.0.0.1", 7100)
+    lines.open(SESSION, Channel.ONE, channel)
+    assert endpoint.known == [*ADDRESSES, channel]
+
+
+def test_what_came_in_the_session_is_remembered_whatever_comes_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "REMEMBERED", 8)
+    lines, endpoint, listener = lines_of(me=2)
+    lines.open(SESSION, Channel.ANY, None)
+    seal = seal_for("g", None)
+    said = seal.seal(0, 1, SESSION, 0, BEAT)
+    endpoint.receive(said)
+    for life in range(100, 200):
+        endpoint.receive(seal.seal(OPENING, 1, life, 0, b""))
+    endpoint.receive(said)
+    assert len(listener.messages) == 1
+    assert lines.dropped == {"replayed": 1}
 
 
 @pytest.mark.parametrize("channel", [Channel.ANY, Channel.MANY, Channel.ONE])

@@ -1,7 +1,9 @@
 """Long datagrams over small packets: cut, coupled in whole or in part, lost, doubled, forged."""
 
 import asyncio
+from errno import EINVAL, EMSGSIZE
 from random import Random
+from sys import byteorder
 
 import pytest
 from hypothesis import given
@@ -154,15 +156,17 @@ def test_trains_cross_real_sockets(cuts: bool, segment: int, host: str) -> None:
 
 
 @pytest.mark.parametrize("spelt", ["127.0.0.1", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"])
-def test_members_are_known_by_the_address_that_the_system_tells(spelt: str) -> None:
+@pytest.mark.parametrize("later", [False, True])
+def test_members_are_known_by_the_address_that_the_system_tells(spelt: str, later: bool) -> None:
     async def test() -> None:
         try:
             sockets = [open_socket(Address(spelt, 0)) for _ in range(2)]
         except ConfigError as error:
             pytest.skip(str(error))
         here, there = (Address(spelt, each.getsockname()[1]) for each in sockets)
-        receiver = Endpoint(sockets[1], [], segment=1400)
-        receiver.knows([here])
+        receiver = Endpoint(sockets[1], [] if later else [here], segment=1400)
+        if later:
+            receiver.knows([here])
         receiver.start(lambda _: None, lambda: None)
         sockets[0].sendto(HEADING.pack(0xC6, 1, 0, 2) + b"half", place_of(there))
         while not receiver._assembler.held():
@@ -184,11 +188,57 @@ def test_a_train_is_never_longer_than_a_datagram() -> None:
     assert assembler.given_up == 1
 
 
-def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting_others() -> None:
+class Cutting:
+    """A socket of a system that cuts at most 64 segments at once, and no more bytes than a datagram has."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def setsockopt(self, *_: int) -> None:
+        pass
+
+    def sendmsg(self, parts: list[bytes], ancillary: list[tuple[int, int, bytes]], *_: object) -> None:
+        data, segment = b"".join(parts), int.from_bytes(ancillary[0][2], byteorder)
+        if len(data) > LARGEST:
+            raise OSError(EMSGSIZE, "too long")
+        if len(data) > 64 * segment:
+            raise OSError(EINVAL, "too many")
+        self.sent.append(data)
+
+
+@pytest.mark.parametrize("segment", [512, 1023, 1024, 1400, 9000])
+def test_the_system_is_given_what_it_can_cut_at_once(segment: int) -> None:
+    own, there = Cutting(), Address("127.0.0.1", 7000)
+    endpoint = Endpoint(own, [there], segment=segment)  # type: ignore[arg-type]
+    assembler = Assembler()
+    for size in (segment + 1, 30_000, LARGEST - 1, LARGEST):
+        datagram = Random(size).randbytes(size)
+        endpoint.send(datagram, there)
+        found = [whole for data in own.sent for whole in assembler.take(memoryview(data), segment, "peer")]
+        assert found == [datagram]
+        own.sent.clear()
+    assert not endpoint.not_sent
+
+
+def test_numbers_of_trains_begin_anywhere() -> None:
+    """Else what a process began that was killed would be mixed with what the next one at its address begins."""
+
+    async def test() -> None:
+        sockets = [open_socket(Address("127.0.0.1", 0)) for _ in range(2)]
+        one, other = (Endpoint(each, [], segment=1400) for each in sockets)
+        assert one._train != other._train
+        for each in sockets:
+            each.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("segment", [512, 1400])
+def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting_others(segment: int) -> None:
     async def test() -> None:
         sockets = [open_socket(Address("127.0.0.1", 0)) for _ in range(2)]
         there = Address("127.0.0.1", sockets[1].getsockname()[1])
-        sender, receiver = (Endpoint(each, [there], segment=1400) for each in sockets)
+        sender, receiver = (Endpoint(each, [there], segment=segment) for each in sockets)
         heard: list[int] = []
         receiver.start(lambda datagram: heard.append(len(datagram)), lambda: None)
         sender.send_to_all(bytes(10_000))
