@@ -21,7 +21,7 @@ SOME_FAILED = 3
 
 
 def sweep_command(
-    grid: Annotated[Path, typer.Argument(help="The grid, in TOML: lists are multiplied, [[grid]] blocks added up.")],
+    grid: Annotated[Path, typer.Argument(help="The grid, in TOML: lists are multiplied, [\\[grid]] blocks added up.")],
     out: Annotated[Path, typer.Option(help="Write the trace of all runs there.")],
     master: Annotated[str | None, MASTER] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a sweep that was stopped.")] = False,
