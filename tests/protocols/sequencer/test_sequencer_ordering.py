@@ -185,6 +185,13 @@ def test_the_sequencers_questions_back_off() -> None:
     assert node.running["status"] < 4 * poll
 
 
+def test_an_answer_that_comes_late_says_what_its_sender_has_all_the_same() -> None:
+    node = sequencer()
+    node.submits("a")
+    assert node.hears(Synchronised(0, E2, 9, 1)).discards == ["old"]
+    assert node.machine.rows[E2] == 1
+
+
 def test_an_answer_makes_phases_frequent_again() -> None:
     node = sequencer(history=1)
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b", received=1))

@@ -1,7 +1,10 @@
 """Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
-from ordercast.model.machine import View
+from ordercast.model.machine import Resumed, View
 from ordercast.model.sequencer_units import (
+    Accept,
+    Ballot,
+    Fetch,
     Flush,
     Flushed,
     Have,
@@ -9,6 +12,7 @@ from ordercast.model.sequencer_units import (
     NextView,
     Offer,
     Order,
+    Propose,
     Supply,
     ViewRequest,
 )
@@ -38,6 +42,7 @@ def test_what_is_lacking_below_the_cut_is_asked_for_in_the_new_view_and_the_view
     node = Node(E3)
     node.hears(Flush(0, E2, (1, E2), 0))
     did = node.hears(Install(1, E2, NextView(1, 0b110, E2, 2, "why")))
+    assert (did.resumes, "view" in node.running) == ([Resumed(0, 0, 0)], False)
     assert did.to(E2) == [Have(1, E3, 0, ((0, 2),))]
     assert not did.told
     did = node.hears(broadcast(0, "a", E1, view=1, by=E2), broadcast(2, "x", E2, 0, view=1, by=E2, stable=1))
@@ -219,6 +224,10 @@ def test_what_claims_to_come_from_me_is_thrown_away() -> None:
 
 def test_what_nobody_asked_for_is_thrown_away() -> None:
     assert Node(E3).hears(Supply(packet(E1, 0, "a"), 0, E2, 0)).discards == ["old"]
+    node = Node(E3)
+    assert node.hears(Propose(0, E2, (1, E2), NextView(1, 0b110, E2, 1, "why"), 0)).stops == ["view"]
+    assert node.hears(Supply(packet(E1, 1, "b"), 0, E2, 1)).discards == ["old"], "the next view does not take it over"
+    assert node.hears(broadcast(0, "a", E1)).discards == ["frozen"], "who hears a proposal has stopped"
 
 
 def test_what_is_not_for_members_and_what_everybody_knows_is_thrown_away() -> None:
@@ -251,6 +260,44 @@ def test_who_follows_gives_up_without_a_word_about_who_can_be_reached() -> None:
         node.hears(Flush(0, E2, (1, E2), 0))
         out = node.fires("view")
     assert out.aborts == ["the 3 members did not agree on the view after 0; what was sent may be lost"]
+
+
+def fetching(**options: int) -> tuple[Node, Ballot]:
+    """E2 leads, has heard of E3 that there is one broadcast, and asks it for that; E1 is silent."""
+    node = Node(E2, suspect_after=1, **options)
+    node.submits("a")
+    while node.machine.promised is None:
+        node.fires("need")
+    ballot = node.machine.promised
+    node.hears(Flushed(0, E3, ballot, 1, None))
+    assert len(node.fires("view").of(Flush)) == 1
+    assert node.fires("view").to(E3) == [Fetch(0, E2, ballot, ((0, 1),))]
+    return node, ballot
+
+
+def test_who_leads_has_all_its_time_to_fetch_what_it_lacks_and_proposes_nothing_before() -> None:
+    node, ballot = fetching()
+    for _ in range(4):
+        assert node.fires("view").units == [Flush(0, E2, ballot, 0b111), Fetch(0, E2, ballot, ((0, 1),))]
+    assert node.fires("view").units == [Flush(0, E2, (2, E2), 0b010)]
+
+
+def test_who_leads_and_reaches_enough_gives_up_because_they_did_not_agree() -> None:
+    node, _ = fetching(polls_to_abort=2)
+    assert node.fires("view").aborts == ["the 3 members did not agree on the view after 0; what was sent may be lost"]
+
+
+def test_w1_most_of_the_old_members_and_half_of_the_new_ones_decide() -> None:
+    """An earlier ballot left E5 out, which answers now; it counts among the old members alone."""
+    node = Node(E2, 5, suspect_after=1)
+    node.submits("a")
+    while node.machine.promised is None:
+        node.fires("need")
+    ballot, view = node.machine.promised, NextView(1, 0b01111, E2, 0, "E5 did not answer")
+    node.hears(Flushed(0, E3, ballot, 0, ((0, E3), view)))
+    node.hears(*[Flushed(0, member, ballot, 0, None) for member in (E1, E4, E5)])
+    assert node.hears(Accept(0, E5, ballot)).of(Install) == [], "two of five"
+    assert node.hears(Accept(0, E1, ballot)).of(Install) == [Install(1, E2, view)], "three of five, two of four"
 
 
 def test_the_lower_members_take_over_first() -> None:
