@@ -326,7 +326,7 @@ def test_a_bar_is_shown_where_somebody_looks(ordercast: Command, monkeypatch: py
     monkeypatch.setattr("ordercast.simulator.simulation._PROGRESS_MASK", 31)
     told: list[dict[str, float]] = []
     monkeypatch.setattr(ProgressBar, "update", lambda *_, **fields: told.append(fields))
-    monkeypatch.setattr("ordercast.cli.simulate.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("ordercast.cli.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
     watched = ordercast(SMALL)
     assert (watched.status, watched.out) == (0, unwatched.out)
     assert {fields["total"] for fields in told} == {12}

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.cli.spark import opened, shown
+from ordercast.cli.progress import bar
+from ordercast.cli.spark import opened
 from ordercast.model.errors import PipelineError
 from ordercast.pipeline import SweepResult, read_grid, session
 from ordercast.trace.reader import read_runs
@@ -183,21 +184,21 @@ def test_a_failure_of_spark_is_a_sentence(outcome_of: Any) -> None:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ordercast.cli.spark.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr("ordercast.cli.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
 
 
 @pytest.mark.usefixtures("watched")
 def test_somebody_who_watches_sees_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("runs") as progress:
+    with bar("runs") as progress:
         assert progress is not None
         progress(3, 7)
     assert "runs" in capsys.readouterr().err
 
 
 def test_nobody_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("runs") as progress:
+    with bar("runs") as progress:
         assert progress is None
     assert capsys.readouterr() == ("", "")
 

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from ordercast.audit.judge import Finding, Verdict, Witness, audit
 from ordercast.cli.printing import counted
-from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
+from ordercast.cli.progress import bar
+from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
@@ -110,7 +111,7 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
     if spark:
         with pipeline_extra():
             from ordercast import pipeline  # noqa: PLC0415
-        with opened(master) as session, shown("parts") as progress:
+        with opened(master) as session, bar("parts") as progress:
             return pipeline.audit_folders(session, folders, service, note=_note, progress=progress)
     if events >= _BY_KERNEL and find_spec("numpy") and find_spec("scipy"):
         from ordercast.pipeline.in_process import audit_in_process  # noqa: PLC0415

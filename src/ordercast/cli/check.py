@@ -1,7 +1,6 @@
 """`ordercast check`: every schedule of a small group, within bounds, and the first that breaks a promise."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.progress import status_line
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.explorer.explore import Report
 from ordercast.explorer.files import ScheduleFile, write_schedule
@@ -136,12 +136,8 @@ def _searched(asked: Scenario, most: int, *, reduced: bool, jobs: int | None, ma
 
 @contextmanager
 def _told() -> Iterator[Progress | None]:
-    """A line on standard error, where somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with Console(stderr=True).status("searching …") as status:
-        yield lambda states, seconds: status.update(f"{states:,} states, {states / max(seconds, 1e-9):,.0f} a second")
+    with status_line("searching …") as tell:
+        yield tell and (lambda states, seconds: tell(f"{states:,} states, {states / max(seconds, 1e-9):,.0f} a second"))
 
 
 def _show(

@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.printing import counted
-from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
+from ordercast.cli.progress import bar
+from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
 
@@ -44,7 +45,7 @@ def evaluate_command(
     failed = 0
     with opened(master) as spark:
         for experiment in chosen:
-            with shown(experiment.name) as progress:
+            with bar(experiment.name) as progress:
 
                 def on_spark(configs: Sequence[RunConfig], progress: Any = progress) -> list[dict[str, Any]]:
                     return measure(spark, configs, progress=progress)

@@ -1,7 +1,5 @@
 """`ordercast replay`: a file that tells how something breaks, acted out step by step."""
 
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.progress import status_line
 from ordercast.cli.shrink import replay_simulation
 from ordercast.explorer.files import KIND, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
@@ -53,7 +52,7 @@ def replay_command(
 def _search(file: Path, *, sound: bool) -> bool:
     """Whether a promise can be broken within the bounds of a schedule."""
     told = read_schedule(file)
-    with Console(stderr=True).status("searching …") if sys.stderr.isatty() else nullcontext():
+    with status_line("searching …"):
         report = search_sound(told) if sound else search_again(told)
     console = Console(highlight=False)
     console.print(str(report), markup=False, soft_wrap=True)

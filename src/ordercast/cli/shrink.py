@@ -1,6 +1,5 @@
 """`ordercast shrink`: a run that fails, made as small as it can be; and such a run acted out again."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.progress import status_line
 from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
@@ -20,7 +20,6 @@ from ordercast.protocols import PROTOCOLS
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import Story, read_story, write_story
 from ordercast.swarm.judging import attempt
-from ordercast.swarm.reductions import Size
 from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, Progress, Shrunk, shrink
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
@@ -152,16 +151,8 @@ def _text(path: Path) -> str:
 
 @contextmanager
 def _shown() -> Iterator[Progress | None]:
-    """How far it is, on standard error, where somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with Console(stderr=True).status("runs once …") as status:
-
-        def tell(what: str, size: Size, tried: int) -> None:
-            status.update(f"{size} after {tried:,} runs; now: {what}")
-
-        yield tell
+    with status_line("runs once …") as tell:
+        yield tell and (lambda what, size, tried: tell(f"{size} after {tried:,} runs; now: {what}"))
 
 
 def _print(found: Shrunk, story: Story, places: tuple[Path, Path], *, as_json: bool) -> None:

@@ -1,17 +1,14 @@
 """`ordercast simulate`: one run, its summary, its trace and its picture."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.progress import bar
 from ordercast.cli.summary import as_json, print_summary
 from ordercast.drawing import require_drawable
 from ordercast.model import values
@@ -22,7 +19,6 @@ from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, W
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
-from ordercast.simulator.simulation import Progress
 from ordercast.trace.schema import EventKind, EventRow
 
 Value = TypeVar("Value")
@@ -221,7 +217,7 @@ def _listed(protocols: set[str]) -> str:
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
     console = Console()
     drawn = _Drawn(config.group.nodes) if draw or svg else None
-    with _progress(config) as progress:
+    with bar(f"{config.protocol}, {config.group.nodes} nodes: messages sent") as progress:
         result = simulate(config, out, sink=drawn.take if drawn else None, progress=progress)
     if drawn is not None:
         show_picture(drawn.rows, config.group.nodes, console if draw else None, svg)
@@ -245,18 +241,6 @@ class _Drawn:
         self.rows += rows
         self._transmissions.update(row[-1] for row in rows if row[3] == EventKind.TRANSMIT)
         require_drawable(self._nodes, len(self._transmissions))
-
-
-@contextmanager
-def _progress(config: RunConfig) -> Iterator[Progress | None]:
-    """A bar on standard error, where somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with ProgressBar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{config.protocol}, {config.group.nodes} nodes: messages sent")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _read(option: str, reader: Callable[[Text], Value], text: Text) -> Value:

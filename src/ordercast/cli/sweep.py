@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.printing import counted
-from ordercast.cli.spark import MASTER, opened, pipeline_extra, shown
+from ordercast.cli.progress import bar
+from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
 from ordercast.model.runs import Record
 
@@ -34,7 +35,7 @@ def sweep_command(
         from ordercast.pipeline import read_grid, require_sweepable, sweep  # noqa: PLC0415
     configs = read_grid(grid, record)
     require_sweepable(configs, out, resume=resume)  # before Spark takes its time to start
-    with opened(master) as spark, shown("runs") as progress:
+    with opened(master) as spark, bar("runs") as progress:
         try:
             result = sweep(spark, configs, out, resume=resume, time_limit=time_limit, progress=progress)
         except KeyboardInterrupt:
