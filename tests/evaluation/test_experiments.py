@@ -148,3 +148,11 @@ def test_references_name_the_series_that_they_are_about() -> None:
         for series in experiment.references:
             assert series.role is not Role.MEASURED
             assert series.of in names | {""}
+
+
+def test_what_is_relative_to_nothing_was_not_measured() -> None:
+    """Runs in which what all others are compared with sent nothing again."""
+    experiment = TINY["spo-table1"]
+    rows = [fake_row(config) | {"retransmitted": config.protocol != "to"} for config in experiment.configs()]
+    result = experiment.run(lambda _: rows)
+    assert {point.y for series in result.measured() for point in series.points} == {None}

@@ -139,7 +139,7 @@ def _relative(measured: list[Series], base: str) -> list[Series]:
 
     def divided(point: Point, *, is_base: bool) -> Point:
         lower = by_x.get(point.x)
-        if point.estimate is None or lower is None:
+        if point.estimate is None or lower is None or not lower.value:
             return replace(point, y=None, estimate=None)
         found = quotient(point.estimate, lower)
         if is_base:
