@@ -8,7 +8,7 @@ from ordercast.live.pace import UNDER_WAY, Pace, Sizes
 from ordercast.live.settings import NETWORK_MTU, SEGMENTS, Wishes, agreement
 from tests.live.groups import group_of, run
 
-SIZES = agreement("spo", 3, Wishes(), loopback=False).sizes()
+SIZES = agreement("spo", 3, Wishes(), loopback=False).sizes(1 << 20)
 LEAST, FIRST, MOST = SIZES
 
 
@@ -45,6 +45,21 @@ def test_first_less_at_a_time_then_shorter_and_back() -> None:
     assert rising[-1] == (UNDER_WAY, MOST), "and no more"
 
 
+@pytest.mark.parametrize(
+    ("buffer", "sizes"),
+    [
+        (212_992, (1352, 10_816, 60_000)),  # what Linux gives if it is not asked to
+        (60_000, (1352, 10_816, 30_000)),
+        (16_384, (1352, 8192, 8192)),
+        (2048, (1352, 1352, 1352)),
+    ],
+)
+def test_two_datagrams_fit_into_the_buffer_of_a_receiver_like_us(buffer: int, sizes: Sizes) -> None:
+    assert agreement("spo", 3, Wishes(), loopback=False).sizes(buffer) == sizes
+    assert set(agreement("spo", 3, Wishes(), loopback=True).sizes(buffer)) == {60_000}, "nothing to choose"
+    assert set(agreement("spo", 3, Wishes(datagram=600), loopback=False).sizes(buffer)) == {600}
+
+
 def test_requests_say_as_much_as_copies() -> None:
     assert Sender().send(requests=3) == Sender().send(copies=3) == (UNDER_WAY // 2, FIRST)
 
@@ -71,7 +86,7 @@ def test_that_nothing_is_lost_of_nothing_says_nothing(copies: int) -> None:
 
 def test_where_the_network_has_no_packets_datagrams_stay_as_they_are() -> None:
     agreed = agreement("spo", 3, Wishes(), loopback=True)
-    sender = Sender(agreed.sizes())
+    sender = Sender(agreed.sizes(1 << 20))
     found = {sender.send(copies=90)[1] for _ in range(9)} | {sender.send()[1]}
     assert found == {agreed.datagram}
 

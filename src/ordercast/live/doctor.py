@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ordercast.live.addresses import LOOPBACK, Address
-from ordercast.live.network import BUFFER, open_multicast, open_socket, place_of, sends_multicast
+from ordercast.live.network import BUFFER, TOLD, open_multicast, open_socket, place_of, sends_multicast
 from ordercast.live.settings import NETWORK_MTU
 from ordercast.model.errors import ConfigError
 
@@ -25,7 +25,6 @@ _IP_MTU, _IPV6_MTU = 14, 24  # of Linux; Python has no names for them
 _INTERFACES = Path("/sys/class/net")
 _UP, _MULTICAST = 0x1, 0x1000
 _PATIENCE = 1.0
-_TOLD = 2 if sys.platform == "linux" else 1  # Linux counts its own bookkeeping, and tells twice of what was asked for
 TRIED_MULTICAST = Address("239.255.77.77", 20_777)
 
 
@@ -92,7 +91,7 @@ def _buffers() -> Iterator[Check]:
             ("receive buffer", socket.SO_RCVBUF, "net.core.rmem_max"),
             ("send buffer", socket.SO_SNDBUF, "net.core.wmem_max"),
         ):
-            size = tried.getsockopt(socket.SOL_SOCKET, option) // _TOLD
+            size = tried.getsockopt(socket.SOL_SOCKET, option) // TOLD
             found = f"{size:,} bytes, {BUFFER:,} wanted"
             fix = "" if size >= BUFFER else f"sysctl -w {setting}={BUFFER}"
             yield Check(name, Health.WARN if fix else Health.OK, found, fix)

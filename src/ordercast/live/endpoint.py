@@ -14,7 +14,7 @@ from errno import EINVAL, EIO, EOPNOTSUPP
 from sys import byteorder
 
 from ordercast.live.addresses import Address
-from ordercast.live.network import Place, place_of, source_of
+from ordercast.live.network import Place, place_of, receive_buffer, source_of
 from ordercast.live.trains import Assembler, cut
 from ordercast.wire.datagram import LARGEST
 
@@ -63,6 +63,11 @@ class Endpoint:
     def knows(self, addresses: Iterable[Address]) -> None:
         """Members are there: what they send in parts is kept apart from what strangers do."""
         self._assembler.knows(map(source_of, addresses))
+
+    @property
+    def receive_buffer(self) -> int:
+        """Bytes of datagrams that may wait here to be read, about."""
+        return receive_buffer(self._own)
 
     @property
     def incomplete(self) -> int:

@@ -227,7 +227,8 @@ def _member(
 ) -> tuple[Member, Lines, Opening]:
     """Us, looking for the others, and what knows how far that is."""
     agreed, names = options.agreed, tuple(options.members)
-    lines = Lines(endpoint, list(options.members.values()), me, seal, codec, datagram=agreed.sizes().first)
+    datagram = agreed.sizes(endpoint.receive_buffer).first
+    lines = Lines(endpoint, list(options.members.values()), me, seal, codec, datagram=datagram)
     if finder is not None:
         lines.hears_strangers = finder.hear
     incarnation = secrets.randbits(64) or 1

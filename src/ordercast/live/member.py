@@ -71,7 +71,7 @@ class Member:
         self.members = everybody(len(names))
         self.largest = agreed.largest_message
         self.inbox = Inbox(agreed.largest_message)
-        self._pace = Pace(agreed.sizes())
+        self._pace = Pace(agreed.sizes(lines.network.receive_buffer))
         self.outbox = Outbox(agreed.room_in(self._pace.datagram))
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()

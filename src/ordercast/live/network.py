@@ -1,6 +1,7 @@
 """Opening sockets: bound, with large buffers, with or without multicast."""
 
 import socket
+import sys
 from contextlib import suppress
 from errno import EADDRINUSE
 from functools import lru_cache
@@ -16,6 +17,8 @@ class AddressInUseError(ConfigError):
 
 BUFFER = 4 << 20
 """Bytes that we ask the system for, for each direction of a socket."""
+TOLD = 2 if sys.platform == "linux" else 1
+"""Linux counts its own bookkeeping, and tells twice of what was asked for."""
 
 
 Place = tuple[str, int] | tuple[str, int, int, int]
@@ -94,6 +97,11 @@ def sends_multicast(sender: socket.socket, interface: str) -> None:
         raise ConfigError(
             f"{interface} cannot send to multicast addresses: {error.strerror}; name an address of this machine"
         ) from error
+
+
+def receive_buffer(found: socket.socket) -> int:
+    """Bytes of datagrams that may wait there to be read, about."""
+    return found.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // TOLD
 
 
 def _enlarge(found: socket.socket) -> None:

@@ -112,9 +112,14 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
         """How often a member shows that it lives."""
         return beat_of(self.silence)
 
-    def sizes(self) -> Sizes:
-        """What datagrams may have; on a network without packets there is no choice."""
-        return Sizes(min(self.mtu or self.datagram, self.datagram), _at_first(self.datagram, self.mtu), self.datagram)
+    def sizes(self, buffer: int) -> Sizes:
+        """What datagrams may have; on a network without packets there is no choice.
+
+        `buffer`: bytes that may wait at a receiver. Of what takes more than half of it some part would always be lost.
+        """
+        least = min(self.mtu or self.datagram, self.datagram)
+        most = max(least, min(self.datagram, buffer // 2))
+        return Sizes(least, min(_at_first(self.datagram, self.mtu), most), most)
 
     def room_in(self, datagram: int) -> int:
         """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
