@@ -155,15 +155,31 @@ def test_a_life_that_is_counted_keeps_its_place_until_it_is_forgotten() -> None:
     first = place.come("A", 3)
     place.run(SECOND // 2)
     place.leave(first)
-    too_soon = place.come("A", 3)
-    place.run(SECOND)
-    assert isinstance(place.result(too_soon), NotFound)
-    assert "B knows another process that calls itself A" in place.result(too_soon).why
+    again = place.come("A", 3)
+    place.run(2 * SECOND)
+    assert [known.incarnation for known in other.others] == [first.incarnation]
+    assert place.result(again) is None, "it waits"
     place.run(SECOND + FORGET_AFTER * 200 * MILLISECOND)
-    again, last = place.come("A", 3), place.come("C", 3)
+    assert [known.incarnation for known in other.others] == [again.incarnation]
+    last = place.come("C", 3)
     place.run()
     assert isinstance(place.result(again), Found)
     assert place.result(again) == place.result(other) == place.result(last)
+
+
+@pytest.mark.parametrize("gap", [0, 20, 150, 300, 1000])
+def test_of_two_with_one_name_one_stays_whenever_they_begin(gap: int) -> None:
+    for seed in range(20):
+        place = Place(seed, loss=0.3 * (seed % 2))
+        place.come("B", 3)
+        first = place.come("A", 3)
+        place.run(gap * MILLISECOND)
+        both = [first, place.come("A", 3)]
+        place.run(3 * SECOND)
+        results = [place.result(one) for one in both]
+        assert results.count(None) == 1, "the other one is told"
+        assert all("another process calls itself A" in result.why for result in results if result)
+        assert gap < 1000 or place.result(first) is None
 
 
 def test_sizes_that_differ_are_told_to_both() -> None:
@@ -241,15 +257,39 @@ def test_who_was_turned_away_finds_nothing_any_more() -> None:
     assert not any(isinstance(output, Found) for output in one.handle(hello("C", 3, *everybody)))
 
 
-@pytest.mark.parametrize(("round_", "stays"), [(0, True), (9, False)])
-def test_of_two_with_one_name_the_first_stays(round_: int, stays: bool) -> None:
-    one = looking()
-    out = one.handle(hello("A", 7, round_=round_))
-    if stays:
-        assert [output.message.incarnation for output in out if isinstance(output, Say)] == [7]
-    else:
-        assert out == [], "the other one will tell us, if it is alive"
+@pytest.mark.parametrize(
+    ("round_", "incarnation", "stays"),
+    [
+        (0, 7, True),
+        (9, 3, False),
+        (4, 7, False),
+        (5, 7, False),
+        (6, 7, False),
+        (4, 3, True),
+        (5, 3, True),
+        (6, 3, True),
+    ],
+)
+def test_of_two_with_one_name_the_first_stays(round_: int, incarnation: int, stays: bool) -> None:
+    """Of two that began at about the same time, that with the larger number."""
+    one = looking(incarnation=5)
+    for _ in range(4):
+        one.handle(TimerFired("hello"))
+    out = one.handle(hello("A", incarnation, round_=round_))
+    told = [output.message.incarnation for output in out if isinstance(output, Say)]
+    assert told == ([incarnation] if stays else []), "who does not stay will be told, if the other one is alive"
     assert not one.turned_away
+    one.handle(Heard(Unwelcome("toys", "A", 5, "no")))
+    assert one.handle(hello("A", incarnation, round_=round_)) == [], "who goes turns nobody of its name away"
+
+
+def test_a_life_that_is_no_member_is_told_so_when_the_group_is_found() -> None:
+    everybody = (("A", 1), ("B", 2), ("C", 3))
+    one = looking()
+    one.handle(hello("C", 3, *everybody))
+    one.handle(hello("B", 2, *everybody))
+    out = one.handle(hello("B", 9))
+    assert [output.message.incarnation for output in out if isinstance(output, Say)] == [9]
 
 
 def test_of_too_many_those_with_the_first_names_are_counted() -> None:

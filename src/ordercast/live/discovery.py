@@ -24,6 +24,8 @@ from ordercast.wire.control import LONGEST_NAME, MOST_HEARD, MOST_MEMBERS, Hello
 
 FORGET_AFTER = 40
 """Rounds after which a process that says nothing is no longer counted, while the group is not found."""
+CLOSE = 1
+"""Rounds by which two processes differ that may have begun at the same time."""
 FAREWELL = 6
 """Rounds, of half the time, in which one that was turned away turns others away; and in which that is repeated."""
 
@@ -185,12 +187,14 @@ class Discovery(WholeState):
             if self.incarnation not in hello.hears:
                 out.append(Say(self._hello()))  # so that it can turn us away
             return
+        if self.turned_away:
+            return  # who is in the group is for others to say
         place = next((index for index, known in enumerate(self.others) if known.name == hello.name), None)
         if place is None:
             self._newcomer(hello, out)
         elif self.others[place].incarnation != hello.incarnation:
-            why = f"{self.name} knows another process that calls itself {hello.name}; if it has ended, try again later"
-            self._turn_away(hello, why, out)
+            if self.found:  # else it is counted when the other one has said nothing for long, or they settle it
+                self._turn_away(hello, f"another process calls itself {hello.name}, and is a member", out)
         elif hello.round > self.others[place].round or hello.found:
             self.others[place], self.heard_at[place] = hello, self.round
             self._look(out)
@@ -207,8 +211,13 @@ class Discovery(WholeState):
         self.hears = [*self.hears, incarnation][-MOST_HEARD:]
 
     def _namesake(self, hello: Hello, out: list[Output]) -> None:
-        """Of two processes with our name the one that was there first stays, and tells the other."""
-        if self.found or (self.round, self.incarnation) > (hello.round, hello.incarnation):
+        """Of two processes with our name the one that was there first stays, and tells the other.
+
+        Rounds tell who was, if they differ by more than what is under way; else any rule will do that both have.
+        """
+        ahead = self.round - hello.round
+        stays = self.found or ahead > CLOSE or (ahead >= -CLOSE and self.incarnation > hello.incarnation)
+        if stays and not self.turned_away:
             self._turn_away(hello, f"another process calls itself {self.name}; every member has its own name", out)
 
     def _newcomer(self, hello: Hello, out: list[Output]) -> None:
@@ -238,7 +247,7 @@ class Discovery(WholeState):
         """Whether all that we know know just the same; or one of them has found it."""
         everybody = self._all()
         known = tuple(Known(hello.name, hello.incarnation) for hello in everybody)
-        if self.found or self.turned_away or len(known) < self.size:
+        if self.found or len(known) < self.size:
             return
         if all(hello.knows == known for hello in self.others) or any(
             hello.found and hello.knows == known for hello in self.others

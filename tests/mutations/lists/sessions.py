@@ -136,9 +136,16 @@ DISCOVERY = changes(
     ("who is turned away stays", "            self.rounds_left -= 1\n", "            pass\n"),
     (
         "who is turned away finds a group",
-        "if self.found or self.turned_away or len(known)",
-        "if self.found or len(known)",
+        "        if self.turned_away:\n            return  # who",
+        "        if False:\n            return  # who",
     ),
+    ("both of a name go", "        if stays and not self.turned_away:\n", "        if stays:\n"),
+    (
+        "who came second is not told by the others",
+        "            if self.found:  # else",
+        "            if False:  # else",
+    ),
+    ("who comes again is told to go", "            if self.found:  # else", "            if True:  # else"),
     (
         "who does not fit is told once",
         "if self.unfit is not None and self.round - self.unfit_at < FAREWELL:",
@@ -149,7 +156,7 @@ DISCOVERY = changes(
         "            if self.incarnation not in hello.hears:\n                out",
         "            if False:\n                out",
     ),
-    ("the later of two stays", "> (hello.round, hello.incarnation):", "< (hello.round, hello.incarnation):"),
+    ("the later of two stays", "ahead > CLOSE or", "ahead < -CLOSE or"),
     ("sizes do not matter", "        if hello.size != self.size:\n", "        if False:\n"),
     ("lives do not matter", "elif self.others[place].incarnation != hello.incarnation:", "elif False:"),
     ("old words count", "elif hello.round > self.others[place].round or hello.found:", "else:"),
