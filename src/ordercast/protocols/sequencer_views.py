@@ -89,8 +89,7 @@ class SequencerViews(SequencerSending):
 
     def _set_view_timer(self, out: list[Output]) -> None:
         """Who waits for the coordinator is the more patient the more ballots have failed, and the higher its rank."""
-        if self.promised is None or self.closed:
-            return
+        assert self.promised is not None
         self.guided = False
         if self.coordinates:
             rounds = min(1 + self.rounds // 4, LEAD)
@@ -246,7 +245,6 @@ class SequencerViews(SequencerSending):
             self.rounds = 0
             self.accepts |= self._my_bit
             out.append(Send(Propose(self.view, self.me, ballot, value, self.accepts)))
-            self._decide(out)
         else:
             out.append(Send(Accept(self.view, self.me, ballot), to=ballot[1]))
 

@@ -165,12 +165,13 @@ def test_a_lower_ballot_is_refused() -> None:
     node.hears(Flush(0, E3, (2, E3), 0))
     assert node.hears(Flush(0, E2, (2, E2), 0)).to(E2) == [Refused(0, E4, (2, E2), (2, E3))]
     assert node.hears(Propose(0, E2, (2, E2), NEXT, 0)).to(E2) == [Refused(0, E4, (2, E2), (2, E3))]
+    assert node.did.discards == ["old", "old"]
     assert node.hears(Flush(0, E5, (2, E5), 0)).of(Flushed)
 
 
 def test_who_is_refused_tries_again_above() -> None:
     group = a_flushed_group()
-    group.nodes[E2].hears(Refused(0, E3, (1, E2), (5, E3)))
+    assert group.nodes[E2].hears(Refused(0, E3, (1, E2), (5, E3))).timers == ["view"], "a longer one"
     assert group.nodes[E2].hears(Flushed(0, E3, (1, E2), 0, None)).discards == ["old"]
     assert group.nodes[E2].fires("view").of(Flush) == [Flush(0, E2, (6, E2), 0b010)]
 
@@ -365,7 +366,8 @@ def test_the_latest_of_several_is_proposed() -> None:
 
 def test_a_coordinator_has_all_its_time_once_everybody_has_answered() -> None:
     node = Node(E2, suspect_after=1)
-    [first] = waits(node.submits("a") and node)
+    node.submits("a")
+    [first] = waits(node)
     for _ in range(3):
         assert len(node.fires("view").of(Flush)) == 1
     assert node.hears(Refused(0, E3, (0, E2), (9, E3))).discards == ["old"], "that was about another ballot"

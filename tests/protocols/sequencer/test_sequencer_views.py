@@ -61,6 +61,28 @@ def test_own_packets_without_a_number_are_offered_anew() -> None:
     assert did.to(E2) == [Offer(packet(E3, 1, "b"), 1, 1)]
 
 
+def test_a_new_sequencer_is_told_what_everybody_has() -> None:
+    for names in ("", "b"):
+        node = Node(E3)
+        node.submits(*names)
+        node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0))
+        for cut, told in ((1, [] if names else [Have(1, E3, 1, ())]), (2, [Have(1, E3, 1, ((1, 2),))])):
+            twin = Node(E3)
+            twin.machine.restore(node.machine.snapshot())
+            assert twin.hears(Install(1, E2, NextView(1, 0b110, E2, cut, "why"))).of(Have) == told
+
+
+def test_what_was_asked_of_the_old_sequencer_is_not_held_against_the_new_one() -> None:
+    node = Node(E3, suspect_after=1)
+    node.hears(broadcast(0, "a"))
+    for _ in range(3):
+        node.fires("need")
+    assert node.machine.asked
+    node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert not [*node.fires("need").of(Flush), *node.fires("need").of(Flush)]
+    assert len(node.fires("need").of(Flush)) == 1
+
+
 def test_to_offer_them_anew_is_a_question() -> None:
     node = Node(E3, suspect_after=1)
     node.submits("a")
