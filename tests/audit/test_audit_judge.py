@@ -216,6 +216,20 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         audit([empty])
 
 
+def test_what_one_member_sent_is_missed_though_another_sent_nothing(tmp_path: Path) -> None:
+    folders = [write(tmp_path / str(sent), [], sent=sent) for sent in (0, 5)]
+    with pytest.raises(TraceError, match="run r was recorded without its events"):
+        audit(folders)
+
+
+def test_what_a_run_counted_and_its_record_lacks_is_told(tmp_path: Path) -> None:
+    write(tmp_path, Figure(BY_LETTER, TOTAL).rows, sent=5, delivered=12)
+    finding = audit([tmp_path]).findings["complete"]
+    assert finding.violations == 1
+    sentences = [witness.violation.sentence for witness in finding.witnesses]
+    assert sentences == ["the run counted 5 messages sent, and its record has 4"]
+
+
 def test_events_without_a_runs_row_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "1", Figure(BY_LETTER, TOTAL).rows, "known")
     write(tmp_path / "2", Figure(BY_LETTER, TOTAL).rows, "unknown")

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import Moment, Sent
 from ordercast.audit.order import no_cycle, same_order
-from ordercast.audit.priorities import priority_ordered, priority_runs, same_runs, sender_order_kept_by_priority
+from ordercast.audit.priorities import (
+    _ordinal,
+    priority_ordered,
+    priority_runs,
+    same_runs,
+    sender_order_kept_by_priority,
+)
 from tests.audit.figures import Figure, golden
 
 PRITO = golden("golden-prito-seq.json")["prito"]
@@ -122,6 +128,16 @@ def test_run_equivalence(received: list[str], expected: list[str]) -> None:
     priorities = {letter: priority for log in SENT for letter, priority in log}
     figure = Figure(["a123 b123", "c123 d123", "e123 f123"], received, priorities)
     assert found(figure) == expected
+
+
+def test_a_difference_is_told_in_words() -> None:
+    priorities = {letter: priority for log in SENT for letter, priority in log}
+    figure = Figure(["a123 b123", "c123 d123", "e123 f123"], ["b c e d a f", "b c a d e f", "b c e d a f"], priorities)
+    assert [violation.sentence for violation in same_runs(figure.logs())] == [
+        "the 1st priority run of E2 lacks E3#0 and has E1#0, unlike that of E1"
+    ]
+    told = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th", "113th", "123rd"]
+    assert [_ordinal(number - 1) for number in (1, 2, 3, 4, 11, 12, 13, 21, 22, 111, 113, 123)] == told
 
 
 @pytest.mark.parametrize(

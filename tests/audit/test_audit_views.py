@@ -83,6 +83,12 @@ def test_those_that_go_on_have_one_log_whoever_stopped() -> None:
     assert broken(stopped("p", "p q x", "p q")) == {"complete"}
 
 
+def test_only_the_sequencer_may_give_a_tail_to_who_stops() -> None:
+    verdict = Verdict()
+    judge(stopped("p x q", "p q x", "p q x"), Service.TOTAL, verdict)
+    assert not verdict.findings["same_order"].holds
+
+
 def test_twice_is_twice_even_in_a_tail() -> None:
     assert broken(stopped("p b b", "p q x", "p q x")) >= {"complete"}
 
