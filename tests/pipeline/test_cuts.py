@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ordercast.pipeline.cuts import Survey, cuts
@@ -98,6 +99,16 @@ def test_cuts_are_those_of_the_definition(seed: int, closed: bool) -> None:
     batches = [batch_of(rows) for rows in groups]
     found = cuts(survey_of(groups, nodes), wanted, batches.__getitem__, closed=closed)
     assert [cut.tolist() for cut in found] == expected(groups, nodes, wanted, closed=closed)
+
+
+def test_where_cuts_are_closed_already_nothing_is_read() -> None:
+    groups: list[list[Row]] = [[(0, number, number, "deliver", 0, number, None, None)] for number in range(8)]
+
+    def read(group: int) -> pa.RecordBatch:
+        pytest.fail(f"row group {group} lies on one side of every cut")
+
+    found = cuts(survey_of(groups, 1), 4, read, closed=True)
+    assert [cut.tolist() for cut in found[:-1]] == [[2], [4], [6]]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,12 +1,16 @@
 """Rules of the audit by arrays that random runs seldom meet, one by one, each held against the reference."""
 
+from typing import Any
+
 import pytest
 
 from ordercast.audit.judge import Verdict, judge_run
 from ordercast.model.services import Service
+from ordercast.pipeline import judging
 from ordercast.pipeline.columns import columns_of
-from ordercast.pipeline.judging import judge_batches
+from ordercast.pipeline.judging import add_verdict, judge_batches
 from ordercast.pipeline.kernel import acquits
+from ordercast.pipeline.memory import BY_REFERENCE
 from tests.audit.figures import Figure, columns
 from tests.pipeline.random_runs import batch_of
 
@@ -56,3 +60,27 @@ def test_what_a_run_counted_is_in_its_record(counter: str, said: int, good: bool
     figure = Figure(["a12", ""], ["a", "a"])
     row = {"run": "r", "protocol": "to", "nodes": 2, "aborted": False, "config": None, counter: said}
     assert judge_batches(row, [batch_of(figure.rows)]).holds is good
+
+
+def a_row(run: str) -> dict[str, Any]:
+    return {"run": run, "protocol": "to", "nodes": 2, "aborted": False, "config": None}
+
+
+GOOD, BAD = Figure(["a12", ""], ["a", "a"]), Figure(["a12 b12 c12 d12", ""], ["", ""])
+
+
+def test_what_is_found_of_each_run_adds_up_to_what_the_reference_finds_of_all() -> None:
+    total, reference = Verdict(), Verdict()
+    for number, figure in enumerate([GOOD, BAD, BAD, GOOD]):
+        add_verdict(total, judge_batches(a_row(f"r{number}"), [batch_of(figure.rows)]))
+        judge_run(a_row(f"r{number}"), [columns(figure.rows)], Service.TOTAL, reference)
+    assert total == reference
+    assert len(total.findings["complete"].witnesses) < total.findings["complete"].violations == 16
+
+
+def test_room_is_asked_for_before_a_run_is_judged_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(judging, "require_room", lambda *about: asked.append(about))
+    for figure in (GOOD, BAD):
+        judge_batches(a_row("r"), [batch_of(figure.rows)])
+    assert asked == [("r", len(BAD.rows), BY_REFERENCE)]
