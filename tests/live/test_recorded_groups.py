@@ -17,8 +17,8 @@ from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.wire import recent
-from ordercast.wire.datagram import TO_CHANNEL
-from ordercast.wire.keys import keys_from_text, new_key
+from ordercast.wire.datagram import FROM_CHANNEL, TO_CHANNEL
+from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
 from tests.live.groups import ORDERS, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
@@ -108,10 +108,10 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
 CHANNEL = address_of("127.0.0.1:9999")
 
 
-def start_channel(monkeypatch: pytest.MonkeyPatch) -> ChannelProcess:
+def start_channel(monkeypatch: pytest.MonkeyPatch, keys: GroupKeys | None = KEY) -> ChannelProcess:
     monkeypatch.setattr(ordercast.live.channel_process, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.channel_process, "open_socket", lambda address: address)
-    started = ChannelProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=KEY)
+    started = ChannelProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=keys)
     started.start()
     return started
 
@@ -140,6 +140,45 @@ def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypa
             assert second.dropped["former"] >= len(kept) > 10
             await exactly_once(groups, 5)
             assert second.passed
+            second.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["total", "priority", "to"])
+def test_one_order_stays_one_when_a_new_channel_is_given_what_a_member_had_lost(
+    order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C loses what B says and hears what A says; the channel dies; the next one is handed what B said to the former."""
+    said_by_b: list[bytes] = []
+    real, lossy, place_of_c = MemoryEndpoint.put, True, members_of("memory", NAMES)["C"]
+
+    def put(self: MemoryEndpoint, datagram: bytes) -> None:
+        if self._own == CHANNEL and b"from B" in datagram:
+            said_by_b.append(datagram)
+        if self._own == CHANNEL and datagram[2] & TO_CHANNEL and b"from" not in datagram:
+            return  # what would tell C that it lacks something
+        if not (lossy and self._own == place_of_c and datagram[2] & FROM_CHANNEL and b"from B" in datagram):
+            real(self, datagram)
+
+    async def test() -> None:
+        nonlocal lossy
+        first = start_channel(monkeypatch, None)
+        async with group_in_memory(*NAMES, order=order, channel=str(CHANNEL)) as groups:
+            await exactly_once(groups, 1)
+            await asyncio.sleep(0.05)
+            monkeypatch.setattr(MemoryEndpoint, "put", put)
+            groups[1].send_nowait(b"from B")
+            groups[0].send_nowait(b"from A")
+            await settle()
+            first.close()
+            lossy = False
+            second = start_channel(monkeypatch, None)
+            real(PLACES[CHANNEL], said_by_b[0])
+            await settle()
+            monkeypatch.setattr(MemoryEndpoint, "put", real)
+            heard = [[(await group.receive()).payload for _ in range(2)] for group in groups]
+            assert heard[0] == heard[1] == heard[2]
             second.close()
 
     run(test)
