@@ -18,7 +18,7 @@ from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.trace.files import UNFINISHED
+from ordercast.trace.files import write_whole
 from ordercast.trace.reader import count_events
 
 _SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
@@ -53,7 +53,7 @@ def audit_command(
         require(until_idle is None or 0 < until_idle < 1e9, "--until-idle must be a positive number of seconds")
         if found := _follow(folders[0], service, master, until_idle, checkpoint):
             if json is not None:
-                _write(json, msgspec.json.encode(_so_far(found).as_document()))
+                _write(json, _so_far(found))
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
@@ -61,7 +61,7 @@ def audit_command(
     require(master is None or spark is not False, "--master says where Spark is, --no-spark that there is to be none")
     verdict = _judged(folders, service, True if master is not None else spark, master)
     if json is not None:
-        _write(json, msgspec.json.encode(verdict.as_document()))
+        _write(json, verdict)
     print_verdict(verdict, Console())
     raise typer.Exit(0 if verdict.holds else 1)
 
@@ -120,18 +120,13 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
     return audit(folders, service)
 
 
-def _write(path: Path, document: bytes) -> None:
-    """Writes a file whole or not at all: what was there before stays if the disk is full."""
+def _write(path: Path, verdict: Verdict) -> None:
+    document = msgspec.json.encode(verdict.as_document())
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(document)
-            return
-        unfinished = path.with_name(f".{path.name}{UNFINISHED}")
-        try:
-            unfinished.write_bytes(document)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        else:
+            write_whole(path, document)
     except OSError as error:
         reason = error.strerror or error
         raise TraceError(f"cannot write the verdict {path}: {reason}; choose another place") from error

@@ -1,6 +1,6 @@
 """`ordercast simulate`: one run, its summary, its trace and its picture."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -16,7 +16,7 @@ from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules,
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.model.services import SELECTIVE, Service
+from ordercast.model.services import PRIORITISED, SELECTIVE, Service
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventKind, EventRow
@@ -36,7 +36,6 @@ _READINGS = (
     "A reading of the printed rules, as often as wanted: 'first_id=1', 'asks_once=true', 'condition_2=others'. "
     "The pages on the protocols tell them."
 )
-_PRIORITISED = {Service.PRIORITY.value, Service.PRIORITY_TOTAL.value}
 
 
 def simulate_command(
@@ -151,7 +150,7 @@ def simulate_command(
         burst=burst,
         batch=batch,
         size=size,
-        priorities=priorities if priorities is not None else 3 if protocol in _PRIORITISED else 1,
+        priorities=priorities if priorities is not None else 3 if protocol in PRIORITISED else 1,
         urgent=urgent,
     )
     config = RunConfig(
@@ -194,12 +193,12 @@ def _without_effect(config: RunConfig) -> Iterator[str]:
         "--urgent": work.urgent > 0,
         "--no-synchronise": not group.priority.synchronises,
     }
-    heeded_by: tuple[tuple[set[str], dict[str, bool]], ...] = (
+    heeded_by: tuple[tuple[Collection[str], dict[str, bool]], ...] = (
         ({service.value for service in SELECTIVE}, {"--spread": work.spread < 1}),
         ({Service.SELECTIVE_TOTAL.value}, {"--recovery": group.recovery is not Recovery.SELECTIVE}),
         ({Service.SELECTIVE_PARTIAL.value}, {"--hearsay": group.hearsay}),
         ({Service.SEQUENCED.value}, sequencer),
-        (_PRIORITISED, by_priority),
+        (PRIORITISED, by_priority),
     )
     for protocols, options in heeded_by:
         if config.protocol not in protocols:
@@ -209,7 +208,7 @@ def _without_effect(config: RunConfig) -> Iterator[str]:
         yield "--burst changes nothing here: it is for --pattern bursty"
 
 
-def _listed(protocols: set[str]) -> str:
+def _listed(protocols: Collection[str]) -> str:
     names = sorted(protocols)
     return f"{' and '.join(names)} {'do' if len(names) > 1 else 'does'}"
 

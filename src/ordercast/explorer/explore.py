@@ -22,7 +22,8 @@ from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import State, World
 from ordercast.model.config import require
 
-_SAMPLE = 61  # of what is not searched to its end, one state in so many is continued
+SAMPLE = 61
+"""Of what is not searched to its end, one state in so many is continued."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class Search:
 
     def _continue_frontier(self) -> None:
         for place, (index, state, _) in enumerate(self._frontier):
-            if not place % _SAMPLE and self._violation is None:
+            if not place % SAMPLE and self._violation is None:
                 self._continue(index, state)
 
 

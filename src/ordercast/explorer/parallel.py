@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from signal import SIG_DFL, SIGTERM, signal
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
-from ordercast.explorer.explore import Report
+from ordercast.explorer.explore import SAMPLE, Report
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
@@ -27,8 +27,6 @@ Progress = Callable[[int, float], None]
 
 Row = tuple[Path, int]
 """A state on its way to its owner: a path to it, and what sleeps in it."""
-
-_SAMPLE = 61  # of what is not searched to its end, one state in so many is continued
 
 
 class Share:
@@ -84,7 +82,7 @@ class Share:
 
     def continue_frontier(self) -> None:
         """Sees whether some of what is not searched would end well."""
-        for path, state, _ in self.frontier[::_SAMPLE]:
+        for path, state, _ in self.frontier[::SAMPLE]:
             if not self.expansion.ends_well(path, state):
                 return
 

@@ -26,3 +26,5 @@ SELECTIVE = frozenset({Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL})
 """The services that heed destinations; the others bring everything to everybody."""
 BROADCASTS = frozenset(service.value for service in Service if service not in SELECTIVE)
 """The names of those others."""
+PRIORITISED = frozenset({Service.PRIORITY.value, Service.PRIORITY_TOTAL.value})
+"""The names of those that heed priorities."""

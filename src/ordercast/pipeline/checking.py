@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
-from ordercast.explorer.explore import Report
+from ordercast.explorer.explore import SAMPLE, Report
 from ordercast.explorer.parallel import Progress, Share
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
@@ -31,7 +31,6 @@ _STATE = pa.schema([(_DIGEST, pa.binary()), (_ASLEEP, pa.int64()), (_PATH, pa.bi
 _BROKEN, _EDGES, _CONTINUED, _LONGEST, _NODE_STATES = "broken", "edges", "continued", "longest", "node_states"
 _COUNTS = (_EDGES, _CONTINUED, _LONGEST, _NODE_STATES)
 _REACHED = pa.schema([*_STATE, (_BROKEN, pa.binary()), *[(name, pa.int64()) for name in _COUNTS]])
-_SAMPLE = 61  # of what is not searched to its end, one state in so many is continued
 _SHARE, _SHARES = 1_000, 64  # states of a task, and tasks of a level, at most
 _ROWS = 20_000  # that a task gives at once
 
@@ -131,7 +130,7 @@ def _search(
         if progress is not None:
             progress(total.states, time.perf_counter() - began)
     if total.left and total.broken is None:
-        sample = frontier.sample(fraction=1 / _SAMPLE, seed=0)
+        sample = frontier.sample(fraction=1 / SAMPLE, seed=0)
         total.add(sample.mapInArrow(partial(expand, ends_only=True), spark_schema(_REACHED)))
 
 

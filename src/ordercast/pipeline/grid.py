@@ -28,7 +28,7 @@ from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
 from ordercast.model.runs import Record, RunConfig
-from ordercast.model.services import Service
+from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat, read_toml
 from ordercast.protocols import PROTOCOLS, machine_class
 
@@ -38,7 +38,6 @@ _BLOCKS = "grid"
 _PROTOCOL, _NODES, _RULES, _CHANNEL = "protocol", "group.nodes", "group.rules", "network.channel"
 _PRIORITIES, _TIMING, _PATIENCE = "workload.priorities", "group.timing.", "patience"
 _LOSS, _FAULT, _SEED, _SEEDS = "loss", "fault", "seed", "seeds"
-_PRIORITISED = {Service.PRIORITY.value, Service.PRIORITY_TOTAL.value}
 
 Alternatives = dict[str, list[Any]]
 """The values of each path, to be multiplied."""
@@ -198,7 +197,7 @@ def _defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """What suits the protocol, and what the command line takes where nothing is said."""
     protocol = chosen[_PROTOCOL]
     needed = machine_class(protocol, chosen.get(_RULES, GroupConfig(nodes=2).rules)).needs
-    return {_NODES: 4, _CHANNEL: needed, _PRIORITIES: 3 if protocol in _PRIORITISED else 1}
+    return {_NODES: 4, _CHANNEL: needed, _PRIORITIES: 3 if protocol in PRIORITISED else 1}
 
 
 def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:

@@ -5,7 +5,6 @@ depends on its numbers alone, so that a soak that was stopped and gone on with t
 """
 
 import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ from ordercast.pipeline.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, al
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
 from ordercast.swarm.soak import Soaked, Tally, came_to_nothing, soak_config, soaked
-from ordercast.trace.files import UNFINISHED, cannot_write, events_batch
+from ordercast.trace.files import UNFINISHED, cannot_write, events_batch, write_whole
 from ordercast.trace.schema import RUN, EventRow
 
 MANIFEST = "soak.json"
@@ -130,7 +129,7 @@ class Soak:
             (self.out / ROUNDS).mkdir(parents=True, exist_ok=True)
             path = self.out / MANIFEST
             if not path.exists():
-                _write(path, msgspec.json.encode(_Manifest(__version__, self.protocols, self.first)))
+                write_whole(path, msgspec.json.encode(_Manifest(__version__, self.protocols, self.first)))
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,7 +145,7 @@ class Soak:
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
-        _write(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
+        write_whole(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
         self.rounds.append(done)
 
 
@@ -236,17 +235,6 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
 
 
 # --- the folder ---
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all."""
-    hidden = path.with_name(f"_{path.name}.{os.getpid()}{UNFINISHED}")
-    try:
-        hidden.write_bytes(content)
-        hidden.replace(path)
-    except OSError:
-        hidden.unlink(missing_ok=True)
-        raise
 
 
 def _read_round(path: Path) -> Round:

@@ -22,6 +22,16 @@ def unfinished(path: Path) -> Path:
     return path.with_name(f"_{path.name}.{gethostname()}.{os.getpid()}{UNFINISHED}")
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a small file that is there whole or not at all: what was there before stays if the disk is full."""
+    hidden = unfinished(path)
+    try:
+        hidden.write_bytes(content)
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """A new file of a dataset."""
     rising = [name for name in schema.names if name in _RISING]
