@@ -92,3 +92,9 @@ def test_files_out_of_order_are_refused() -> None:
     beginning.grow(batch_of([(0, 5, 0, "send", 0, 0, (0,), None)]), Service.TOTAL, uniform=False)
     with pytest.raises(TraceError, match="step 3 of E1 came after its step 5"):
         beginning.grow(batch_of([(0, 3, 0, "deliver", 0, 0, None, None)]), Service.TOTAL, uniform=False)
+
+
+def test_steps_may_begin_anywhere() -> None:
+    """A trace from elsewhere counts as it likes; an audit of the whole takes it too."""
+    rows: list[Row] = [(0, -7, 0, "send", 0, 0, (0,), None), (0, -6, 1, "deliver", 0, 0, None, None)]
+    assert Beginning("r").grow(batch_of(rows), Service.TOTAL, uniform=False) == []

@@ -75,9 +75,10 @@ class Beginning(msgspec.Struct):
         node, step = (np.asarray(batch.column(name).to_numpy(zero_copy_only=False)) for name in (NODE, STEP))
         for one in np.unique(node).tolist():
             mine = step[node == one]
-            if mine.min() <= self.steps.get(one, -1):
+            last = self.steps.get(one)
+            if last is not None and mine.min() <= last:
                 raise TraceError(
-                    f"run {self.run}: step {mine.min()} of {name_of(one)} came after its step {self.steps[one]}; files "
+                    f"run {self.run}: step {mine.min()} of {name_of(one)} came after its step {last}; files "
                     "of a growing trace must appear in the order of steps: judge it with audit when it is whole"
                 )
             self.steps[one] = int(mine.max())
