@@ -98,6 +98,7 @@ REFUSED = [
     ("check spo --nodes 2 --script 'a;b;c'", "3 lines say what nodes send, but there are 2 nodes"),
     ("check spo --script 'a{4}'", "'a{4}' goes to a node that is not one of E1 to E3"),
     ("check spo --script 'a{'", "'a{' is not written like x{2,3}"),
+    ("check prito --script 'a[256]'", "'a[256]' has a priority above 255"),
     ("check to --script 'a{1,2}'", "to sends everything to everybody: write 'a' without destinations"),
     ("check spo --window 0", "the window must be at least 1"),
     ("check spo --crashes 1", "spo gives the group up when a node crashes"),

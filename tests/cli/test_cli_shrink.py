@@ -110,7 +110,7 @@ def test_what_is_no_configuration_is_told(ordercast: Command, printed: Path, tmp
         printed.write_text(text)
         refused = ordercast("shrink", printed)
         assert refused.status == 2
-        assert "not a run configuration" in refused.sentence
+        assert refused.sentence.startswith(f"{printed}: not a run configuration: ")
 
 
 def test_a_trace_that_cannot_be_run_again_is_told(ordercast: Command, tmp_path: Path) -> None:

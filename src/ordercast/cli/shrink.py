@@ -21,7 +21,7 @@ from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import Story, read_story, write_story
 from ordercast.swarm.judging import attempt
 from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, Progress, Shrunk, shrink
-from ordercast.trace.reader import RunRow, read_runs
+from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
@@ -123,20 +123,19 @@ def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple
         rows = [row for row in read_runs([path]) if run in {None, row[RUN]}]
         require(rows, f"{path} holds no run {run!r}" if run else f"{path} holds no runs")
         for row in rows:
-            yield row[RUN], _recorded(path, row)
+            told = f"run {row[RUN]} of {path} is no simulation, which alone can be run again"
+            yield row[RUN], _config(row[CONFIG] or "{}", told)
     elif path.suffix == ".toml":
         yield path.stem, read_story(path).config
     else:
-        yield path.stem, RunConfig.from_json(_text(path))
+        yield path.stem, _config(_text(path), str(path))
 
 
-def _recorded(folder: Path, row: RunRow) -> RunConfig:
+def _config(text: str, told: str) -> RunConfig:
     try:
-        return RunConfig.from_json(row[CONFIG] or "{}")
+        return RunConfig.from_json(text)
     except ConfigError as error:
-        raise ConfigError(
-            f"run {row[RUN]} of {folder} is no simulation, which alone can be run again: {error}"
-        ) from error
+        raise ConfigError(f"{told}: {error}") from error
 
 
 def _text(path: Path) -> str:

@@ -43,6 +43,7 @@ def _submission(item: str, nodes: int) -> Submit:
     name, priority, named = match.groups()
     to = [int(node) for node in named.split(",")] if named else list(range(1, nodes + 1))
     require(all(1 <= node <= nodes for node in to), f"{item!r} goes to a node that is not one of E1 to E{nodes}")
+    require(len(priority or "") <= 3 and int(priority or 0) <= 255, f"{item!r} has a priority above 255")
     return Submit(mask_of(node - 1 for node in to), (len(name),), name.encode(), int(priority or 0))
 
 
