@@ -9,6 +9,7 @@ import pytest
 from ordercast.live.addresses import address_of, members_of
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import join
+from ordercast.model.config import MILLISECOND
 from ordercast.model.errors import GroupAborted
 from tests.live.groups import hear, new_name, run
 from tests.live.ports import free_port
@@ -70,6 +71,7 @@ def test_what_is_not_for_a_channel_is_counted_and_dropped() -> None:
     async def test() -> None:
         port = free_port()
         channel = channel_at(port, "alone")
+        assert channel._longest_wait == MILLISECOND, "half of what a round trip takes on one machine"
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
         for datagram in (b"", b"x", bytes(100)):

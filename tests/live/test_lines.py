@@ -50,6 +50,9 @@ class Deaf:
     def read_all(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 class Heard:
     """A listener that only counts."""
@@ -257,6 +260,31 @@ def test_on_one_channel_beats_need_no_order(clock: Clock) -> None:
         talk.come_directly(number)
     assert len(talk.listener.messages) == 4
     assert not talk.lines.dropped
+
+
+def test_nothing_of_a_former_relay_is_heard_however_high_its_number(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    talk.come(passed_on(10, SESSION))
+    talk.come_by_relay(5)  # of the life 9
+    assert len(talk.listener.messages) == 1
+    assert talk.lines.dropped == {"late": 1}
+
+
+def test_what_waits_when_we_leave_is_not_heard(clock: Clock) -> None:
+    talk = Talk(2, Channel.MANY, None, clock)
+
+    async def test() -> None:
+        talk.lines.open(SESSION, Channel.MANY, None, longest_wait=10 * MILLISECOND)
+        talk.come_directly(0)
+        talk.lines._streams[1].hold = MILLISECOND
+        talk.come_directly(2)
+        talk.lines.close()
+        clock.now += 5 * MILLISECOND
+        await asyncio.sleep(0.02)
+        assert len(talk.listener.messages) == 1
+
+    asyncio.run(test())
 
 
 def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> None:

@@ -45,8 +45,8 @@ class Hearer:
 
 def test_a_stream_begins_anywhere_and_goes_on_in_order() -> None:
     hearer = Hearer()
-    hearer.take(0, 41, 42, 43, 40)
-    assert (hearer.heard, hearer.late) == ([41, 42, 43], [40])
+    hearer.take(0, 41, 42, 43, 40, 43)
+    assert (hearer.heard, hearer.late) == ([41, 42, 43], [40, 43])
 
 
 def test_where_nothing_was_ever_late_nothing_waits() -> None:
@@ -81,6 +81,23 @@ def test_who_waited_enough_is_handed_over_with_all_before_it_and_right_behind_it
     assert hearer.heard == [4, 5, 6], "7 has its own time"
     hearer.take(106 * MILLISECOND, 3, 7)
     assert (hearer.heard, hearer.late) == ([4, 5, 6, 7, 8], [3])
+
+
+def test_two_that_have_waited_enough_are_handed_over_at_once_whatever_lies_between() -> None:
+    hearer = Hearer()
+    hearer.learn(4 * MILLISECOND)
+    hearer.take(100 * MILLISECOND, 7, 4)
+    hearer.wake(105 * MILLISECOND)
+    assert hearer.heard == [4, 7]
+
+
+def test_what_came_in_time_but_only_just_makes_the_next_wait_longer() -> None:
+    hearer = Hearer()
+    hearer.learn(2 * MILLISECOND)
+    hearer.take(100 * MILLISECOND, 4)
+    hearer.take(102 * MILLISECOND + 400_000, 3)
+    assert hearer.heard == [3, 4]
+    assert hearer.stream.hold == 3 * MILLISECOND
 
 
 def test_nobody_waits_longer_than_the_longest_nor_for_those_that_are_later_than_that() -> None:
@@ -189,6 +206,25 @@ def test_a_sorter_wakes_up_reads_what_has_come_and_hands_over() -> None:
         assert heard[-1] == "6"
 
     asyncio.run(test())
+
+
+def test_a_sorter_hands_over_all_that_follows_and_wakes_as_often_as_it_must() -> None:
+    async def test() -> None:
+        heard: list[int] = []
+        sorter = Sorter(lambda each: heard.append(each.counter), lambda: None, lambda: None)
+        streams = [Stream(900 * MILLISECOND), Stream(900 * MILLISECOND)]
+        for stream, hold in zip(streams, (100, 1), strict=True):
+            sorter.take(stream, said(0))
+            stream.hold = hold * MILLISECOND
+        sorter.take(streams[0], said(2))
+        sorter.take(streams[0], said(1))
+        assert heard == [0, 0, 1, 2], "2 waits for nobody any more"
+        sorter.take(streams[1], said(20))
+        sorter.take(streams[0], said(10))
+        while heard != [0, 0, 1, 2, 20, 10]:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(test(), 10))
 
 
 def test_a_sorter_that_is_closed_hands_nothing_over() -> None:

@@ -10,6 +10,7 @@ from ordercast.live.settings import Wishes, agreement
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.wire.control import Join, LastJoin
+from tests.live.groups import group_of, run
 
 ME = 7
 
@@ -63,6 +64,14 @@ def test_nothing_is_measured_on_one_machine_or_where_it_was_said() -> None:
     ):
         assert agreed.config_for(SECOND) is agreed.config
     assert agreement("st", 3, Wishes(round_trip=SECOND), loopback=False).config.timing.guard == SECOND
+
+
+def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", round_trip=0.02) as groups:
+            assert groups["A"]._member._lines._longest_wait == 10 * MILLISECOND
+
+    run(test)
 
 
 @pytest.mark.parametrize("round_trip", [0, -1, 11, float("nan")])
