@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import MOST_WITNESSES, audit, is_uniform
+from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, add_uncounted, audit, is_uniform, runs_by_name
 from ordercast.audit.services import PROMISES
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import CONFIG
 from ordercast.trace.writer import TraceWriter
 from tests.audit.figures import Figure, Row
@@ -228,6 +229,21 @@ def test_what_a_run_counted_and_its_record_lacks_is_told(tmp_path: Path) -> None
     assert finding.violations == 1
     sentences = [witness.violation.sentence for witness in finding.witnesses]
     assert sentences == ["the run counted 5 messages sent, and its record has 4"]
+
+
+def test_of_what_records_lack_all_is_counted_and_a_few_are_shown() -> None:
+    finding = Finding()
+    for number in range(12):
+        add_uncounted({"run": f"r{number}", "sent": 5}, 4, 0, Verdict(findings={"complete": finding}))
+    assert (finding.violations, len(finding.witnesses)) == (12, MOST_WITNESSES)
+
+
+def test_a_group_has_as_many_nodes_as_can_be_judged(tmp_path: Path) -> None:
+    write(tmp_path / "1", [], sent=0, nodes=1 << 16)
+    [row] = read_runs([tmp_path / "1"])
+    assert runs_by_name([row])["r"]["nodes"] == 1 << 16
+    with pytest.raises(TraceError, match="has 65,537 nodes"):
+        runs_by_name([{**row, "nodes": (1 << 16) + 1}])
 
 
 def test_events_without_a_runs_row_are_refused(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ def first(moved: tuple[int, str, str]) -> list[tuple[int, str, str, int]]:
 
 def test_the_truth_is_told() -> None:
     assert broken(play(HAPPENED)) == {}
+    assert broken(play([*HAPPENED, (0, "accept", "b", 31)])) == {}, "a sender may accept what is for others"
+    assert broken(play([*HAPPENED, (0, "preack", "b", 31)])) == {}, "and know how far that has come"
 
 
 @pytest.mark.parametrize(

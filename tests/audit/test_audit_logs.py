@@ -79,3 +79,9 @@ def test_rows_that_contradict_themselves_are_refused(rows: list[Row], words: str
     with pytest.raises(TraceError, match=words) as caught:
         logs_from(2, rows)
     assert "run r" in str(caught.value)
+
+
+def test_only_a_view_that_names_its_members_changes_the_group() -> None:
+    """Rows from elsewhere: a view that does not say of whom, and a crash that names somebody."""
+    logs = logs_from(3, [(0, 0, 0, "view", None, None, None, None), (1, 0, 0, "crash", None, None, (1,), None)])
+    assert (logs.views, set(logs.stopped)) == ((), {1})
