@@ -143,3 +143,10 @@ def test_silence_is_believed_only_if_somebody_came_to_the_end(tmp_path: Path) ->
     assert audit([keep(tmp_path / "ended", [], 0, sent=0)]).holds
     with pytest.raises(TraceError, match="nothing to judge"):
         audit([keep(tmp_path / "killed", [], 0, sent=None, complete=False)])
+
+
+def test_what_an_unseen_node_sent_to_some_is_owed_to_nobody_else(tmp_path: Path) -> None:
+    """p of bob went to ada alone, which is known of nobody but ada."""
+    figure = Figure(["a3", "p1", ""], ["p", "", "a"])
+    folders = [keep(tmp_path / NAMES[node], figure.rows, node, protocol="spo") for node in (0, 2)]
+    assert broken(folders) == set()
