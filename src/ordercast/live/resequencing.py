@@ -116,6 +116,7 @@ class Sorter:
         self._hand_over, self._read_all, self._drained = hand_over, read_all, drained
         self._waiting: set[Stream] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = 0
 
     def take(self, stream: Stream, said: Datagram) -> bool:
         """Hands it over now or later; False: it is late."""
@@ -150,10 +151,16 @@ class Sorter:
             self._hand_over(said)
 
     def _set_timer(self) -> None:
-        if self._waiting and self._timer is None:
-            earliest = min(at for stream in self._waiting if (at := stream.wakes_at()) is not None)
-            wait = max(earliest - time.monotonic_ns(), 0) / SECOND
-            self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+        if not self._waiting:
+            return
+        earliest = min(at for stream in self._waiting if (at := stream.wakes_at()) is not None)
+        if self._timer is not None:
+            if self._wakes_at <= earliest:
+                return
+            self._timer.cancel()
+        self._wakes_at = earliest
+        wait = max(earliest - time.monotonic_ns(), 0) / SECOND
+        self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
 
     def _wake(self) -> None:
         self._timer = None
