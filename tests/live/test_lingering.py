@@ -1,47 +1,55 @@
-"""Waiting awake: taken up where answers come, given up where they do not."""
+"""Waiting awake: done where it pays, given up where it does not."""
 
-from itertools import pairwise
+from collections.abc import Callable
 
 from ordercast.live.lingering import Lingering
 
-
-def taken(lingering: Lingering, occasions: int, *, answered: bool) -> list[int]:
-    """The occasions that were taken, with the same end each time."""
-    places = []
-    for place in range(occasions):
-        if lingering.is_worth_it():
-            places.append(place)
-            lingering.ended(answered=answered)
-    return places
+Times = Callable[[bool], float]
 
 
-def test_it_goes_on_as_long_as_answers_come() -> None:
-    assert taken(Lingering(cores=2), 50, answered=True) == list(range(50))
+def awake(lingering: Lingering, times: Times, messages: int = 320) -> list[bool]:
+    """For which messages it stays awake, if they take so long awake and asleep."""
+    found = []
+    for _ in range(messages):
+        found.append(lingering.begins())
+        lingering.took(times(found[-1]))
+    return found
 
 
-def test_it_is_given_up_where_they_do_not_but_for_a_try_now_and_then() -> None:
-    places = taken(Lingering(cores=2), 20_000, answered=False)
-    gaps = [after - before for before, after in pairwise(places)]
-    assert gaps[0] == 1
-    assert 0 < gaps.index(256) < 20, "a few misses are no reason to give it up"
-    assert set(gaps[gaps.index(256) :]) == {256}
+def quick(is_awake: bool) -> float:
+    return 80e-6 if is_awake else 170e-6
 
 
-def test_every_other_answer_is_enough_to_go_on() -> None:
+def slow(is_awake: bool) -> float:
+    return 250e-6 if is_awake else 170e-6
+
+
+def test_it_is_done_where_it_pays_and_doubted_now_and_then() -> None:
+    found = awake(Lingering(cores=2), quick)
+    assert found.count(False) <= 1 + len(found) // 32
+
+
+def test_it_is_not_done_where_it_does_not_but_tried_now_and_then() -> None:
+    for times in (slow, lambda _: 170e-6, lambda is_awake: 150e-6 if is_awake else 170e-6):
+        found = awake(Lingering(cores=2), times)
+        assert 5 <= found.count(True) <= 2 + len(found) // 32
+
+
+def test_it_follows_what_changes() -> None:
     lingering = Lingering(cores=2)
-    for place in range(100):
-        assert lingering.is_worth_it()
-        lingering.ended(answered=bool(place % 2))
+    for times, expected in ((quick, 300), (slow, 150), (quick, 100)):
+        found = awake(lingering, times)
+        assert (found.count(True) > expected - 30) == (times is quick)
 
 
-def test_answers_are_enough_to_begin_again() -> None:
+def test_one_message_that_slept_for_long_does_not_decide() -> None:
     lingering = Lingering(cores=2)
-    taken(lingering, 5_000, answered=False)
-    while not lingering.is_worth_it():
-        pass
-    lingering.ended(answered=True)
-    assert taken(lingering, 5, answered=True) == [0, 1, 2, 3, 4]
+    awake(lingering, quick)
+    while not lingering.begins():
+        lingering.took(quick(False))
+    lingering.took(1.0)
+    assert awake(lingering, quick, 20).count(True) >= 19
 
 
-def test_on_one_core_it_would_keep_the_others_from_answering() -> None:
-    assert taken(Lingering(cores=1), 100, answered=True) == []
+def test_on_one_core_there_is_no_choice() -> None:
+    assert not any(awake(Lingering(cores=1), quick))

@@ -81,7 +81,8 @@ class Member:
         """Opens when there is room in the outbox, or the group is over."""
         self._closing = self._resting = self.flushing = False
         self._turns, self._last = 0, self.outbox.last()
-        self._lingering, self._lone = Lingering(), False  # whether what was sent last was sent by itself
+        self._lingering, self._awake = Lingering(), False
+        self._lone_since: float | None = None  # when what is under way was sent, if it is a lone message
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
         self.overrun = self.view = 0
@@ -298,8 +299,12 @@ class Member:
         self._host.receive(unit)
 
     def _drained(self) -> None:
-        if self._host is not None:
-            self._host.drained()
+        host = self._host
+        if host is not None:
+            host.drained()
+            if self._lone_since is not None and host.is_idle():
+                self._lingering.took(time.perf_counter() - self._lone_since)
+                self._lone_since = None
             self._rest()
 
     def _rest(self) -> None:
@@ -315,9 +320,11 @@ class Member:
         host = self._host
         if host is None or self.flushing:
             return
-        self._lone = host.is_idle()
-        if self._lone:
+        if host.is_idle():
+            since = time.perf_counter()
             host.pump()
+            if not host.is_idle():
+                self._lone_since, self._awake = since, self._lingering.begins()
         self._flush_soon()
 
     def _flush_soon(self) -> None:
@@ -330,21 +337,14 @@ class Member:
         last, self._last = self._last, self.outbox.last()
         if self._last != last and self._turns < _MOST_TURNS:
             self._turns += 1
-            self._lone = False
+            self._lone_since = None
             self._loop.call_soon(self._flush)
         else:
             self.flushing = self.outbox.growing = False
         if self._host is not None:
             self._host.pump()
-            if self._lone:
-                self._linger(self._host)
-
-    def _linger(self, host: Host) -> None:
-        """Looks for the answer before we sleep; orders in which more than one is needed soon give it up."""
-        if not host.is_idle() and self._lingering.is_worth_it():
-            if self._lines.linger():
+            if self._awake and self._lone_since is not None and self._lines.linger():
                 self._drained()
-            self._lingering.ended(answered=host.is_idle())
 
     # --- what a host has done for it ---
 
