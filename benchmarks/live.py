@@ -63,6 +63,7 @@ def ordercast(name: str, *options: str) -> Contestant:
 
 OURS = [
     ordercast("ordercast sequenced"),
+    ordercast("ordercast sequenced, uvloop", "--uvloop"),
     ordercast("ordercast sequenced, sealed", "--sealed"),
     ordercast("ordercast sequenced, MTU 1500", "--mtu", "1400"),
     ordercast("ordercast total", "--order", "total"),

@@ -4,7 +4,7 @@ Both do the same work, down to the files, on two cores; they take turns, so that
 both. What Spark takes to start is told apart. Nothing here is a test. Run it on a quiet machine:
 
     make bench
-    .venv/bin/python benchmarks/pipeline.py sweep 400     # as many runs
+    .venv/bin/python benchmarks/pipeline.py sweep 96      # as many runs
 """
 
 import os
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"Python {platform.python_version()} on {platform.machine()}; load {os.getloadavg()[0]:.1f}")
     for name, show in SECTIONS.items():
         if section in {"", name}:
-            show(int(size or 96))
+            show(int(size or 400))
 
 
 # --- sweep ---
