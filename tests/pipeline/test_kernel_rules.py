@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, judge_run
+from ordercast.audit.judge import Finding, Verdict, judge_run
 from ordercast.model.services import Service
 from ordercast.pipeline import judging
 from ordercast.pipeline.columns import columns_of
 from ordercast.pipeline.judging import add_verdict, judge_batches
 from ordercast.pipeline.kernel import acquits
 from ordercast.pipeline.memory import BY_REFERENCE
-from tests.audit.figures import Figure, columns
+from tests.audit.figures import Figure, Row, columns
 from tests.pipeline.random_runs import batch_of
 
 
@@ -76,6 +76,24 @@ def test_what_is_found_of_each_run_adds_up_to_what_the_reference_finds_of_all() 
         judge_run(a_row(f"r{number}"), [columns(figure.rows)], Service.TOTAL, reference)
     assert total == reference
     assert len(total.findings["complete"].witnesses) < total.findings["complete"].violations == 16
+
+
+def test_what_was_counted_in_parts_only_stays_so() -> None:
+    total = Verdict()
+    for at_least in (False, True, False):
+        add_verdict(total, Verdict(findings={"complete": Finding(at_least=at_least)}))
+    assert total.findings["complete"].at_least
+
+
+def test_large_groups_are_told_apart_node_by_node() -> None:
+    """E1 and E220 of 300: their pairs of node and source have the same number modulo 2 to the 16."""
+    rows: list[Row] = [
+        (200, 0, 0, "send", 200, 0, (0,), None),
+        (36, 0, 0, "send", 36, 0, (219,), None),
+        (0, 0, 1, "deliver", 200, 0, None, None),
+        (219, 0, 1, "deliver", 36, 0, None, None),
+    ]
+    assert acquits(columns_of(300, [batch_of(rows)]), Service.SELECTIVE_PARTIAL)
 
 
 def test_room_is_asked_for_before_a_run_is_judged_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
