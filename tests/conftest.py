@@ -1,5 +1,8 @@
-"""All tests with Spark go to one of pytest's workers: a session takes seconds and a gigabyte."""
+"""What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
+import fcntl
+import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,3 +33,11 @@ class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
 def _has_spark(file: str) -> bool:
     text = (ROOT / file).read_text()
     return "SparkSession" in text or "tests.pipeline.sparks" in text
+
+
+@pytest.fixture
+def names_of_the_documents() -> Iterator[None]:
+    """A group on one machine is found by its name: what is in documents and examples can run only once at a time."""
+    with (Path(tempfile.gettempdir()) / "ordercast-tests-documents.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -52,6 +52,7 @@ def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
     assert len([line for line in example.splitlines() if line]) <= 12
 
 
+@pytest.mark.usefixtures("names_of_the_documents")
 def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
     (example,) = blocks(section("A live group in ten lines"), "python")
     assert len([line for line in example.splitlines() if line]) <= 10
@@ -65,6 +66,7 @@ def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) ->
     assert sorted(printed[0]) == [f"{name} hello from {name}" for name in "ABC"]
 
 
+@pytest.mark.usefixtures("names_of_the_documents")
 def test_the_commands_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
     node, audit = commands(section("A live group in ten lines"))
     command = [sys.executable, "-m", "ordercast.cli", *node]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("names_of_the_documents")
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROMISED = {
     "chat": "all three read the same, in the same order: True",
