@@ -129,3 +129,15 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
     done = ordercast(A1, "--json", "--write", tmp_path / "nowhere" / "a1.toml")
     assert done.status == 2
     assert "choose another place" in done.sentence
+
+
+def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
+    line = "check spo --nodes 2 --jobs 1"
+    told = ordercast(f"{line} --history 2 --log-limit 5 --hearsay --svg {tmp_path}/it.svg")
+    assert told.status == 0
+    assert told.err.splitlines() == [
+        "ordercast: --log-limit changes nothing here: spo does not heed it, st does",
+        "ordercast: --history changes nothing here: spo does not heed it, sequencer does",
+        "ordercast: nothing is broken, so there is no schedule to draw or to write",
+    ]
+    assert ordercast(line).err == ""

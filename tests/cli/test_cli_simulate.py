@@ -353,6 +353,7 @@ def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
     ("arguments", "sentence"),
     [
         ("to --spread 0.5", "--spread changes nothing here: to does not heed it, spo and st do"),
+        ("to --hearsay", "--hearsay changes nothing here: to does not heed it, po, spo and st do"),
         ("spo --resilience 1", "--resilience changes nothing here: spo does not heed it, sequencer does"),
         ("po --urgent 0.1 --priorities 2", "--urgent changes nothing here: po does not heed it, prio and prito do"),
         ("spo --burst 3", "--burst changes nothing here: it is for --pattern bursty"),
@@ -364,6 +365,9 @@ def test_an_option_without_effect_is_told(ordercast: Command, arguments: str, se
     assert f"ordercast: {sentence}\n" in done.err
 
 
-@pytest.mark.parametrize("protocol", ["spo --spread 0.5 --hearsay", "st --recovery go-back-n", "prito --urgent 0.1"])
+@pytest.mark.parametrize(
+    "protocol",
+    ["spo --spread 0.5 --hearsay", "st --recovery go-back-n --hearsay", "po --hearsay", "prito --urgent 0.1"],
+)
 def test_an_option_that_is_heeded_is_not(ordercast: Command, protocol: str) -> None:
     assert ordercast(f"simulate {protocol} --nodes 3 --messages 2").err == ""

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ordercast.cli.heeded import tell_unheeded
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.progress import status_line
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
@@ -24,7 +25,7 @@ from ordercast.explorer.verdict import Violation
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model import values
-from ordercast.model.config import Recovery, Rules, require
+from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
@@ -98,6 +99,17 @@ def check_command(
         require(owed in _ENDS, f"--owed is one of {', '.join(_ENDS)}, not {owed!r}")
         how["in_the_end"] = _ENDS[owed]
     asked = _asked(protocol, script or [], nodes, rules, how)
+    group, usual = asked.group, GroupConfig(nodes=2)
+    tell_unheeded(
+        protocol,
+        {
+            "--log-limit": group.log_limit != usual.log_limit,
+            "--recovery": group.recovery is not usual.recovery,
+            "--hearsay": group.hearsay,
+            "--history": group.sequencer.history != usual.sequencer.history,
+            "--resilience": group.sequencer.resilience != usual.sequencer.resilience,
+        },
+    )
     report = _searched(asked, most, reduced=not every, jobs=jobs, master=master)
     _show(protocol, asked, report, json=json, draw=draw, svg=svg, write=write)
 
@@ -157,6 +169,8 @@ def _show(
             write_schedule(write, told)
         if violation.schedule:
             _draw(asked, violation.schedule, console if draw and not json else None, svg)
+    elif svg is not None or write is not None:
+        typer.echo("ordercast: nothing is broken, so there is no schedule to draw or to write", err=True)
     raise typer.Exit(0 if violation is None else 1)
 
 

@@ -1,12 +1,13 @@
 """`ordercast simulate`: one run, its summary, its trace and its picture."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
+from ordercast.cli.heeded import tell_unheeded
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.progress import bar
 from ordercast.cli.summary import as_json, print_summary
@@ -16,7 +17,7 @@ from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules,
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.model.services import PRIORITISED, SELECTIVE, Service
+from ordercast.model.services import PRIORITISED
 from ordercast.protocols import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventKind, EventRow
@@ -175,42 +176,8 @@ def simulate_command(
         seed=seed,
         record=record,
     )
-    for sentence in _without_effect(config):
-        typer.echo(f"ordercast: {sentence}", err=True)
+    _tell_unheeded(config)
     _show(config.suited(), out, json=json, draw=draw, svg=svg)
-
-
-def _without_effect(config: RunConfig) -> Iterator[str]:
-    """Tells of each option that was given and is heeded by other protocols only."""
-    group, work = config.group, config.workload
-    sequencer = {
-        "--history": group.sequencer.history != SequencerConfig().history,
-        "--resilience": group.sequencer.resilience != SequencerConfig().resilience,
-        "--direct-from": group.sequencer.direct_from != SequencerConfig().direct_from,
-    }
-    by_priority = {
-        "--priorities": work.priorities > 1,
-        "--urgent": work.urgent > 0,
-        "--no-synchronise": not group.priority.synchronises,
-    }
-    heeded_by: tuple[tuple[Collection[str], dict[str, bool]], ...] = (
-        ({service.value for service in SELECTIVE}, {"--spread": work.spread < 1}),
-        ({Service.SELECTIVE_TOTAL.value}, {"--recovery": group.recovery is not Recovery.SELECTIVE}),
-        ({Service.SELECTIVE_PARTIAL.value}, {"--hearsay": group.hearsay}),
-        ({Service.SEQUENCED.value}, sequencer),
-        (PRIORITISED, by_priority),
-    )
-    for protocols, options in heeded_by:
-        if config.protocol not in protocols:
-            for option in (option for option, given in options.items() if given):
-                yield f"{option} changes nothing here: {config.protocol} does not heed it, {_listed(protocols)}"
-    if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
-        yield "--burst changes nothing here: it is for --pattern bursty"
-
-
-def _listed(protocols: Collection[str]) -> str:
-    names = sorted(protocols)
-    return f"{' and '.join(names)} {'do' if len(names) > 1 else 'does'}"
 
 
 def _show(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
@@ -247,3 +214,21 @@ def _read(option: str, reader: Callable[[Text], Value], text: Text) -> Value:
         return reader(text)
     except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from error
+
+
+def _tell_unheeded(config: RunConfig) -> None:
+    group, work, usual = config.group, config.workload, SequencerConfig()
+    given = {
+        "--spread": work.spread < 1,
+        "--recovery": group.recovery is not Recovery.SELECTIVE,
+        "--hearsay": group.hearsay,
+        "--history": group.sequencer.history != usual.history,
+        "--resilience": group.sequencer.resilience != usual.resilience,
+        "--direct-from": group.sequencer.direct_from != usual.direct_from,
+        "--priorities": work.priorities > 1,
+        "--urgent": work.urgent > 0,
+        "--no-synchronise": not group.priority.synchronises,
+    }
+    tell_unheeded(config.protocol, given)
+    if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
+        typer.echo("ordercast: --burst changes nothing here: it is for --pattern bursty", err=True)
