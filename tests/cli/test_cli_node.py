@@ -15,7 +15,8 @@ from rich.console import Console
 import ordercast.cli.node
 from ordercast.audit.judge import audit
 from ordercast.cli import status as status_view
-from ordercast.cli.node import _Node
+from ordercast.cli.node import _Node, _shown
+from ordercast.live.group import Message
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import LogSizes
@@ -316,3 +317,13 @@ def test_names_are_shown_as_they_are() -> None:
         shown.print(status_view.status(counted))
     assert "a[/b]: [red] (spo)" in printed.get()
     assert printed.get().count("[red]") == 2
+
+
+def test_no_member_has_power_over_the_terminal_of_another() -> None:
+    said = Message("B", "x \x1b[2J\x1b]0;mine\x07\rA\tforged\nümlaut \x9b1m \u202eback".encode() + b" \xff")
+    assert _shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
+
+
+def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:
+    _Node(status=False, served_at=None)._say("B failed: \x1b[2J")
+    assert capsys.readouterr().err == "ordercast: B failed: \\x1b[2J\n"

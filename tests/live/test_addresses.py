@@ -70,3 +70,8 @@ def test_a_packet_always_has_room_for_messages() -> None:
     assert agreement("spo", 30, Wishes(datagram=694), loopback=True).room_in(694) == 64
     small = agreement("spo", 64, Wishes(mtu=512), loopback=False)
     assert 0 < small.room_in(512) < small.room_in(4096), "also where losses make datagrams short"
+
+
+def test_nobody_is_named_twice() -> None:
+    with pytest.raises(ConfigError, match="'A' is named twice among the members"):
+        members_of("g", ["A", "B", "A"])

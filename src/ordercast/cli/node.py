@@ -223,11 +223,13 @@ class _Node:
 
     async def _hear(self, group: Group, output: Output) -> None:
         async for batch in group.batches():
-            if self._view is not None and os.isatty(_OUTPUT):
-                for message in batch:
-                    self._view.say(_printed(message).decode(errors="replace").rstrip("\n"))
-            else:
+            if not os.isatty(_OUTPUT):
                 await output.write(b"".join(map(_printed, batch)))
+            elif self._view is None:
+                await output.write("".join(f"{_shown(message)}\n" for message in batch).encode())
+            else:
+                for message in batch:
+                    self._view.say(_shown(message))
 
     def _stop(self, task: "asyncio.Task[Any]", why: str) -> None:
         if self._stopped is None:
@@ -248,11 +250,12 @@ class _Node:
             self._say(failed)
 
     def _say(self, sentence: str) -> None:
+        told = f"ordercast: {_harmless(sentence)}"  # others may have said why the group is over
         if self._view is not None:
-            self._view.say(f"ordercast: {sentence}")
+            self._view.say(told)
         else:
             with suppress(OSError):
-                print(f"ordercast: {sentence}", file=sys.stderr, flush=True)  # noqa: T201
+                print(told, file=sys.stderr, flush=True)  # noqa: T201
 
 
 _READER_GONE = "left by the reader of its output"
@@ -269,3 +272,12 @@ def _others(group: Group) -> list[str]:
 def _printed(message: Message) -> bytes:
     """One line, whatever is in it."""
     return b"%b\t%b\n" % (message.sender.encode(), message.payload.replace(b"\n", b"\\n"))
+
+
+def _shown(message: Message) -> str:
+    """The same for a terminal, which does what control characters say: no member may clear another's screen."""
+    return _harmless(_printed(message).decode(errors="replace").rstrip("\n"))
+
+
+def _harmless(text: str) -> str:
+    return "".join(each if each.isprintable() or each == "\t" else ascii(each)[1:-1] for each in text)

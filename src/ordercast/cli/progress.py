@@ -1,5 +1,9 @@
-"""How far long work is: on standard error, and only where somebody looks at it."""
+"""How far long work is: on standard error, and only where somebody looks at it.
 
+It is written to a duplicate of standard error: while Spark starts, the first one goes to Spark's log.
+"""
+
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +20,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         return
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *times)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    with _screen() as screen, Progress(*columns, console=screen, transient=True) as shown:
         task = shown.add_task(what)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
@@ -27,5 +31,11 @@ def status_line(text: str) -> Iterator[Callable[[str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    with Console(stderr=True).status(text) as shown:
+    with _screen() as screen, screen.status(text) as shown:
         yield shown.update
+
+
+@contextmanager
+def _screen() -> Iterator[Console]:
+    with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as screen:
+        yield Console(file=screen)

@@ -82,7 +82,11 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
     if isinstance(members, str):
         raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
     require_group_name(group)
-    named = dict.fromkeys(members) if not isinstance(members, Mapping) else dict(members)
+    named: dict[str, str | None] = {}
+    for name in members:
+        if name in named:
+            raise ConfigError(f"{name!r} is named twice among the members")
+        named[name] = members[name] if isinstance(members, Mapping) else None
     if not 2 <= len(named) <= MOST_MEMBERS:
         raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {len(named)}")
     for name in named:

@@ -95,6 +95,9 @@ class Receipt:
     def __init__(self, parcel: Parcel) -> None:
         self._parcel = parcel
 
+    def __repr__(self) -> str:
+        return f"<Receipt: {'waits to be sent' if self.level is None else self.level.name.lower()}>"
+
     async def accepted(self) -> None:
         """Our own node has given it its number, and keeps it until all have it."""
         await self._reaches(Level.ACCEPTED)
