@@ -8,6 +8,7 @@ import pytest
 
 import ordercast.live.endpoint
 import ordercast.live.joining
+from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.live.network import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
@@ -267,5 +268,15 @@ def test_keys_are_changed_while_the_group_runs() -> None:
         async with group_of("A", "B", order="partial") as groups:
             with pytest.raises(ConfigError, match="no key"):
                 groups["A"].rotate(GroupKeys(new))
+
+    run(test)
+
+
+def test_who_forgets_to_close_is_warned() -> None:
+    async def test() -> None:
+        async with group_of("A", "B") as groups:
+            forgotten = Group(groups["A"].name, groups["A"]._member, selective=True, prioritised=False)
+            with pytest.warns(ResourceWarning, match=f"the group '{forgotten.name}' was not closed: what A has sent"):
+                del forgotten
 
     run(test)

@@ -1,6 +1,7 @@
 """A group as its members see it: send to some or to all, hear everything in the order that was chosen."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Iterable
 from operator import index
 from pathlib import Path
@@ -42,6 +43,11 @@ class Group:
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}: {self.me} of {', '.join(self.members)}>"
+
+    def __del__(self) -> None:
+        if not self._member.left.done():
+            told = f"the group {self.name!r} was not closed: what {self.me} has sent may not have arrived"
+            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> Self:
         return self
