@@ -190,11 +190,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("watched")
-def test_somebody_who_watches_sees_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_somebody_who_watches_sees_a_bar(capfd: pytest.CaptureFixture[str]) -> None:
     with bar("runs") as progress:
         assert progress is not None
         progress(3, 7)
-    assert "runs" in capsys.readouterr().err
+    assert "runs" in capfd.readouterr().err
 
 
 def test_nobody_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +205,7 @@ def test_nobody_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("watched")
 def test_somebody_who_watches_is_told_that_spark_starts(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
     def lend(_: str | None) -> Iterator[str]:
@@ -214,4 +214,4 @@ def test_somebody_who_watches_is_told_that_spark_starts(
     monkeypatch.setattr(session, "session", lend)
     with opened(None) as spark:
         assert spark == "a session"
-    assert "Spark starts" in capsys.readouterr().err
+    assert "Spark starts" in capfd.readouterr().err

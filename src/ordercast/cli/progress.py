@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+_STANDARD_ERROR = 2
+
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
@@ -37,5 +39,5 @@ def status_line(text: str) -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def _screen() -> Iterator[Console]:
-    with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as screen:
+    with os.fdopen(os.dup(_STANDARD_ERROR), "w", encoding="utf-8") as screen:
         yield Console(file=screen)
