@@ -29,7 +29,8 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
         worst, where = max(apart, key=lambda found: abs(found[0]))
         inside = sum(_is_inside(point, value) for point, value in pairs)
         agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
-        told = f"{_signed(worst)} at {where:g} at most"
+        far = f"{1 + worst:,.0f} times" if worst >= _MANY_TIMES else _signed(worst)
+        told = f"{far} at {where:g} at most"
         if inside == len(pairs):
             told = f"inside the interval everywhere, {told}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
