@@ -73,13 +73,14 @@ OURS = [
 
 
 def throughput(found: list[dict[str, Any]]) -> str:
-    """The best of the repetitions, the worst, and what a message costs."""
+    """The best of the repetitions, the worst, what a message costs, and the memory of the largest process."""
     rates = sorted((figures["rate"] for figures in found if "rate" in figures), reverse=True)
     if not rates:
         return f"[red]{found[0].get('error', '–')}[/]"
     disagree = any(figures.get("agree") is False for figures in found)
     costs = min(figures["cpu_us"] for figures in found if "cpu_us" in figures)
-    return f"{rates[0]:,.0f} / {rates[-1]:,.0f}\n[dim]{costs:.1f} µs[/]" + (
+    memory = max(figures["memory_mib"] for figures in found if "memory_mib" in figures)
+    return f"{rates[0]:,.0f} / {rates[-1]:,.0f}\n[dim]{costs:.1f} µs, {memory:.0f} MiB[/]" + (
         "\n[red]orders differ[/]" if disagree else ""
     )
 
