@@ -11,6 +11,7 @@ import ordercast.live.joining
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.live.network import open_socket
+from ordercast.live.session import Session
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
 from ordercast.model.units import Packet
 from ordercast.wire.keys import GroupKeys
@@ -189,21 +190,90 @@ def test_close_with_no_time_gives_up_at_once() -> None:
     run(test)
 
 
-def test_who_cannot_join_leaves_no_socket_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound: list[Any] = []
+@pytest.fixture
+def bound(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The sockets of those who join."""
+    found: list[Any] = []
 
     def remember(address: Any) -> Any:
-        bound.append(open_socket(address))
-        return bound[-1]
+        found.append(open_socket(address))
+        return found[-1]
 
     monkeypatch.setattr(ordercast.live.joining, "open_socket", remember)
+    return found
 
+
+def test_who_cannot_join_leaves_no_socket_behind(bound: list[Any]) -> None:
     async def test() -> None:
         with pytest.raises(ConfigError, match="at most 16384 letters"):
             await join(new_name(), name="a" * 9000, members=["a" * 9000, "b" * 9000])
 
     run(test)
     assert [each.fileno() for each in bound] == [-1]
+
+
+def test_who_is_cancelled_while_it_tells_why_it_did_not_join_leaves_no_socket_behind(
+    bound: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        refused = asyncio.Event()
+        refuse = Session._refuse
+
+        def is_refused(*arguments: Any) -> None:
+            refuse(*arguments)
+            refused.set()
+
+        monkeypatch.setattr(Session, "_refuse", is_refused)
+        joining = asyncio.ensure_future(join(new_name(), name="A", members=list("AB"), timeout=0.5))
+        await refused.wait()
+        for _ in range(5):  # turns, in which it hears of that, and waits for the others to be told
+            await asyncio.sleep(0)
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+        assert [each.fileno() for each in bound] == [-1]
+
+    run(test)
+
+
+def test_who_is_cancelled_just_when_the_group_opens_does_not_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        group = new_name()
+
+        async def enters(name: str) -> None:
+            async with join(group, name=name, members=list("AB")) as joined:
+                await joined.receive()
+
+        tasks = {name: asyncio.create_task(enters(name)) for name in "AB"}
+
+        def opened(*arguments: Any, **options: Any) -> Group:
+            joined = Group(*arguments, **options)
+            if joined.me == "A":
+                tasks["A"].cancel()
+            return joined
+
+        monkeypatch.setattr(ordercast.live.joining, "Group", opened)
+        with pytest.raises(asyncio.CancelledError):
+            await tasks["A"]
+        with pytest.raises(GroupAborted, match="A failed: CancelledError"):
+            await tasks["B"]
+
+    run(test)
+
+
+def test_who_is_cancelled_while_it_closes_gives_the_group_up() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="partial") as groups:
+            leaving = asyncio.create_task(groups["A"].__aexit__(None, None, None))
+            await asyncio.sleep(0)
+            leaving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+            with pytest.raises(GroupAborted, match="A was cancelled while it closed"):
+                await groups["B"].receive()
+            await groups["B"]._member.left
+
+    run(test)
 
 
 @pytest.mark.parametrize("order", ORDERS)

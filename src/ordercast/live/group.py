@@ -57,7 +57,11 @@ class Group:
     ) -> None:
         """Closes the group when all went well; else gives it up, for nobody knows what was not sent."""
         if error is None:
-            await self.close()
+            try:
+                await self.close()
+            except asyncio.CancelledError:  # the others must not wait for one that does not wait for them
+                await self.abort(f"{self.me} was cancelled while it closed")
+                raise
         else:
             said = f": {error}" if str(error) else ""
             await self.abort(f"{self.me} failed: {type(error).__name__}{said}")

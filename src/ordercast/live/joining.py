@@ -63,12 +63,12 @@ _SHORTEST_OPENING, _LONGEST_OPENING = 0.5, 1e9  # seconds
 class Joining:
     """A group that is being joined: await it, or enter it."""
 
-    def __init__(self, open_group: Callable[[], "asyncio.Future[Group]"]) -> None:
-        self._open = open_group
+    def __init__(self, options: "Options") -> None:
+        self._options = options
         self._group: Group | None = None
 
     def __await__(self) -> Generator[Any, None, Group]:
-        return self._open().__await__()
+        return open_group(self._options).__await__()
 
     async def __aenter__(self) -> Group:
         self._group = await self
@@ -177,7 +177,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         on_view=on_view,
         on_waiting=on_waiting,
     )
-    return Joining(lambda: asyncio.ensure_future(open_group(options)))
+    return Joining(options)
 
 
 async def open_group(options: Options) -> Group:
@@ -208,7 +208,10 @@ async def open_group(options: Options) -> Group:
         with waiting(options.on_waiting, lambda: for_whom(opening.silent(), lines.dropped)):
             await asyncio.shield(member.opened)
     except JoinError as error:
-        await member.left  # the others are told, too
+        try:
+            await asyncio.shield(member.left)  # the others are told, too
+        finally:
+            member.leave()  # at once, if we may not wait for that
         hint = refusals_in_words(lines.dropped) if opening.silent() else ""
         if hint:
             raise JoinError(f"{error}; {hint}") from None
