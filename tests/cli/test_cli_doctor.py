@@ -5,7 +5,6 @@ from pathlib import Path
 
 from ordercast.wire.keys import keys_from_file, keys_from_text
 from tests.cli.conftest import Command
-from tests.live.ports import free_port
 
 
 def test_the_doctor_says_what_it_found(ordercast: Command) -> None:
@@ -16,11 +15,22 @@ def test_the_doctor_says_what_it_found(ordercast: Command) -> None:
 
 
 def test_a_program_reads_it_and_a_failure_has_a_status(ordercast: Command) -> None:
-    outcome = ordercast(f"doctor --json --members A=127.0.0.1:{free_port()},B=[fe80::1]:7000")
+    outcome = ordercast("doctor --json --members A=[fe80::1]:7000,B=[fe80::2]:7000")
     found = {check["name"]: check["health"] for check in json.loads(outcome.out)}
-    assert found["member A"] == "ok"
-    assert found["member B"] == "fail"
+    assert found["member A"] == found["member B"] == "fail"
+    assert found["python"] == "ok"
     assert outcome.status == 1
+
+
+def test_members_that_cannot_reach_each_other_are_no_members(ordercast: Command) -> None:
+    members = "A=127.0.0.1:7000,B=10.0.0.1:7000"
+    for command in (f"doctor --members {members}", f"channel 10.0.0.1:7100 --insecure --group g --members {members}"):
+        refused = ordercast(command)
+        assert refused.status == 2
+        assert "a loopback address is no way to another machine" in refused.sentence
+    refused = ordercast("channel 10.0.0.1:7100 --insecure --group g --members A,B")
+    assert refused.status == 2
+    assert "the channel has 10.0.0.1:7100: a loopback address is no way to another machine" in refused.sentence
 
 
 def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.live.addresses import Address, members_of
+from ordercast.live.addresses import Address, address_of, members_of
 from ordercast.live.joining import join
 from ordercast.live.network import open_socket, place_of
 from ordercast.live.settings import Wishes, agreement
 from ordercast.model.errors import ConfigError
+from ordercast.wire.keys import GroupKeys
 
 
 @pytest.mark.parametrize("group", ["", "two\nlines", "\udcff"], ids=["empty", "lines", "no UTF-8"])
@@ -75,3 +76,29 @@ def test_a_packet_always_has_room_for_messages() -> None:
 def test_nobody_is_named_twice() -> None:
     with pytest.raises(ConfigError, match="'A' is named twice among the members"):
         members_of("g", ["A", "B", "A"])
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1%eth0:7000", "[fe80::1%]:7000", "[fe80::1%a\0b]:7000"])
+def test_only_ipv6_has_zones_and_they_have_names_that_sockets_take(address: str) -> None:
+    """Members say their addresses in hellos: what sockets take ill would end a group."""
+    with pytest.raises(ConfigError, match="is not an address"):
+        address_of(address)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ("10.0.0.1:7000", "10.0.0.1:7000", "have the same address, 10.0.0.1:7000; give each its own"),
+        ("127.0.0.1:7000", "10.0.0.1:7000", "has 10.0.0.1:7000: a loopback address is no way to another machine"),
+        ("[fd00::1]:7000", "[::1]:7000", "a loopback address is no way to another machine"),
+        ("127.0.0.1:7000", "[::1]:7000", "none of them can send to the other: give all of them IPv4, or IPv6"),
+    ],
+)
+def test_who_could_never_be_heard_is_told(first: str, second: str, sentence: str) -> None:
+    key = GroupKeys({1: bytes(32)})
+    with pytest.raises(ConfigError, match=f"^A .*B .*{sentence}"):
+        join("g", members={"A": first, "B": second}, key=key)
+    with pytest.raises(ConfigError, match=f"^A .*the channel .*{sentence}"):
+        join("g", members={"A": first, "B": first.replace("7000", "7001")}, channel=second, key=key)
+    with pytest.raises(ConfigError, match=f"^A .*the channel .*{sentence}"):
+        join("g", size=2, name="A", bind=first, multicast="239.7.7.7:7000", channel=second, key=key)

@@ -112,7 +112,7 @@ def test_a_place_that_is_taken_is_refused() -> None:
 
 def test_other_machines_need_a_key() -> None:
     with pytest.raises(ConfigError, match="need a key"):
-        join("far", name="A", members={"A": "127.0.0.1:7000", "B": "10.0.0.1:7000"})
+        join("far", name="A", members={"A": "10.0.0.2:7000", "B": "10.0.0.1:7000"})
 
 
 def test_ipv6() -> None:

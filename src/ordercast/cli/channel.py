@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ordercast.cli.joined import INSECURE, KEY, MEMBERS, MTU, MULTICAST, UVLOOP, members_from, run
-from ordercast.live.addresses import address_of, members_of, multicast_of
+from ordercast.live.addresses import address_of, members_of, multicast_of, require_one_network
 from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import keys_for
 from ordercast.live.settings import Wishes, agreement
@@ -31,6 +31,7 @@ def channel_command(
     """
     members = members_of(group, members_from(member_list))
     place = address_of(address)
+    require_one_network({**members, "the channel": place})
     keys = keys_for([place, *members.values()], key, insecure=insecure)
     relayed_to = multicast_of(multicast) if multicast else None
     addresses = list(members.values())

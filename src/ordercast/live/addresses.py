@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from ipaddress import ip_address
+from itertools import combinations
 from typing import NamedTuple
 
 from ordercast.model.errors import ConfigError
@@ -35,16 +36,22 @@ def address_of(text: str, *, any_port: bool = False) -> Address:
     host = host.removeprefix("[").removesuffix("]")
     if host == "localhost":
         host = LOOPBACK
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        host = ""
     least = 0 if any_port else 1
-    if not (colon and host and port.isdecimal() and least <= int(port) < 1 << 16):
+    if not (colon and _is_host(host) and port.isdecimal() and least <= int(port) < 1 << 16):
         raise ConfigError(
             f"{text!r} is not an address; write a host's number and a port, such as 10.0.0.1:7000 or [fd00::1]:7000"
         )
     return Address(host, int(port))
+
+
+def _is_host(text: str) -> bool:
+    """A number; only IPv6 has zones, and sockets take no names of interfaces that have zero bytes in them."""
+    number, percent, zone = text.partition("%")
+    try:
+        version = ip_address(number).version
+    except ValueError:
+        return False
+    return not percent or (version == 6 and zone != "" and zone.isprintable())
 
 
 def multicast_of(text: str) -> Address:
@@ -93,11 +100,24 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
         require_member_name(name)
     found: dict[str, Address] = {}
     for name, text in sorted(named.items()):
-        address = reachable(address_of(text)) if text else _local(group, name, found.values())
-        if address in found.values():
-            raise ConfigError(f"{name} has the address {address}, which another member has too")
-        found[name] = address
+        found[name] = reachable(address_of(text)) if text else _local(group, name, found.values())
+    require_one_network(found)
     return found
+
+
+def require_one_network(addresses: Mapping[str, Address]) -> None:
+    """Each with an address of its own, at which all others can reach it."""
+    for (one, here), (other, there) in combinations(addresses.items(), 2):
+        told = f"{one} has the address {here}, {other} has {there}"
+        if here == there:
+            raise ConfigError(f"{one} and {other} have the same address, {here}; give each its own")
+        if here.is_loopback() != there.is_loopback():
+            raise ConfigError(
+                f"{told}: a loopback address is no way to another machine; give all of them addresses of interfaces, "
+                "or all of them loopback addresses"
+            )
+        if (":" in here.host) != (":" in there.host):
+            raise ConfigError(f"{told}, and none of them can send to the other: give all of them IPv4, or IPv6")
 
 
 def _local(group: str, name: str, taken: Iterable[Address]) -> Address:

@@ -21,6 +21,7 @@ from ordercast.live.addresses import (
     reachable,
     require_group_name,
     require_member_name,
+    require_one_network,
 )
 from ordercast.live.channel import Relay
 from ordercast.live.endpoint import Endpoint
@@ -157,6 +158,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     addresses = [own] if own is not None else list(found.values())
     loopback = all(address.is_loopback() for address in addresses)
     keys = keys_for(addresses, key, insecure=insecure)
+    relay = address_of(channel) if channel else None
+    if relay is not None:
+        require_one_network({**(found or {str(name): addresses[0]}), "the channel": relay})
     protocol = protocol_of(order)
     _require_meant(protocol, channel, resilience, timeout)
     trip, quiet = round_trip_of(round_trip), silence_of(silence)
@@ -170,7 +174,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         one_clock=loopback,
         keys=keys,
         multicast=multicast_of(multicast) if multicast else None,
-        channel=address_of(channel) if channel else None,
+        channel=relay,
         timeout=timeout,
         record=Path(record) if record is not None else None,
         recorded=_recorded(recorded),
