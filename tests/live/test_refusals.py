@@ -20,14 +20,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"datagram": 0}, "a datagram has 512 to"),
     ({"timeout": 0.2}, "timeout is the seconds that members have to come together, at least 0.5, not 0.2"),
     ({"timeout": -1}, "at least 0.5, not -1"),
-    ({"timeout": float("nan")}, "at least 0.5, not nan"),
+    ({"timeout": float("nan")}, "timeout is a number of seconds, not nan"),
+    ({"timeout": "60"}, "timeout is a number of seconds, not '60'"),
     ({"order": "partial", "channel": "127.0.0.1:7000"}, "only the orders total and priority need a channel"),
     ({"order": "sequenced", "channel": "127.0.0.1:7000"}, "only the orders total and priority need a channel"),
     ({"order": "total", "resilience": 1}, "resilience is for the order sequenced"),
     ({"order": "sequenced", "resilience": 2}, "the resilience is at most 1, all nodes besides the sequencer, not 2"),
     ({"silence": 0.4}, "silence is the seconds without a sign of life .* 0.5 to 600, not 0.4"),
     ({"silence": 601}, "0.5 to 600, not 601"),
-    ({"silence": float("nan")}, "0.5 to 600, not nan"),
+    ({"silence": float("inf")}, "silence is a number of seconds, not inf"),
+    ({"silence": "3"}, "silence is a number of seconds, not '3'"),
+    ({"silence": True}, "silence is a number of seconds, not True"),
+    ({"round_trip": "0.1"}, "round_trip is a number of seconds, not '0.1'"),
+    ({"mtu": "1400"}, "mtu is a whole number, not '1400'"),
+    ({"datagram": 1400.0}, "datagram is a whole number, not 1400.0"),
+    ({"window": "5"}, "window is a whole number, not '5'"),
+    ({"order": "sequenced", "resilience": "1"}, "resilience is a whole number, not '1'"),
+    ({"channel": 7000}, "7000 is not an address"),
     ({"silence": 3, "round_trip": 1}, "silence must be at least 4 round trips, .*: 4 seconds, not 3"),
     ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
 ]
@@ -37,6 +46,31 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         join("refused", members=["A", "B"], **options)
+
+
+@pytest.mark.parametrize(
+    ("group", "options", "sentence"),
+    [
+        (5, {"members": ["A", "B"]}, "5 is no name for a group"),
+        ("g", {"members": 2}, "members must be names or a mapping from names to addresses, not 2"),
+        ("g", {"members": [1, 2]}, "1 is no name for a member"),
+        ("g", {"members": {"A": 7000, "B": 7001}}, "7000 is not an address"),
+        ("g", {"size": "2", "name": "A", "bind": "127.0.0.1:0", "multicast": "239.7.7.7:7000"}, "size is a whole"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_too(group: Any, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        join(group, **options)
+
+
+@pytest.mark.parametrize("timeout", ["3", float("inf"), float("nan")])
+def test_who_closes_within_no_time_at_all_can_still_close(timeout: Any) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            with pytest.raises(ConfigError, match="timeout is a number of seconds, not "):
+                await groups["A"].close(timeout)
+
+    run(test)
 
 
 @pytest.mark.parametrize(

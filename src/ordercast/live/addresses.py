@@ -32,7 +32,7 @@ def address_of(text: str, *, any_port: bool = False) -> Address:
 
     No other names are looked up: what members say of themselves is read here too, and must not make us ask strangers.
     """
-    host, colon, port = text.rpartition(":")
+    host, colon, port = str(text).rpartition(":")  # whatever it is: who reads a file may hand us a number
     host = host.removeprefix("[").removesuffix("]")
     if host == "localhost":
         host = LOOPBACK
@@ -69,15 +69,15 @@ def reachable(address: Address) -> Address:
     return address
 
 
-def require_group_name(group: str) -> None:
+def require_group_name(group: object) -> None:
     """A name that can be hashed, shown and said to others."""
-    if not group or not group.isprintable():
+    if not (isinstance(group, str) and group and group.isprintable()):
         raise ConfigError(f"{group!r} is no name for a group: printable letters are")
 
 
-def require_member_name(name: str) -> None:
+def require_member_name(name: object) -> None:
     """A name that can stand in a line of text, such as `@B,C hello`."""
-    if not name or not name.isprintable() or set(name) & set(" ,@=\t"):
+    if not (isinstance(name, str) and name and name.isprintable()) or set(name) & set(" ,@=\t"):
         raise ConfigError(f"{name!r} is no name for a member: letters, digits, dots and dashes are")
 
 
@@ -86,7 +86,7 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
 
     Names alone are members on this machine: then every name stands for a port that anybody can work out.
     """
-    if isinstance(members, str):
+    if isinstance(members, str) or not isinstance(members, Iterable):
         raise ConfigError(f"members must be names or a mapping from names to addresses, not {members!r}")
     require_group_name(group)
     named: dict[str, str | None] = {}

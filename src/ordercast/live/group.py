@@ -12,6 +12,7 @@ import msgspec
 
 from ordercast.live.member import OUTBOX_LIMIT, Member
 from ordercast.live.parcels import Receipt
+from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.model.nodes import everybody
@@ -192,6 +193,7 @@ class Group:
         With a time-out, in seconds, the group is given up if the others take longer. Raises `GroupAborted` if the group
         was given up, by us or by others. What was delivered can still be read afterwards.
         """
+        require_seconds(timeout=timeout)
         self._member.close(timeout)
         await self._is_over()
         if isinstance(self._member.end, GroupAborted):

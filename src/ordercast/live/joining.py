@@ -41,6 +41,8 @@ from ordercast.live.settings import (
     Wishes,
     agreement,
     protocol_of,
+    require_seconds,
+    require_whole,
     round_trip_of,
     silence_of,
 )
@@ -153,8 +155,12 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     without a member; `on_waiting`: is told for whom we wait, if the others are not there within two seconds.
     """
     require_group_name(group)
+    require_whole(size=size, mtu=mtu, datagram=datagram, window=window, resilience=resilience)
+    require_seconds(timeout=timeout, round_trip=round_trip, silence=silence)
     own = _own_address(members, size, name, bind, multicast)
-    found = {} if members is None else _with_name(members_of(group, members), name)
+    found = {} if members is None else members_of(group, members)
+    if found and name is not None and name not in found:
+        raise ConfigError(f"{name!r} is no member; members are: {', '.join(found)}")
     addresses = [own] if own is not None else list(found.values())
     loopback = all(address.is_loopback() for address in addresses)
     keys = keys_for(addresses, key, insecure=insecure)
@@ -254,12 +260,6 @@ def _member(
         member.on_view = options.on_view
     member.begin(incarnation)
     return member, lines, session.opening
-
-
-def _with_name(members: dict[str, Address], name: str | None) -> dict[str, Address]:
-    if name is not None and name not in members:
-        raise ConfigError(f"{name!r} is no member; members are: {', '.join(members)}")
-    return members
 
 
 def _require_meant(protocol: str, channel: str | None, resilience: int, timeout: float) -> None:

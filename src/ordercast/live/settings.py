@@ -1,6 +1,7 @@
 """What the members of a live group agree on, and what each decides for itself."""
 
 from enum import Enum
+from math import isfinite
 from typing import NamedTuple
 
 import msgspec
@@ -170,6 +171,20 @@ class Wishes(ConfigValue, frozen=True, kw_only=True):
 def longest_wait(round_trip: int) -> int:
     """How long a datagram may wait for those that it has overtaken: beyond that they count as lost."""
     return round_trip // 2
+
+
+def require_whole(**settings: object) -> None:
+    """Who reads settings from a file, or from the environment, may hand us text."""
+    for name, value in settings.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ConfigError(f"{name} is a whole number, not {value!r}")
+
+
+def require_seconds(**settings: object) -> None:
+    """Likewise."""
+    for name, value in settings.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)):
+            raise ConfigError(f"{name} is a number of seconds, not {value!r}")
 
 
 def round_trip_of(seconds: float | None) -> int | None:
