@@ -16,6 +16,7 @@ from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinE
 from ordercast.model.units import Packet
 from ordercast.wire.keys import GroupKeys
 from tests.live.groups import ORDERS, group_of, hear, new_name, run
+from tests.live.ports import free_port
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -84,6 +85,22 @@ def test_members_that_mean_different_groups_are_refused_and_told_why() -> None:
         for error in both:
             assert isinstance(error, JoinError)
             assert "window" in str(error)
+
+    run(test)
+
+
+def test_members_that_mean_different_channels_are_refused_and_told_why() -> None:
+    async def test() -> None:
+        name = new_name()
+        both = await asyncio.gather(
+            join(name, name="A", members=list("AB")),
+            join(name, name="B", members=list("AB"), channel=f"127.0.0.1:{free_port()}"),
+            return_exceptions=True,
+        )
+        for error in both:
+            assert isinstance(error, JoinError)
+            assert 'A has channel="A"' in str(error)
+            assert 'B has channel="a process of its own"' in str(error)
 
     run(test)
 

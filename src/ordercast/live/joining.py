@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from socket import socket
-from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any
 
@@ -31,7 +30,7 @@ from ordercast.live.lines import Lines
 from ordercast.live.member import Member
 from ordercast.live.network import AddressInUseError, open_multicast, open_socket, sends_multicast
 from ordercast.live.opening import Beginning, Opening
-from ordercast.live.recording import NewRecord, no_record
+from ordercast.live.recording import NewRecord, no_record, recorded_of, require_writable
 from ordercast.live.session import Session
 from ordercast.live.session_events import SessionConfig
 from ordercast.live.settings import (
@@ -183,7 +182,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         channel=relay,
         timeout=timeout,
         record=Path(record) if record is not None else None,
-        recorded=_recorded(recorded),
+        recorded=recorded_of(recorded),
         on_view=on_view,
         on_waiting=on_waiting,
     )
@@ -194,7 +193,7 @@ async def open_group(options: Options) -> Group:
     """Binds, and comes back when all members have come together; raises `JoinError` if they do not."""
     protocol = options.agreed.protocol
     if options.record is not None:
-        _require_writable(options.record)
+        require_writable(options.record)
     seal, codec = seal_for(options.group, options.keys), Codec(protocol, CONTROL)
     finder = None
     if options.bind is None:
@@ -246,11 +245,14 @@ def _member(
         lines.hears_strangers = finder.hear
     incarnation = secrets.randbits(64) or 1
     machine = machine_class(agreed.protocol, Rules.SOUND)
+    terms = agreed.terms()
+    if machine.needs is Channel.ONE:
+        terms["channel"] = names[0] if options.channel is None else "a process of its own"
     session = Session(
         me,
         names,
         Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS), buffers=agreed.config.quota),
-        terms_of(options.group, names, agreed.terms()),
+        terms_of(options.group, names, terms),
         has_views=machine.has_views,
         config=SessionConfig.for_silence(agreed.silence, opening=int(options.timeout * SECOND)),
     )
@@ -272,23 +274,6 @@ def _require_meant(protocol: str, channel: str | None, resilience: int, timeout:
         raise ConfigError(
             f"timeout is the seconds that members have to come together, at least {_SHORTEST_OPENING}, not {timeout:g}"
         )
-
-
-def _require_writable(folder: Path) -> None:
-    """Found out before the others count on us."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name another folder") from error
-
-
-def _recorded(recorded: Record | str) -> Record:
-    try:
-        return Record(recorded)
-    except ValueError:
-        raise ConfigError(f"recorded is all, deliveries or none, not {recorded!r}") from None
 
 
 def _record(options: Options, me: int) -> NewRecord:

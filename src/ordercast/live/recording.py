@@ -1,8 +1,12 @@
 """What a live member may write down, and the record that writes nothing: `trace_record` has the one that does."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
 
+from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level, Resumed, View
+from ordercast.model.runs import Record as Recorded
 from ordercast.model.units import Packet, Unit
 
 RunRow = Mapping[str, object]
@@ -65,3 +69,21 @@ NewRecord = Callable[[int], Record]
 def no_record(_: int) -> Record:
     """Nothing is written down."""
     return Record()
+
+
+def require_writable(folder: Path) -> None:
+    """Found out before the others count on us."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name another folder") from error
+
+
+def recorded_of(recorded: Recorded | str) -> Recorded:
+    """How much is to be written down, as a user says it."""
+    try:
+        return Recorded(recorded)
+    except ValueError:
+        raise ConfigError(f"recorded is all, deliveries or none, not {recorded!r}") from None
