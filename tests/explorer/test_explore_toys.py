@@ -1,11 +1,13 @@
 """The explorer itself, on machines whose states can be counted by hand."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
@@ -134,6 +136,50 @@ def test_a_group_that_never_falls_silent_is_found(machine: MachineClass, sentenc
     violation = found(explore(a_scenario(machine, "a{2}", "")))
     assert sentence in violation.sentence
     assert "E1 has set t" in violation.sentence
+
+
+@pytest.mark.parametrize("firings", [0, 1, 2])
+def test_rounds_of_timers_are_counted_to_the_end_also_of_what_was_seen_before(firings: int) -> None:
+    """Three ticks follow the sending, whichever part of them a continuation has met already."""
+    scenario = a_scenario(toys.Ticker, "a{2}", "", firings=firings, rounds=3)
+    assert explore(a_scenario(toys.Flood, "a{2}", "")).longest == 0
+    assert explore(scenario).longest == 3
+    assert "is not silent after 2 rounds" in found(explore(dataclasses.replace(scenario, rounds=2))).sentence
+
+
+STORM = "units call forth units without end, though no timer fires between"
+
+
+@pytest.mark.parametrize("machine", [toys.PingPong, toys.Avalanche])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_units_that_call_forth_units_without_end_are_found_behind_a_timer(
+    machine: MachineClass, *, reduced: bool
+) -> None:
+    violation = found(explore(a_scenario(machine, "a{2}", ""), reduced=reduced))
+    assert STORM in violation.sentence
+    assert violation.live
+
+
+@pytest.mark.parametrize("processes", [0, 1, 2])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_a_circle_of_receipts_is_found_by_a_search_that_never_comes_to_a_final_state(
+    processes: int, *, reduced: bool
+) -> None:
+    scenario = a_scenario(toys.ServesAtOnce, "a{2}", "")
+    report = explore_on(processes, scenario, reduced=reduced) if processes else explore(scenario, reduced=reduced)
+    assert STORM in found(report).sentence
+
+
+def test_where_nothing_is_owed_a_circle_is_none_of_our_business() -> None:
+    report = explore(a_scenario(toys.ServesAtOnce, "a{2}", "", promise=Promise(ladder=False, in_the_end=None)))
+    assert report.exhausted, str(report)
+
+
+def test_what_grows_without_end_is_cut_and_then_found() -> None:
+    scenario = a_scenario(toys.Avalanche, "a{2}", "", firings=1)
+    begins = ("E1 sends a{2}", "E2 receives E1#0 a", "E1 timer tick fires")
+    report = explore(scenario, most=100, begins=begins)
+    assert STORM in found(report).sentence
 
 
 def accepted(packet: Packet) -> Output:

@@ -143,6 +143,34 @@ class EndlessTicker(Ticker):
         return []
 
 
+class PingPong(Ticker):
+    """Serves a ball when its timer fires; whoever hears one sends it back."""
+
+    balls = 1
+
+    def handle(self, event: Input) -> list[Output]:
+        if isinstance(event, Receive) and isinstance(event.unit, Data) and event.unit.packet.payload == b"ball":
+            return [Send(event.unit)] * self.balls
+        return super().handle(event)
+
+    def fire(self, name: str) -> list[Output]:
+        del name
+        return [Send(Data(Packet(self.me, 0, 9, (), 9, (4,), b"ball"), Status(9, ())))]
+
+
+class ServesAtOnce(PingPong):
+    """Needs no timer: once it has sent there is always something under way."""
+
+    def send(self, event: Submit) -> list[Output]:
+        return [*Flood.send(self, event), *self.fire("")]
+
+
+class Avalanche(PingPong):
+    """Sends back two for each."""
+
+    balls = 2
+
+
 class Climber(Ticker):
     """Counts for ever."""
 

@@ -4,6 +4,9 @@ A continuation submits and delivers everything, then fires every active timer in
 nothing is under way and no timer is set. There are two of them, since a group may be live in one only by luck: all
 timers fire before anything is delivered, as if the group marched in step; and each timer's consequences are over
 before the next one fires.
+
+Receipts that call forth receipts without end are found out by their number: no timer fires in between, so this would be
+a storm on any network.
 """
 
 from collections.abc import Sequence
@@ -16,6 +19,7 @@ from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
 _MANNERS = ("all timers at once", "one timer after the other")
+_STORM = 2_000  # receipts in a row for each node: what comes to its end takes some dozens
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,17 @@ class BadEnd:
     """It did not come to its end; otherwise its last step broke a promise."""
 
 
+class _StormError(Exception):
+    """What is sent calls forth more, without end."""
+
+
 class Completion:
     """Runs fair continuations, and remembers which states are known to end well."""
 
     def __init__(self, world: World) -> None:
         self._world, self._rounds = world, world.scenario.rounds
-        self._ends_well: tuple[set[State], ...] = tuple(set() for _ in _MANNERS)
+        self._rounds_from: tuple[dict[State, int], ...] = tuple({} for _ in _MANNERS)
+        """By what nodes know: in how many rounds they end well."""
         self._steps: list[int] = []
         self.runs = 0
         self.longest = 0
@@ -48,33 +57,53 @@ class Completion:
                 problem = self._complete(self._settle(state), apart)
             except Wrong as wrong:
                 return BadEnd(str(wrong), tuple(self._steps), live=False)
+            except _StormError:
+                problem = "units call forth units without end, though no timer fires between"
             if problem and self._world.scenario.promise.in_the_end is not None:
                 return BadEnd(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
 
+    def settles(self, state: State) -> bool:
+        """Whether there is an end to what is received, if no timer fires; where nothing is owed, nobody asks."""
+        if self._world.scenario.promise.in_the_end is None:
+            return True
+        self._steps = []
+        try:
+            self._settle(state)
+        except Wrong:
+            return True  # a search comes upon it by itself
+        except _StormError:
+            return False
+        return True
+
     def _complete(self, state: State, apart: int) -> str:
-        world, known = self._world, self._ends_well[apart]
+        size, known = self._world.size, self._rounds_from[apart]
         trail: dict[State, None] = {}
-        for _ in range(self._rounds):
-            here = state[: world.size]
-            if here in known:
-                break
+        while (here := state[:size]) not in known:
             if here in trail:
                 return f"the group never falls silent, and goes round in a circle: {self.waits(state)}"
-            trail[here] = None
             timers = self._timers(state)
-            if not timers:
-                problem = self._lacking(state)
-                if problem:
-                    return problem
-                break
-            state = self._round(state, timers, apart)
-        else:
-            return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
+            if timers and len(trail) == self._rounds:
+                return self._not_silent(state)
+            if timers:
+                trail[here] = None
+                state = self._round(state, timers, apart)
+            elif problem := self._lacking(state):
+                return problem
+            else:
+                known[here] = 0
+        rounds = known[here]
+        if rounds + len(trail) > self._rounds:  # whichever part of it was seen before
+            return self._not_silent(state)
+        for passed in reversed(trail):
+            rounds += 1
+            known[passed] = rounds
         self.runs += 1
-        self.longest = max(self.longest, len(trail))
-        known.update(trail)
+        self.longest = max(self.longest, rounds)
         return ""
+
+    def _not_silent(self, state: State) -> str:
+        return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
 
     def _timers(self, state: State) -> list[tuple[int, int]]:
         nodes = self._world.nodes
@@ -90,9 +119,12 @@ class Completion:
 
     def _settle(self, state: State) -> State:
         """Submits and delivers everything."""
-        while steps := self._world.free_steps(state):
+        for _ in range(_STORM * self._world.size):
+            steps = self._world.free_steps(state)
+            if not steps:
+                return state
             state = self._take(state, steps[0])
-        return state
+        raise _StormError
 
     def _take(self, state: State, step: int) -> State:
         self._steps.append(step)

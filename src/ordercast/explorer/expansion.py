@@ -54,6 +54,11 @@ class Expansion:
             yield step, after, plan.asleep_behind(state, step, strand, effect, asleep)
             asleep |= strand
 
+    def comes_back(self, path: Path, state: State) -> None:
+        """To a state that was expanded before, by a path that may go round in a circle for ever."""
+        if not self._completion.settles(state):
+            self.tally.broken = path
+
     def forget_what_is_broken(self) -> None:
         """Goes on with other states; what was found is told already."""
         self.tally.broken = None

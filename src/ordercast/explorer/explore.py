@@ -3,7 +3,8 @@
 Every state that a group can get into is visited once; every step into a state is judged by what the service
 promises; and from every state the group must end well once nothing is lost any more. It is enough to ask that of
 the states in which everything is submitted and delivered: every other state leads to one of them by steps that are
-searched anyway.
+searched anyway, if there is an end to receipts. Where there is none, schedules go round in a circle, and so come back
+to a state that was expanded before: what leads to such a state is asked for that end.
 """
 
 import struct
@@ -37,9 +38,9 @@ class Report:
     seconds: float
     node_states: int
     continued: int
-    """Fair continuations, without those that ran into one known to end well."""
+    """Fair continuations, also those that ran into one known to end well."""
     longest: int
-    """The most rounds of timers that one of them took."""
+    """The most rounds of timers that one of them takes."""
     depth: int
     """Steps of the longest shortest schedule."""
     violation: Violation | None
@@ -161,6 +162,9 @@ class Search:
             self._asleep[key] = asleep
         elif woken := known & ~asleep & ~EXPANDED:
             self._asleep[key] = known & ~woken & ~EXPANDED
+        if known is not None and known & EXPANDED and not self._completion.settles(after):
+            steps = [*self.schedule(index), step]
+            self._violation = ends_badly(self.world, self._completion, steps, after, len(self._given))
         if known is None or (woken and known & EXPANDED):
             self._frontier.append((len(self._steps), after, key))
             self._parents.append(index)

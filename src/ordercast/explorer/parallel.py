@@ -60,8 +60,11 @@ class Share:
             self.asleep[here] = asleep | EXPANDED
             for step, after, behind in self.expansion.expand(path, state, asleep):
                 key, owner = self._pack(*after), self._owner(after)
-                if not self.asleep.get(key, -1) & ~behind & ~EXPANDED:
-                    continue  # it is ours, and this is nothing new to it
+                ours = self.asleep.get(key)
+                if ours is not None and not ours & ~behind & ~EXPANDED:  # this is nothing new to it
+                    if ours & EXPANDED:
+                        self.expansion.comes_back(self._portable.longer(path, state, step), after)
+                    continue
                 known = reached[owner].get(key)
                 if known is None:
                     reached[owner][key] = (self._portable.longer(path, state, step), after, behind)
@@ -96,6 +99,8 @@ class Share:
             self.asleep[key] = asleep
         elif woken:
             self.asleep[key] = known & ~woken & ~EXPANDED
+        if known is not None and known & EXPANDED:
+            self.expansion.comes_back(path, state)
         if known is None or (woken and known & EXPANDED):
             self.frontier.append((path, state, key))
 
