@@ -66,6 +66,37 @@ def test_a_reading_of_the_printed_rules_and_what_is_owed_can_be_chosen(ordercast
     assert ordercast(line + " --reading condition_2=none").status == 0
 
 
+def test_what_goes_wrong_where_nothing_is_lost_is_drawn_as_replay_draws_it(ordercast: Command, tmp_path: Path) -> None:
+    """A2: the schedule is empty, and a message alone is never acknowledged."""
+    file, svg = tmp_path / "a2.toml", tmp_path / "a2.svg"
+    line = "check spo --rules paper --script 'a{2}; –' --nodes 2 --losses 0 --owed acknowledged --jobs 1"
+    done = ordercast(line, "--write", file, "--svg", svg)
+    assert done.status == 1
+    told = [text.strip() for text in done.out.splitlines()]
+    assert "nothing is lost at all, and yet:" in told
+    assert "=> a{2} of E1 is never acknowledged at E1:" in told
+    assert "E1: keeps its number 0, not known to be accepted by {E2};" in told  # a line of its own
+    assert "continuations" not in done.out  # none ended well
+    assert any(text.startswith("1  ■ a→{2}") for text in told)
+    ordercast("replay", file, "--svg", tmp_path / "again.svg")
+    assert svg.read_text() == (tmp_path / "again.svg").read_text()
+
+
+def test_what_a_node_invents_is_told_in_words(ordercast: Command) -> None:
+    """S3: whoever misses its own broadcast is given an empty one."""
+    done = ordercast("check sequencer --rules paper --script '; a' --reading first_id=1 --jobs 1 --no-draw")
+    assert "=> E2 speaks of nothing{1,2,3} as message 0 of E2, which nobody submitted" in done.out
+
+
+def test_all_bounds_are_told_and_what_is_printed_can_be_asked_again(ordercast: Command) -> None:
+    done = ordercast("check st --nodes 2 --script 'a;' --losses 0 --patient --drained --jobs 1 --most 100")
+    first, bounds, *_ = done.out.splitlines()
+    assert bounds == "bounds: losses 0, duplicates 0, firings 0, crashes 0, patient timers, drained nodes"
+    assert first == "st, sound rules, channel one: a{1,2}; –"
+    again = ordercast("check st --losses 0 --nodes 2 --jobs 1 --json --script", first.partition(": ")[2])
+    assert json.loads(again.out)["scripts"] == ["a{1,2}", ""]
+
+
 def test_who_finds_nothing_is_told_when_nothing_was_owed(ordercast: Command) -> None:
     """The printed SPO loses a message for good, and that breaks a promise only if one was made."""
     line = "check spo --rules paper --jobs 1 --no-draw"
@@ -77,6 +108,9 @@ def test_who_finds_nothing_is_told_when_nothing_was_owed(ordercast: Command) -> 
     done = ordercast(f"{line} --owed accepted")
     assert done.status == 1
     assert "a{2,3} of E1 is never accepted at E2" in done.out
+    assert "most printed rules wait for ever" in ordercast(line).out
+    done = ordercast("check spo --nodes 2 --jobs 1 --owed nothing")
+    assert "But in the end nothing is owed here, not even that messages arrive. --owed" in done.out
     sound = ordercast("check spo --nodes 2 --jobs 1")
     assert sound.status == 0
     assert "nothing is owed" not in sound.out
@@ -92,7 +126,8 @@ def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
 
 REFUSED = [
     ("check xyz", "there is no protocol 'xyz'; there are: "),
-    ("check to --rules paper", "to has no paper rules"),
+    ("check to --rules paper", "to has no paper rules; these have: prito, sequencer, spo, st"),
+    ("check spo --script '; –;'", "nobody sends anything"),
     ("check spo --nodes 1", "a group has 2 to 16 nodes here, not 1"),
     ("check spo --nodes 17", "a group has 2 to 16 nodes here, not 17"),
     ("check spo --nodes 2 --script 'a;b;c'", "3 lines say what nodes send, but there are 2 nodes"),
@@ -133,11 +168,12 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
 
 def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
     line = "check spo --nodes 2 --jobs 1"
-    told = ordercast(f"{line} --history 2 --log-limit 5 --hearsay --svg {tmp_path}/it.svg")
+    told = ordercast(f"{line} --history 2 --log-limit 5 --hearsay --reading asks_once=true --svg {tmp_path}/it.svg")
     assert told.status == 0
     assert told.err.splitlines() == [
         "ordercast: --log-limit changes nothing here: spo does not heed it, st does",
         "ordercast: --history changes nothing here: spo does not heed it, sequencer does",
+        "ordercast: --reading changes nothing here: it is for --rules paper",
         "ordercast: nothing is broken, so there is no schedule to draw or to write",
     ]
     assert ordercast(line).err == ""

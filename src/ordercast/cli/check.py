@@ -9,19 +9,19 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from ordercast.cli.heeded import tell_unheeded
+from ordercast.cli.heeded import tell_unheeded, tell_unread
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.progress import status_line
+from ordercast.cli.searched import print_broken, print_figures
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.explorer.explore import Report
 from ordercast.explorer.files import ScheduleFile, write_schedule
+from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.parallel import Progress, explore_on
 from ordercast.explorer.rows import names_of_messages, rows_of
 from ordercast.explorer.scenario import Scenario, script_in_words
 from ordercast.explorer.scenarios import scenario, usual_lines
-from ordercast.explorer.verdict import Violation
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model import values
@@ -33,10 +33,10 @@ from ordercast.protocols import PROTOCOLS, machine_class
 
 _GROUP, _BOUNDS, _HOW, _SHOW = "The group", "How bad it may be", "The search", "What is shown and kept"
 _ENDS = {"nothing": None, **{level.name.lower(): level for level in Level}}
-_NOTHING_OWED = (
-    "But in the end nothing is owed here, not even that messages arrive: most printed rules wait for ever. "
-    "--owed accepted asks for that, --owed acknowledged for all."
-)
+_SILENT = "–"  # a node that sends nothing, as it is printed and may be written
+_NOTHING_OWED = "But in the end nothing is owed here, not even that messages arrive"
+_MOST_WAIT = ": most printed rules wait for ever"
+_TO_ASK = "--owed accepted asks for that, --owed acknowledged for all."
 _VIEWS: dict[str, Any] = {
     "suspect_after": 1,
     "polls_to_abort": 12,
@@ -110,6 +110,7 @@ def check_command(
             "--resilience": group.sequencer.resilience != usual.sequencer.resilience,
         },
     )
+    tell_unread(group)
     report = _searched(asked, most, reduced=not every, jobs=jobs, master=master)
     _show(protocol, asked, report, json=json, draw=draw, svg=svg, write=write)
 
@@ -117,6 +118,8 @@ def check_command(
 def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, how: dict[str, Any]) -> Scenario:
     kind = machine_class(protocol, rules)
     lines = [line.strip() for text in script for line in text.split(";")]
+    lines = ["" if line == _SILENT else line for line in lines]
+    require(not lines or any(lines), "nobody sends anything, and so nothing could break: say it with --script 'a; b'")
     size = nodes if nodes is not None else max(3, len(lines))
     require(2 <= size <= 16, f"a group has 2 to 16 nodes here, not {size}: nobody could wait for the schedules of more")
     require(len(lines) <= size, f"{len(lines)} lines say what nodes send, but there are {size} nodes")
@@ -167,16 +170,17 @@ def _show(
                 scenario=asked, schedule=violation.schedule, sentence=violation.sentence, live=violation.live
             )
             write_schedule(write, told)
-        if violation.schedule:
-            _draw(asked, violation.schedule, console if draw and not json else None, svg)
+        _draw(asked, violation.schedule, console if draw and not json else None, svg)
     elif svg is not None or write is not None:
         typer.echo("ordercast: nothing is broken, so there is no schedule to draw or to write", err=True)
     raise typer.Exit(0 if violation is None else 1)
 
 
 def _draw(asked: Scenario, schedule: tuple[str, ...], console: Console | None, svg: Path | None) -> None:
+    """Draws what `replay` would: what goes wrong afterwards too, if it is that."""
     world = World(asked)
-    rows, names = rows_of(world, schedule_from_words(world, schedule)), names_of_messages(world)
+    outcome = outcome_of(world, schedule_from_words(world, schedule))
+    rows, names = rows_of(world, outcome.shown()), names_of_messages(world)
     show_picture(rows, world.size, None, svg, names=names, steps=True)
     if console is not None:
         try:
@@ -203,36 +207,20 @@ def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:
 
 
 def _print(console: Console, protocol: str, asked: Scenario, report: Report) -> None:
-    scripts = "; ".join(script_in_words(script) or "–" for script in asked.scripts)
-    console.print(
-        f"{protocol}, {asked.group.rules.value} rules, channel {asked.channel.value}: {scripts}", markup=False
-    )
+    scripts = "; ".join(script_in_words(script) or _SILENT for script in asked.scripts)
+    what = f"{protocol}, {asked.group.rules.value} rules, channel {asked.channel.value}: {scripts}"
+    console.print(what, markup=False, soft_wrap=True)
     bounds = [f"{name} {getattr(asked, name)}" for name in ("losses", "duplicates", "firings", "crashes")]
-    console.print(f"bounds: {', '.join(bounds)}" + (", patient timers" if asked.patient else ""))
-    whole = "all there are" if report.exhausted else "and there are more" if report.violation is None else "so far"
-    pace = report.states / report.seconds if report.seconds else 0
-    table = Table.grid(padding=(0, 2))
-    table.add_row("states", f"{report.states:,}, {whole}")
-    table.add_row("edges", f"{report.edges:,}")
-    table.add_row("steps to the farthest", f"{report.depth:,}")
-    table.add_row("continuations", f"{report.continued:,}, of up to {report.longest} rounds of timers")
-    table.add_row("time", f"{report.seconds:,.1f} s, {pace:,.0f} states a second")
-    console.print(table)
-    _print_verdict(console, report.violation, exhausted=report.exhausted)
-    if report.violation is None and asked.promise.in_the_end is None:
-        console.print(_NOTHING_OWED, style="yellow", markup=False, soft_wrap=True)
-
-
-def _print_verdict(console: Console, violation: Violation | None, *, exhausted: bool) -> None:
-    if violation is None:
-        if exhausted:
-            console.print("[green]nothing is broken[/]: no schedule within these bounds breaks a promise")
-        else:
-            console.print("[yellow]cut[/]: nothing is broken so far; --most searches on")
+    bounds += ["patient timers"] * asked.patient + ["drained nodes"] * asked.drained
+    console.print(f"bounds: {', '.join(bounds)}")
+    print_figures(console, report)
+    if report.violation is not None:
+        print_broken(console, report.violation)
         return
-    console.print("[bold red]broken[/]")
-    for number, line in enumerate(violation.schedule, start=1):
-        console.print(f"  {number:>3}  {line}", markup=False, soft_wrap=True)
-    if violation.live:
-        console.print("       from there on nothing is lost, and yet:")
-    console.print(f"  => {violation.sentence}", markup=False, soft_wrap=True)
+    if report.exhausted:
+        console.print("[green]nothing is broken[/]: no schedule within these bounds breaks a promise")
+    else:
+        console.print("[yellow]cut[/]: nothing is broken so far; --most searches on")
+    if asked.promise.in_the_end is None:
+        printed = _MOST_WAIT if asked.group.rules is Rules.PAPER else ""
+        console.print(f"{_NOTHING_OWED}{printed}. {_TO_ASK}", style="yellow", markup=False, soft_wrap=True)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import typer
 
+from ordercast.model.config import GroupConfig, PaperRules, Rules
 from ordercast.model.services import PRIORITISED, SELECTIVE, Service
 
 _SEQUENCER = {Service.SEQUENCED.value}
@@ -25,6 +26,12 @@ def tell_unheeded(protocol: str, given: Mapping[str, bool]) -> None:
     """Says of each option that was given whether this protocol does not heed it."""
     for sentence in unheeded(protocol, [option for option, is_given in given.items() if is_given]):
         typer.echo(f"ordercast: {sentence}", err=True)
+
+
+def tell_unread(group: GroupConfig) -> None:
+    """Says of readings of the printed rules that nobody reads them under the sound ones."""
+    if group.rules is Rules.SOUND and group.paper != PaperRules():
+        typer.echo("ordercast: --reading changes nothing here: it is for --rules paper", err=True)
 
 
 def unheeded(protocol: str, given: Collection[str]) -> Iterator[str]:

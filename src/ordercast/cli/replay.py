@@ -9,7 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.printing import print_promise_broken
 from ordercast.cli.progress import status_line
+from ordercast.cli.searched import print_broken, print_figures
 from ordercast.cli.shrink import replay_simulation
 from ordercast.explorer.files import KIND, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
@@ -55,10 +57,11 @@ def _search(file: Path, *, sound: bool) -> bool:
     with status_line("searching …"):
         report = search_sound(told) if sound else search_again(told)
     console = Console(highlight=False)
-    console.print(str(report), markup=False, soft_wrap=True)
+    print_figures(console, report)
     rules = "sound rules" if sound else "rules of the file"
     if report.violation is not None:
-        verdict, style = f"broken: the {rules} break a promise within the bounds of the file", "red"
+        print_broken(console, report.violation)
+        verdict, style = f"the {rules} break a promise within the bounds of the file", "red"
     elif report.exhausted:
         verdict, style = (
             f"nothing is broken: under the {rules} no schedule within these bounds breaks a promise",
@@ -80,7 +83,7 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
         console.print(told.about, markup=False, soft_wrap=True)
     _tell(console, world, outcome)
     if outcome.sentence:
-        console.print(f"broken: {outcome.sentence}", style="red", markup=False, soft_wrap=True)
+        print_promise_broken(console, outcome.sentence)
     else:
         console.print("no promise is broken", style="green")
     if outcome.sentence != told.sentence:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from ordercast.cli.pictures import show_picture
+from ordercast.cli.printing import print_promise_broken
 from ordercast.cli.progress import status_line
 from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
@@ -87,7 +88,7 @@ def replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
     if story.about:
         console.print(story.about, soft_wrap=True, markup=False)
     for failure in found.failures:
-        console.print(f"broken: {failure}", style="red", soft_wrap=True, markup=False)
+        print_promise_broken(console, failure)
     if not found.failures:
         console.print("no promise is broken", style="green")
     if story.failure.kind not in {failure.kind for failure in found.failures}:
@@ -174,6 +175,6 @@ def _print(found: Shrunk, story: Story, places: tuple[Path, Path], *, as_json: b
     console.print(f"{found.before} → {found.after}, {found.tried:,} runs, {found.seconds:g} s", soft_wrap=True)
     if not found.minimal:
         console.print("It may become smaller yet: time was too short, or chance is needed; see --seconds.")
-    console.print(f"broken: {story.failure}", style="red", soft_wrap=True, markup=False)
+    print_promise_broken(console, story.failure)
     console.print(f"The run is in {scenario}, and its test in {test};", soft_wrap=True, markup=False)
     console.print(f"see it with: ordercast replay {quote(str(scenario))} --draw", soft_wrap=True, markup=False)

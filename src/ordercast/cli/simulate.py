@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from ordercast.cli.heeded import tell_unheeded
+from ordercast.cli.heeded import tell_unheeded, tell_unread
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.progress import bar
 from ordercast.cli.summary import as_json, print_summary
@@ -230,5 +230,6 @@ def _tell_unheeded(config: RunConfig) -> None:
         "--no-synchronise": not group.priority.synchronises,
     }
     tell_unheeded(config.protocol, given)
+    tell_unread(group)
     if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
         typer.echo("ordercast: --burst changes nothing here: it is for --pattern bursty", err=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ordercast.explorer.channel import Links
-from ordercast.explorer.scenario import Item, Scenario, word_of
+from ordercast.explorer.scenario import Item, Scenario, packet_in_words, word_of
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -255,7 +255,7 @@ class Judge:
     def _item(self, packet: Packet) -> Item:
         item = self._scenario.item_of(packet)
         if item is None:
-            raise Wrong(f"{self._name} speaks of {packet}, which nobody submitted")
+            raise Wrong(f"{self._name} speaks of {packet_in_words(packet)}, which nobody submitted")
         return item
 
     def _numbers(self, item: Item) -> None:

@@ -31,9 +31,19 @@ def script_in_words(script: Iterable[Submit]) -> str:
 
 def submission_in_words(submission: Submit) -> str:
     """One item of a script."""
-    nodes = ",".join(str(node + 1) for node in members(submission.destinations))
-    priority = f"[{submission.priority}]" if submission.priority else ""
-    return f"{submission.payload.decode()}{priority}{{{nodes}}}"
+    return _in_words(submission.payload, submission.priority, submission.destinations)
+
+
+def packet_in_words(packet: Packet) -> str:
+    """A packet that need not be one of a script."""
+    carried = _in_words(packet.payload or b"nothing", packet.priority, packet.destinations)
+    return f"{carried} as message {packet.first} of {name_of(packet.source)}"
+
+
+def _in_words(payload: bytes, priority: int, destinations: int) -> str:
+    nodes = ",".join(str(node + 1) for node in members(destinations))
+    urgency = f"[{priority}]" if priority else ""
+    return f"{payload.decode(errors='replace')}{urgency}{{{nodes}}}"
 
 
 def _submission(item: str, nodes: int) -> Submit:

@@ -15,7 +15,7 @@ these words.
 from collections.abc import Iterable, Sequence
 
 from ordercast.explorer.replay import Happening, Replay, Transmission
-from ordercast.explorer.scenario import word_of
+from ordercast.explorer.scenario import packet_in_words, word_of
 from ordercast.explorer.world import Kind, World, decode, fire_step
 from ordercast.model.config import require
 from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, View
@@ -88,7 +88,7 @@ def _name(world: World, packet: Packet) -> str:
     item = next(
         (item for item in world.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None
     )
-    return item.submission.payload.decode() if item else str(packet)
+    return item.submission.payload.decode() if item else packet_in_words(packet)
 
 
 def schedule_in_words(world: World, steps: Iterable[int]) -> list[str]:

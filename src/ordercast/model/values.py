@@ -69,11 +69,22 @@ def readings(texts: list[str]) -> PaperRules:
             known += [field for group in nested.values() for field in group.__struct_fields__]
             raise ConfigError(f"{text!r} is no reading; write NAME=VALUE with one of: {', '.join(known)}")
         home: dict[str, Any] = chosen if name in groups else chosen.setdefault(homes[0], {})
-        home[name] = value
+        usual = groups[name] if name in groups else getattr(nested[homes[0]], name)
+        try:
+            home[name] = msgspec.convert(value, type(usual), strict=False)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{text} is not understood; {name} is {_kind_in_words(usual)}") from error
     try:
-        return msgspec.convert(chosen, PaperRules, strict=False)
+        return msgspec.convert(chosen, PaperRules)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{' '.join(texts)} is not understood: {error}") from error
+
+
+def _kind_in_words(usual: object) -> str:
+    """What may stand where this stands if nothing is said."""
+    if isinstance(usual, Enum):
+        return f"one of {', '.join(value.value for value in type(usual))}"
+    return "true or false" if isinstance(usual, bool) else "a whole number"
 
 
 def fault(text: str) -> Fault:

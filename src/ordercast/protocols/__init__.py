@@ -36,5 +36,6 @@ def machine_class(protocol: str, rules: Rules) -> type[Machine]:
     if protocol not in PROTOCOLS:
         raise ConfigError(f"there is no protocol {protocol!r}; there are: {', '.join(PROTOCOLS)}")
     if rules not in PROTOCOLS[protocol]:
-        raise ConfigError(f"{protocol} has no {rules.value} rules")
+        having = ", ".join(name for name, machines in PROTOCOLS.items() if rules in machines)
+        raise ConfigError(f"{protocol} has no {rules.value} rules; these have: {having}")
     return PROTOCOLS[protocol][rules]

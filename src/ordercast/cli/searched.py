@@ -1,0 +1,35 @@
+"""What a search saw, for people: its figures, and the schedule that breaks a promise."""
+
+from rich.console import Console
+from rich.table import Table
+
+from ordercast.cli.printing import in_lines
+from ordercast.explorer.explore import Report
+from ordercast.explorer.verdict import Violation
+
+
+def print_figures(console: Console, report: Report) -> None:
+    """How much was searched, and how fast."""
+    whole = "all there are" if report.exhausted else "and there are more" if report.violation is None else "so far"
+    pace = report.states / report.seconds if report.seconds else 0
+    table = Table.grid(padding=(0, 2))
+    table.add_row("states", f"{report.states:,}, {whole}")
+    table.add_row("edges", f"{report.edges:,}")
+    table.add_row("steps to the farthest", f"{report.depth:,}")
+    if report.continued:  # those that end well: none does where everybody waits for ever
+        table.add_row("continuations", f"{report.continued:,}, of up to {report.longest} rounds of timers")
+    table.add_row("time", f"{report.seconds:,.1f} s, {pace:,.0f} states a second")
+    console.print(table)
+
+
+def print_broken(console: Console, violation: Violation) -> None:
+    """The schedule, a line for each step, and what it breaks."""
+    console.print("[bold red]broken[/]")
+    for number, line in enumerate(violation.schedule, start=1):
+        console.print(f"  {number:>3}  {line}", markup=False, soft_wrap=True)
+    if violation.live:
+        since = "from there on nothing is lost" if violation.schedule else "nothing is lost at all"
+        console.print(f"       {since}, and yet:")
+    first, *others = in_lines(violation.sentence)
+    for line in (f"  => {first}", *(f"       {line}" for line in others)):
+        console.print(line, markup=False, soft_wrap=True)
