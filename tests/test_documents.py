@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import ordercast
 from ordercast.cli.app import app
 from ordercast.explorer.files import read_schedule
+from ordercast.model.config import PaperRules, PriorityReadings, SequencerReadings
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -146,7 +147,7 @@ def test_the_page_of_stories_shows_what_is_printed() -> None:
     *table, broken = shown.splitlines()[1:]
     assert about.endswith(".")
     assert printed[: len(table)] == table
-    assert printed[len(table)].startswith(broken.removesuffix("…"))
+    assert printed[len(table)].startswith(broken.removesuffix(" …"))
     assert [CliRunner().invoke(app, arguments).exit_code for arguments in (search, sound)] == [1, 0]
     assert CliRunner().invoke(app, [*check, "--jobs", "1", "--no-draw"]).exit_code == 1
 
@@ -186,6 +187,14 @@ def test_the_example_of_starvation_draws_its_picture(tmp_path: Path) -> None:
     assert most["without", "1"] > 4 * most["with", "1"] > 4 * most["with", "3"]
     drawn = (tmp_path / "starvation.svg").read_bytes()
     assert drawn == (ROOT / "docs/pictures/starvation.svg").read_bytes()
+
+
+def test_the_pages_on_the_protocols_tell_every_reading() -> None:
+    """As the help of `--reading` says."""
+    pages = "".join(page.read_text() for page in (ROOT / "docs/protocols").glob("*.md"))
+    groups = (PaperRules(), PriorityReadings(), SequencerReadings())
+    names = {name for group in groups for name in group.__struct_fields__} - {"priority", "sequencer"}
+    assert {name for name in names if f"`{name}=" not in pages} == set()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
