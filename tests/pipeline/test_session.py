@@ -1,5 +1,8 @@
 """What opening a session leaves behind, however it ends."""
 
+import io
+import logging
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,3 +26,13 @@ def test_what_spark_said_is_kept_only_where_it_is_named(
     with pytest.raises(ends_by), session.session():
         pass
     assert len(list(tmp_path.iterdir())) == kept
+
+
+def test_what_packages_say_while_spark_starts_goes_to_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status line on a terminal takes the place of `sys.stderr`, and would show the stack trace of an interrupt."""
+    screen, log = io.StringIO(), tmp_path / "spark.log"
+    monkeypatch.setattr(sys, "stderr", screen)
+    with session._noise_to(log):
+        logging.StreamHandler().emit(logging.makeLogRecord({"msg": "interrupted"}))  # as packages do
+    assert (log.read_text(), screen.getvalue()) == ("interrupted\n", "")
+    assert sys.stderr is screen

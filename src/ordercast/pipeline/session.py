@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from tempfile import mkstemp
 from urllib.parse import urlsplit
@@ -116,13 +116,17 @@ def _require_answer(master: str) -> None:
 
 @contextmanager
 def _noise_to(log: Path) -> Iterator[None]:
-    """Lets a Java that is started within write its standard error to a file, for as long as it lives."""
+    """Lets a Java that is started within write its standard error to a file, for as long as it lives.
+
+    So do Python's packages, whatever stands in for `sys.stderr`: who interrupts the start reads no stack trace.
+    """
     sys.stderr.flush()
     kept = os.dup(2)
     try:
         with log.open("ab") as file:
             os.dup2(file.fileno(), 2)
-        yield
+        with redirect_stderr(sys.__stderr__):
+            yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
