@@ -54,6 +54,7 @@ def test_the_test_fails_as_long_as_the_run_does(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603
     assert "test_broken_7.py::test_spo_incomplete" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
+    assert f"'{failure}'" in done.stdout, "whole, and not as pytest shortens a list of objects"
 
 
 GOOD = story_text(Story(BROKEN, Failure("incomplete", "x")))

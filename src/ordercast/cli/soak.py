@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ordercast.cli.printing import counted
 from ordercast.cli.shrink import story_of_shrunk
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
@@ -93,8 +94,8 @@ def _note(work: "Soak") -> None:
     """A line for each round."""
     tally = work.tally
     _say(
-        f"{tally.runs:,} runs, {tally.deliveries:,} deliveries judged, {tally.failed:,} runs failed, "
-        f"{work.seconds:,.0f} s"
+        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries judged, "
+        f"{counted(tally.failed, 'run')} failed, {work.seconds:,.0f} s"
     )
 
 
@@ -113,8 +114,8 @@ def _document(work: "Soak") -> dict[str, object]:
 def _print(work: "Soak", kept: list[Path], console: Console) -> None:
     tally = work.tally
     console.print(
-        f"{tally.runs:,} runs, {tally.deliveries:,} deliveries judged ({tally.with_levels:,} with what nodes knew), "
-        f"{tally.failed:,} runs failed; {work.seconds:,.0f} s",
+        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries judged "
+        f"({tally.with_levels:,} with what nodes knew), {counted(tally.failed, 'run')} failed; {work.seconds:,.0f} s",
         soft_wrap=True,
         highlight=False,
     )
