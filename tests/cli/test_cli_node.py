@@ -8,6 +8,8 @@ import subprocess
 import urllib.request
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -16,10 +18,10 @@ import ordercast.cli.node
 from ordercast.audit.judge import audit
 from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
-from ordercast.live.group import Message
+from ordercast.live.group import Group, Message
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.model.machine import LogSizes
+from ordercast.model.machine import LogSizes, View
 from ordercast.trace.reader import read_events
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
@@ -85,7 +87,7 @@ def test_an_interrupt_gives_the_group_up_for_all() -> None:
     assert {status for status, _, _ in told.values()} == {1}
     assert told["B"][2] == "ordercast: stopped by SIGINT; the group is given up\n"
     for name in ("A", "C"):
-        assert told[name][2].startswith("ordercast: B was stopped by SIGINT (delivered here: nothing;")
+        assert told[name][2].startswith("ordercast: B gave the group up: stopped by SIGINT (delivered here: nothing;")
 
 
 def test_a_signal_while_others_are_awaited() -> None:
@@ -228,7 +230,7 @@ def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path:
     for name in "AC":
         status, _, said = outcomes[name]
         assert status == 1
-        assert "B failed: standard input cannot be read" in said
+        assert "B gave the group up: standard input cannot be read" in said
 
 
 def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp_path: Path) -> None:
@@ -322,6 +324,16 @@ def test_names_are_shown_as_they_are() -> None:
 def test_no_member_has_power_over_the_terminal_of_another() -> None:
     said = Message("B", "x \x1b[2J\x1b]0;mine\x07\rA\tforged\nümlaut \x9b1m \u202eback".encode() + b" \xff")
     assert _shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
+
+
+def test_a_view_while_a_node_joins_is_told_when_it_is_in_the_group(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is not in the group yet, and must not end it by failing to say with whom it goes on."""
+    node = _Node(status=False, served_at=None)
+    node.on_view(View(1, 0b101, "B is silent"))
+    assert capsys.readouterr().err == ""
+    node._group = cast("Group", SimpleNamespace(members=("A", "C")))
+    node.on_view(View(1, 0b101, "B is silent"))
+    assert capsys.readouterr().err == "ordercast: the group goes on with A, C: B is silent\n"
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:

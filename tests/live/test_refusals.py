@@ -124,6 +124,20 @@ def test_what_failed_is_told_without_loose_ends(error: BaseException, told: str)
     run(test)
 
 
+@pytest.mark.parametrize(("why", "told"), [("the disk is full", ": the disk is full"), ("", "")])
+def test_who_gives_a_group_up_is_named(why: str, told: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            await groups["A"].abort(why)
+            for group in groups.values():
+                with pytest.raises(GroupAborted) as heard:
+                    await group.receive()
+                assert heard.value.why == f"A gave the group up{told}"
+            await groups["B"]._member.left
+
+    run(test)
+
+
 def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.1)
     told: list[str] = []

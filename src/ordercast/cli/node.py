@@ -31,7 +31,6 @@ from ordercast.live.joining import Joining, join
 from ordercast.live.metrics import serve_metrics
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 from ordercast.model.machine import View
-from ordercast.model.nodes import members
 from ordercast.model.runs import Record
 
 _GROUP, _SHOW = "The group", "What is shown and kept"
@@ -141,12 +140,11 @@ class _Node:
         self._view: StatusView | None = None
         self._stopped: str | None = None  # why, if not by itself
         self._refused = 0
-        self._names: tuple[str, ...] = ()
 
     def on_view(self, view: View) -> None:
-        """The group goes on without somebody."""
-        remaining = ", ".join(self._names[place] for place in members(view.members))
-        self._say(f"the group goes on with {remaining}: {view.why}")
+        """The group goes on without somebody; if it does while we join, that is told when we are in it."""
+        if self._group is not None:
+            self._say(f"the group goes on with {', '.join(self._group.members)}: {view.why}")
 
     def on_waiting(self, sentence: str) -> None:
         """Not all are there yet."""
@@ -172,7 +170,6 @@ class _Node:
             loop.add_signal_handler(signal, self._stop, task, f"stopped by {Signals(signal).name}")
         try:
             self._group = group = await joining
-            self._names = group.members
             self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
             return await self._live(group, task)
         except asyncio.CancelledError:
@@ -182,7 +179,7 @@ class _Node:
             return 1
         except ConfigError as error:  # ours alone: the others need not wait until we seem to be dead
             if self._group is not None:
-                await self._group.abort(f"{self._group.me} failed: {error}")
+                await self._group.abort(str(error))
             raise
 
     async def _live(self, group: Group, task: "asyncio.Task[Any]") -> int:
@@ -240,7 +237,7 @@ class _Node:
         assert self._stopped is not None
         self._say(f"{self._stopped}; the group is given up" if self._group else self._stopped)
         if self._group is not None:
-            await self._group.abort(f"{self._group.me} was {self._stopped}")
+            await self._group.abort(self._stopped)
             self._tell_of_record(self._group)
         return BROKEN_PIPE if self._stopped == _READER_GONE else 1
 

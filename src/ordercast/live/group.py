@@ -61,11 +61,11 @@ class Group:
             try:
                 await self.close()
             except asyncio.CancelledError:  # the others must not wait for one that does not wait for them
-                await self.abort(f"{self.me} was cancelled while it closed")
+                await self._give_up(f"{self.me} was cancelled while it closed")
                 raise
         else:
             said = f": {error}" if str(error) else ""
-            await self.abort(f"{self.me} failed: {type(error).__name__}{said}")
+            await self._give_up(f"{self.me} failed: {type(error).__name__}{said}")
 
     @property
     def me(self) -> str:
@@ -200,7 +200,10 @@ class Group:
             raise self._member.end.with_traceback(None)
 
     async def abort(self, why: str) -> None:
-        """Gives the group up, for all its members."""
+        """Gives the group up, for all its members, who are told why, and by whom."""
+        await self._give_up(f"{self.me} gave the group up" + (f": {why}" if why else ""))
+
+    async def _give_up(self, why: str) -> None:
         self._member.give_up(why)
         await self._is_over()
 
