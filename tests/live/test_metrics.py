@@ -99,6 +99,7 @@ def test_the_text_is_what_prometheus_reads() -> None:
         group = stats.group
         assert f'ordercast_sent_total{{group="{group}",member="A",protocol="sequencer"}} 10' in lines
         assert f'ordercast_delivered_total{{group="{group}",member="A",protocol="sequencer",sender="B"}} 1' in lines
+        assert f'ordercast_uptime_seconds{{group="{group}",member="A",protocol="sequencer"}} {stats.uptime}' in lines
 
     run(test)
 

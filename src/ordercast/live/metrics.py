@@ -40,7 +40,6 @@ _LABELLED = {
 _GAUGES = {
     "waiting_bytes": "Bytes sent by the application and not yet taken by the protocol.",
     "inbox_bytes": "Bytes delivered and not yet read by the application.",
-    "uptime": "Seconds since the group was opened.",
     "view": "Changes of membership.",
 }
 
@@ -60,6 +59,7 @@ def _lines(stats: Stats) -> Iterator[str]:
         yield from _metric(f"ordercast_{name}_total", "counter", told, samples)
     for name, told in _GAUGES.items():
         yield from _metric(f"ordercast_{name}", "gauge", told, [(common, getattr(stats, name))])
+    yield from _metric("ordercast_uptime_seconds", "gauge", "Since the group was opened.", [(common, stats.uptime)])
     measured = [] if stats.round_trip is None else [(common, stats.round_trip)]
     yield from _metric("ordercast_round_trip_seconds", "gauge", "To a member and back, at the opening.", measured)
     yield from _metric("ordercast_members", "gauge", "Members that take part.", [(common, len(stats.members))])

@@ -25,7 +25,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to a member and back, as measured when the group opened."""
 
     sent: int
-    """Messages of ours that the protocol has taken; a large one counts once for each of its pieces."""
+    """Messages of ours that the protocol has taken; a large one counts once, when its last piece is."""
     delivered: dict[str, int]
     """Messages by sender, likewise, that were delivered here."""
 
