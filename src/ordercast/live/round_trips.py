@@ -8,6 +8,9 @@ are too long cost more than timers that are too short, which only send some copi
 
 from ordercast.wire.control import Join
 
+REMEMBERED = 1024
+"""Joins of ours: who is given answers without end must not fill our memory."""
+
 
 class RoundTrips:
     """Times are whole nanoseconds of any clock that never goes back."""
@@ -22,6 +25,7 @@ class RoundTrips:
         """We said this."""
         self._incarnation = join.incarnation
         self._said[join.round] = now
+        self._said.pop(join.round - REMEMBERED, None)
 
     def heard(self, member: int, join: Join, now: int) -> None:
         """A member said that."""
