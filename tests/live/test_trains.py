@@ -220,6 +220,20 @@ def test_the_system_is_given_what_it_can_cut_at_once(segment: int) -> None:
     assert not endpoint.not_sent
 
 
+@pytest.mark.parametrize("segment", [0, 1400])
+def test_who_leaves_for_what_came_reads_no_more(segment: int) -> None:
+    async def test() -> None:
+        own = open_socket(Address("127.0.0.1", 0))
+        endpoint = Endpoint(own, [], segment=segment)
+        own.sendto(b"the end", own.getsockname())
+        endpoint.start(lambda _: endpoint.close(), lambda: None)
+        while own.fileno() >= 0:
+            await asyncio.sleep(0.001)
+        assert not endpoint.not_sent, "a socket that is closed is no reason of the system's"
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+
+
 def test_numbers_of_trains_begin_anywhere() -> None:
     """Else what a process began that was killed would be mixed with what the next one at its address begins."""
 

@@ -105,6 +105,8 @@ class Endpoint:
                 except (BlockingIOError, InterruptedError):
                     break
                 except OSError as error:  # what others did to us, such as an unreachable port
+                    if place.fileno() < 0:
+                        return  # what came was the end, and closed us
                     self.not_sent[error.strerror or type(error).__name__] += 1
 
     def _read_one(self, place: socket.socket, view: memoryview) -> None:
