@@ -44,7 +44,8 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
-    parser.add_argument("--only", nargs="+", metavar="SUITE", choices=[suite.name for suite in SUITES])
+    names = [suite.name for suite in SUITES]
+    parser.add_argument("--only", nargs="+", metavar="SUITE", choices=names, help=f"of {', '.join(map(repr, names))}")
     parser.add_argument("--systematic", action="store_true", help="break every comparison, bound and statement instead")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
     parser.add_argument("--at-once", type=int, default=0, metavar="N", help="trials at once; unless told, one per core")
