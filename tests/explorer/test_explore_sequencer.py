@@ -17,7 +17,10 @@ import pytest
 
 from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
+from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
+from ordercast.protocols import MachineClass
+from ordercast.protocols.sequencer import Sequencer
 from tests.explorer.groups import broadcasts
 from tests.mutations.lists import sequencer_members, sequencer_ordering, sequencer_views
 from tests.mutations.mutation import imported
@@ -135,6 +138,36 @@ def test_a_departure_taken_back_is_found(name: str, lines: tuple[str, ...], how:
     report = explore(broadcasts(*lines, machine=machine, **how), most=20_000)
     assert report.violation is not None, str(report)
     assert sentence in report.violation.sentence
+
+
+class KeepsOneToItself(Sequencer):
+    """E3 knows that all have b, and never hands it over."""
+
+    def handle(self, event: Input) -> list[Output]:
+        did = super().handle(event)
+        kept = [output for output in did if isinstance(output, Deliver) and output.packet.payload == b"b"]
+        return [output for output in did if self.me != 2 or output not in kept]
+
+
+class GivesUpAtOnce(Sequencer):
+    """Takes the first timer for a sign that nobody can be reached."""
+
+    def handle(self, event: Input) -> list[Output]:
+        did = super().handle(event)
+        return [*did, Abort("nobody answers; what was sent may be lost")] if isinstance(event, TimerFired) else did
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        (KeepsOneToItself, "b{1,2,3} of E2 is never delivered at E3"),
+        (GivesUpAtOnce, "nobody goes on, though nobody crashed"),
+    ],
+)
+def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, sentence: str) -> None:
+    report = explore(broadcasts("", "a b", "", machine=machine))
+    assert report.violation is not None, str(report)
+    assert report.violation.sentence.startswith(sentence)
 
 
 # --- minutes rather than seconds ---

@@ -155,16 +155,17 @@ class Completion:
         world = self._world
         going_on = {node: world.nodes.states[state[node]] for node in world.going_on(state)}
         everybody = [world.nodes.states[state[node]] for node in range(world.size)]
+        if not going_on and not any(here.crashed for here in everybody):
+            return "nobody goes on, though nobody crashed"
         judged = everybody if world.scenario.promise.uniform else list(going_on.values())
         for node, here in going_on.items():
             if here.numbered < len(world.scenario.scripts[node]):
                 return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
             for item in world.scenario.items:
-                has = [other.delivered >> item.number & 1 for other in judged]
-                if not here.reached[Level.PREACKNOWLEDGED] >> item.number & 1 and (item.source in going_on or any(has)):
-                    return (
-                        f"{item.describe()} is never known as received by all at {name_of(node)}: {self.waits(state)}"
-                    )
+                owed = item.source in going_on or any(other.delivered >> item.number & 1 for other in judged)
+                verb = _lacks_as_a_member(here, item) if owed else ""
+                if verb:
+                    return f"{item.describe()} is never {verb} at {name_of(node)}: {self.waits(state)}"
         return ""
 
     def _lacks(self, here: NodeState, item: Item) -> str:
@@ -191,3 +192,9 @@ class Completion:
             if here.timers:
                 lines.append(f"{name_of(node)} has set {', '.join(here.timers)}")
         return "; ".join(lines) or "nobody waits for anything"
+
+
+def _lacks_as_a_member(here: NodeState, item: Item) -> str:
+    if not here.reached[Level.PREACKNOWLEDGED] >> item.number & 1:
+        return "known as received by all"
+    return "" if here.delivered >> item.number & 1 else "delivered"
