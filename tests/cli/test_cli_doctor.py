@@ -28,6 +28,10 @@ def test_members_that_cannot_reach_each_other_are_no_members(ordercast: Command)
         refused = ordercast(command)
         assert refused.status == 2
         assert "a loopback address is no way to another machine" in refused.sentence
+    for command in ("doctor --members A,B", "channel 127.0.0.1:7100 --group g --members A,B"):
+        refused = ordercast(f"{command} --multicast [ff15::7]:7000")
+        assert refused.status == 2
+        assert "the multicast address: give both IPv4, or IPv6" in refused.sentence
     refused = ordercast("channel 10.0.0.1:7100 --insecure --group g --members A,B")
     assert refused.status == 2
     assert "the channel has 10.0.0.1:7100: a loopback address is no way to another machine" in refused.sentence

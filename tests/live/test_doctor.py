@@ -7,6 +7,7 @@ import pytest
 import ordercast.live.doctor
 from ordercast.live.addresses import Address
 from ordercast.live.doctor import Check, Health, examine
+from ordercast.live.network import open_socket
 from ordercast.model.errors import ConfigError
 from tests.live.ports import HERE, free_port
 
@@ -30,6 +31,14 @@ def test_a_multicast_that_was_asked_for_and_does_not_work_fails(monkeypatch: pyt
     assert (asked.health, asked.found) == (Health.FAIL, "no such device")
     assert "one by one" in asked.fix
     assert examined()["multicast"].health is Health.WARN, "nobody asked for it"
+
+
+def test_a_multicast_of_the_members_kind_is_tried() -> None:
+    try:
+        open_socket(Address("::1", 0)).close()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    assert "[ff15::4d4d]:20777" in examined({"A": Address("::1", free_port())})["multicast"].found
 
 
 def test_members_are_looked_for() -> None:

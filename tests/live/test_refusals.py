@@ -39,6 +39,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"channel": 7000}, "7000 is not an address"),
     ({"silence": 3, "round_trip": 1}, "silence must be at least 4 round trips, .*: 4 seconds, not 3"),
     ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
+    ({"multicast": "[ff15::7]:7000"}, r"cannot send to \[ff15::7\]:7000, the multicast address: give both IPv4"),
 ]
 
 

@@ -33,7 +33,7 @@ def channel_command(
     place = address_of(address)
     require_one_network({**members, "the channel": place})
     keys = keys_for([place, *members.values()], key, insecure=insecure)
-    relayed_to = multicast_of(multicast) if multicast else None
+    relayed_to = multicast_of(multicast, place) if multicast else None
     addresses = list(members.values())
     loopback = all(each.is_loopback() for each in addresses)
     agreed = agreement("st", len(addresses), Wishes(mtu=mtu), loopback=loopback)

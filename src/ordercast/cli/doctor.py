@@ -30,7 +30,8 @@ def doctor_command(
 ) -> None:
     """Looks at what a live group needs of this machine. Exit 0: it will work; 1: something that was asked for fails."""
     members = members_of(group, members_from(member_list)) if member_list else {}
-    checks = list(examine(members, multicast_of(multicast) if multicast else None))
+    tried = multicast_of(multicast, next(iter(members.values()), None)) if multicast else None
+    checks = list(examine(members, tried))
     if json:
         typer.echo(msgspec.json.encode(checks))
     else:

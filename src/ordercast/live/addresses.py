@@ -54,11 +54,13 @@ def _is_host(text: str) -> bool:
     return not percent or (version == 6 and zone != "" and zone.isprintable())
 
 
-def multicast_of(text: str) -> Address:
-    """Reads an address that stands for all who listen there, such as 239.7.7.7:7000."""
+def multicast_of(text: str, member: Address | None = None) -> Address:
+    """Reads an address that stands for all who listen there, such as 239.7.7.7:7000; `member` is to send to it."""
     address = address_of(text)
     if not ip_address(address.host.partition("%")[0]).is_multicast:
         raise ConfigError(f"{text} is no multicast address; 239.7.7.7:7000 and [ff15::7]:7000 are")
+    if member is not None and (":" in address.host) != (":" in member.host):
+        raise ConfigError(f"{member} cannot send to {address}, the multicast address: give both IPv4, or IPv6")
     return address
 
 

@@ -25,7 +25,7 @@ _IP_MTU, _IPV6_MTU = 14, 24  # of Linux; Python has no names for them
 _INTERFACES = Path("/sys/class/net")
 _UP, _MULTICAST = 0x1, 0x1000
 _PATIENCE = 1.0
-TRIED_MULTICAST = Address("239.255.77.77", 20_777)
+TRIED_MULTICAST, TRIED_MULTICAST_OF_IPV6 = Address("239.255.77.77", 20_777), Address("ff15::4d4d", 20_777)
 
 
 class Health(StrEnum):
@@ -58,7 +58,8 @@ def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterat
         yield _member(name, address)
     own = next((address.host for address in members.values() if _is_here(address)), None)
     if multicast is None:
-        yield _multicast(TRIED_MULTICAST, own or LOOPBACK, Health.WARN)
+        tried = TRIED_MULTICAST_OF_IPV6 if own is not None and ":" in own else TRIED_MULTICAST
+        yield _multicast(tried, own or LOOPBACK, Health.WARN)
     else:
         yield _multicast(multicast, own or _default_host(multicast), Health.FAIL)
 
@@ -169,6 +170,8 @@ def _multicast(group: Address, interface: str, if_not: Health) -> Check:
                 if heard.recv(1 << 16) == said:
                     found = f"what is sent to {group} on {interface} is heard on this machine"
                     return Check(title, Health.OK, f"{found}; whether others hear it was not asked")
-    except (ConfigError, OSError) as error:
+    except ConfigError as error:
         return Check(title, if_not, str(error), fix)
+    except OSError as error:
+        return Check(title, if_not, f"nothing can be sent to {group} on {interface}: {error.strerror}", fix)
     return Check(title, if_not, f"what is sent to {group} on {interface} is not heard", fix)

@@ -178,7 +178,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         agreed=agreement(protocol, size or len(found), wishes, loopback=loopback),
         one_clock=loopback,
         keys=keys,
-        multicast=multicast_of(multicast) if multicast else None,
+        multicast=multicast_of(multicast, addresses[0]) if multicast else None,
         channel=relay,
         timeout=timeout,
         record=Path(record) if record is not None else None,
