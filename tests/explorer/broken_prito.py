@@ -88,6 +88,14 @@ class SortsInWhenAccepted(Prito):
         super()._install(vectors, out)
 
 
+class LastOfEqualsFirst(Prito):
+    """Puts a packet before those of its own priority too: in one order everywhere, but not in the order sent."""
+
+    def _enter(self, packet: Packet, seq: int, out: list[Output]) -> None:
+        heappush(self.by_priority, (-packet.priority * 100 - seq, self.preacknowledged_count, packet))
+        To._enter(self, packet, seq, out)
+
+
 class DeliversAfterTheLoop(Prito):
     """Looks at the first only when all is pre-acknowledged that one receipt makes so (F4)."""
 

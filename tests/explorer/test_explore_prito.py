@@ -1,6 +1,7 @@
 """PriTO with its sound rules: every schedule of small groups, as in `test_explore_to`, now with priorities.
 
-p1 is a packet p of priority 1. All deliver in one order, whatever was lost, and whenever timers fire.
+p1 is a packet p of priority 1. All deliver in one order, whatever was lost, and whenever timers fire, and what one sends
+with one priority in the order sent.
 """
 
 import os
@@ -26,6 +27,7 @@ def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
 
 EXHAUSTED = [
     case("pair", "p1", "h5", losses=1, firings=1),
+    case("pair-of-equals", "p1 q1", "", losses=1, firings=0),
     case("pair-two-losses", "p1", "h5", losses=2, firings=0),
     case("pair-one-sends", "p1 h5", "", losses=1, firings=1),
     case("pair-duplicates", "p1", "h5", duplicates=1, firings=1),
@@ -50,11 +52,13 @@ def test_long_schedules_at_random() -> None:
 
 
 CYCLE = "the orders of delivery have a cycle: E1 <"
+EQUALS = "q[1]{1,2} of E1 at E1 is delivered before p[1]{1,2}, which was sent before it"
 UNTRUE = "p[1]{1,2} of E1 is acknowledged at E1, but not yet preacknowledged at its destination E2"
 PATIENT: dict[str, Any] = {"losses": 1, "firings": 2, "window": 1, "patient": True}
 BROKEN = [
     (broken_prito.DeliversAfterTheLoop, ("p1 h5", ""), PATIENT, CYCLE),
     (broken_prito.TakesAnyStatusForAnAcknowledgment, ("p1", "h5"), {"losses": 1, "firings": 2}, UNTRUE),
+    (broken_prito.LastOfEqualsFirst, ("p1 q1", ""), {}, EQUALS),
     pytest.param(broken_prito.SortsInWhenAccepted, ("p1", "h5"), PATIENT, CYCLE, marks=pytest.mark.soak),
 ]
 

@@ -118,7 +118,7 @@ def broken_machines() -> Iterator[Any]:
         *[(selective_total, *case[:3]) for case in test_explore_st.BROKEN],
         *[(total, machine, ("a", "b"), how) for machine, how, _ in test_explore_to.BROKEN],
     ]
-    some_of_prito: list[Any] = test_explore_prito.BROKEN[:2]
+    some_of_prito: list[Any] = test_explore_prito.BROKEN[:3]
     cases += [(priority_total, *case[:3]) for case in some_of_prito]
     for make, machine, lines, how in cases:
         yield pytest.param(make(*lines, machine=machine, **how), id=machine.__name__)

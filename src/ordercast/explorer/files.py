@@ -94,6 +94,7 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
 
 class _Promise(ConfigValue, frozen=True, kw_only=True):
     sender_order: bool = True
+    urgent_first: bool = False
     one_order: bool = False
     in_pairs: bool = False
     ladder: bool = True

@@ -275,7 +275,7 @@ class Judge:
         if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
             raise Wrong(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
         if for_me and self._scenario.promise.sender_order:
-            self._in_order(what, level.name.lower(), item, self.reached[level])
+            self._in_order(what, level.name.lower(), item.earlier_to[self._node] & ~self.reached[level])
         self.reached[level] |= bit
         if level > Level.ACCEPTED:
             self.risen.append((level, item.number))
@@ -290,13 +290,13 @@ class Judge:
         if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
             raise Wrong(f"{what} is delivered before it was acknowledged")
         if self._scenario.promise.sender_order:
-            self._in_order(what, "delivered", item, self.delivered)
+            alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
+            self._in_order(what, "delivered", item.earlier_to[self._node] & alike & ~self.delivered)
         self.delivered |= bit
         if self._scenario.promise.one_order:
             self.log = (*self.log, item.number)
 
-    def _in_order(self, what: str, verb: str, item: Item, so_far: int) -> None:
-        lacking = item.earlier_to[self._node] & ~so_far
+    def _in_order(self, what: str, verb: str, lacking: int) -> None:
         if lacking:
             earlier = self._scenario.items[lacking.bit_length() - 1]
             raise Wrong(f"{what} is {verb} before {earlier}, which was sent before it")

@@ -63,6 +63,8 @@ class Promise:
 
     sender_order: bool = True
     """Each sender's order is kept."""
+    urgent_first: bool = False
+    """What is more urgent may overtake on the way to the application: there only the order of one priority is kept."""
     one_order: bool = False
     """The orders of delivery of all nodes together have no cycle."""
     in_pairs: bool = False
@@ -121,6 +123,15 @@ class Scenario:
                     earlier[node] |= 1 << number
                 first += len(submission.lengths)
         return tuple(found)
+
+    @cached_property
+    def of_priority(self) -> dict[int, int]:
+        """By priority the items that have it, as a set of numbers."""
+        found: dict[int, int] = {}
+        for item in self.items:
+            priority = item.submission.priority
+            found[priority] = found.get(priority, 0) | 1 << item.number
+        return found
 
     @cached_property
     def _by_first(self) -> dict[tuple[int, int], "Item"]:

@@ -16,7 +16,7 @@ from ordercast.protocols import MachineClass, machine_class
 
 _SENDER_ORDER = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
 _TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by"))
-_URGENT_FIRST = replace(_TOTAL, sender_order=False)  # a sender's packets overtake each other, if priorities differ
+_URGENT_FIRST = replace(_TOTAL, urgent_first=True)
 _PROMISES: dict[tuple[str, Rules], Promise] = {
     ("spo", Rules.SOUND): _SENDER_ORDER,
     ("spo", Rules.PAPER): Promise(in_the_end=None, never_less=("expected", "expected_to_me")),
