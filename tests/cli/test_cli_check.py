@@ -136,7 +136,11 @@ REFUSED = [
     ("check prito --script 'a[256]'", "'a[256]' has a priority above 255"),
     ("check to --script 'a{1,2}'", "to sends everything to everybody: write 'a' without destinations"),
     ("check spo --window 0", "the window must be at least 1"),
-    ("check spo --crashes 1", "spo gives the group up when a node crashes"),
+    (
+        "check spo --crashes 1",
+        "the sound spo gives the group up when a node crashes; --crashes is for the sound sequencer",
+    ),
+    ("check sequencer --rules paper --owed accepted --crashes 1", "the paper sequencer gives the group up when a node"),
     ("check st --duplicates 1", "take --losses or --duplicates, and 0 of the other"),
     ("check st --channel many", "st needs the channel `one`"),
     ("check spo --owed silence", "--owed is one of nothing, accepted, preacknowledged, acknowledged, not 'silence'"),

@@ -1,7 +1,7 @@
 """PriTO with its sound rules: every schedule of small groups, as in `test_explore_to`, now with priorities.
 
-p1 is a packet p of priority 1. All deliver in one order, whatever was lost, and whenever timers fire, and what one sends
-with one priority in the order sent.
+p1 is a packet p of priority 1. All deliver in one order, whatever was lost, and whenever timers fire, and what one
+sends with one priority in the order sent.
 """
 
 import os

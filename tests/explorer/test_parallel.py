@@ -83,6 +83,16 @@ def test_a_process_that_dies_is_told() -> None:
         explore_on(2, spo("a{2}", "", machine=Dies))
 
 
+def test_a_want_of_memory_breaks_no_promise(capfd: pytest.CaptureFixture[str]) -> None:
+    class Hungry(Spo):
+        def handle(self, event: Input) -> list[Output]:
+            raise MemoryError(event)
+
+    with pytest.raises(ConfigError, match="for want of memory perhaps"):
+        explore_on(1, spo("a{2}", "", machine=Hungry))
+    assert capfd.readouterr().err == ""
+
+
 def test_processes_do_not_outlive_a_search_that_was_killed() -> None:
     """They hold its standard output too, which ends when the last of them does."""
     program = (

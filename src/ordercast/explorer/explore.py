@@ -73,10 +73,6 @@ class Search:
         takes a long recovery to bring to light is found a few steps after the loss.
         `begins`: steps in words that come first in every schedule; only what follows them is searched.
         """
-        require(
-            not (reduced and scenario.promise.most_under_way),
-            "how much is under way at once depends on what a reduced search leaves out: search without reduction",
-        )
         self.world = World(scenario)
         self._eager = eager
         self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)

@@ -159,6 +159,8 @@ class Nodes:
                 judge.never_less(name, old, new)
         except Wrong as wrong:
             effect.problem = str(wrong)
+        except MemoryError:  # it is ours, not the machine's
+            raise
         except Exception as error:  # whatever a machine raises is a finding, with a schedule
             effect.problem = f"{name_of(before.node)} raises {error!r}"
         else:

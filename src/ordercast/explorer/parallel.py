@@ -1,9 +1,9 @@
 """A search on all cores: each state has an owner, who alone decides whether it is new.
 
 All processes go from level to level together: what is reached from states of one level is handed to its owners, and
-they expand it in the next. So it does not matter how many processes there are: states, edges, and the number of steps
-after which something is first broken, are the same. The owner of a state goes with the state of one of its nodes, so
-that most steps stay at home.
+they expand it in the next. So it does not matter how many processes there are: states and edges of what is exhausted or
+cut are the same, and something broken is found at the same level, though not always the same thing. The owner of a state
+goes with the state of one of its nodes, so that most steps stay at home.
 """
 
 import struct
@@ -188,7 +188,7 @@ def _work(
     `inherited` are the other ends, which a fork copies: while somebody holds one, no pipe says that its owner is gone.
     """
     signal(SIGTERM, SIG_DFL)  # whatever whoever began the search does when told to end, we end at once
-    with suppress(EOFError, KeyboardInterrupt, ConnectionError):  # the search was ended
+    with suppress(EOFError, KeyboardInterrupt, ConnectionError, MemoryError):  # whoever conducts knows, or is told
         for end in inherited:
             end.close()
         share = Share(scenario, number, of, reduced=reduced)

@@ -71,6 +71,7 @@ from ordercast.explorer.channel import EMPTY
 from ordercast.explorer.nodes import Effect
 from ordercast.explorer.strands import Strands
 from ordercast.explorer.world import Kind, State, World
+from ordercast.model.config import require
 from ordercast.model.runs import Channel
 
 _WHO_GOES_ON = 1
@@ -129,6 +130,10 @@ class Reduction:
         self._world = world
         self._strands = Strands(world)
         promise, size = world.scenario.promise, world.size
+        require(
+            not promise.most_under_way,
+            "how much is under way at once depends on what a reduced search leaves out: search without reduction",
+        )
         self._claims_levels = promise.ladder or promise.views
         self._judged_by_who_goes_on = promise.views and not promise.uniform
         self._items = len(world.scenario.items)

@@ -13,6 +13,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols import MachineClass
 
+_MOST = 1_000_000  # of anything that may happen to a group
 _ITEM = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\{(\d+(?:,\d+)*)\})?")
 
 
@@ -109,6 +110,10 @@ class Scenario:
     """Nodes that stop for ever."""
     rounds: int = 40
     """Rounds of timers in which a fair continuation must come to its end."""
+
+    def __post_init__(self) -> None:
+        for name in ("losses", "duplicates", "firings", "crashes"):
+            require(getattr(self, name) <= _MOST, f"`{name}` is at most {_MOST:,}: no schedule holds more")
 
     @cached_property
     def items(self) -> tuple["Item", ...]:
