@@ -360,7 +360,7 @@ def test_one_that_is_done_may_fall_silent() -> None:
         ticks(session, tick * step)
     assert session.why == "", "B is silent, and nobody minds"
     ticks(session, *(tick * step for tick in range(80, 110)))
-    assert session.why == "nothing came from C for 3 s"
+    assert session.why == "nothing came from C to A for 3 s"
 
 
 def test_beats_are_said_while_closing() -> None:

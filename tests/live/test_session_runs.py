@@ -277,7 +277,7 @@ def test_a_close_that_takes_too_long_says_why() -> None:
     network.processes[1].close()
     network.run()
     whys = {end.why for process in network.living() for end in process.ends if isinstance(end, Aborted)}
-    assert whys == {"closing took longer than 2 s: C did not close, or still has messages under way"}
+    assert whys == {"A waited for 2 s to close: C did not close, or still has messages under way"}
 
 
 def test_who_has_closed_waits_for_one_that_still_sends() -> None:

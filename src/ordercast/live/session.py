@@ -265,7 +265,7 @@ class Session(WholeState):
         out += [Say(Beat(self.closing.stage, asks=True), member) for member in members(asked)]
         for member in members(suspected):
             if self.phase is Phase.OPEN:
-                self._miss(member, f"nothing came from {self.names[member]} for {_seconds(self.config.silence)}", out)
+                self._miss(member, self._silence_of(self.names[member]), out)
         if suspected and self.has_views and self.phase is Phase.OPEN:
             self._count_majority(out)
 
@@ -274,7 +274,11 @@ class Session(WholeState):
         silent = self.closing.others & self.liveness.suspected
         if 2 * silent.bit_count() > self.closing.others.bit_count():  # at least half of all, with us
             names = ", ".join(self.names[member] for member in members(silent))
-            self._drop_out(f"nothing came from {names} for {_seconds(self.config.silence)}: no majority is left", out)
+            self._drop_out(f"{self._silence_of(names)}: no majority is left", out)
+
+    def _silence_of(self, names: str) -> str:
+        """Others may hear them: so it is told who does not."""
+        return f"nothing came from {names} to {self.names[self.me]} for {_seconds(self.config.silence)}"
 
     def _miss(self, member: int, why: str, out: list[Output]) -> None:
         """A member is lost: the protocol goes on without it, or nobody goes on."""
@@ -382,8 +386,9 @@ class Session(WholeState):
 
     def _closing_due(self, out: list[Output]) -> None:
         why = "; ".join(self.waits_for()) or "the others did not say that they are done"
-        self._abort(f"closing took longer than {_seconds(self.close_within)}: {why}", None, self.me, out)
+        told = f"{self.names[self.me]} waited for {_seconds(self.close_within)} to close: {why}"
+        self._abort(told, None, self.me, out)
 
 
 def _seconds(duration: int) -> str:
-    return f"{duration / SECOND:g} s"
+    return f"{round(duration / SECOND, 3):g} s"
