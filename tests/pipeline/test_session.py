@@ -36,3 +36,24 @@ def test_what_packages_say_while_spark_starts_goes_to_its_log(tmp_path: Path, mo
         logging.StreamHandler().emit(logging.makeLogRecord({"msg": "interrupted"}))  # as packages do
     assert (log.read_text(), screen.getvalue()) == ("interrupted\n", "")
     assert sys.stderr is screen
+
+
+@pytest.mark.parametrize("master", ["nonsense", "local[many]", "spark://", "http://there:7077", ""])
+def test_what_is_no_master_is_refused_before_a_java_is_asked(master: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no master; write local\[4\], spark://"), session.session(master):
+        pass
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local[2,3]", "yarn", "k8s://https://there:443"])
+def test_every_way_to_name_a_master_of_spark_is_handed_on(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    asked = []
+
+    def started(named: str, _: Path) -> SparkSession:
+        asked.append(named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "set_up_environment", lambda: None)
+    monkeypatch.setattr(session, "_open", started)
+    with pytest.raises(KeyboardInterrupt), session.session(master):
+        pass
+    assert asked == [master]

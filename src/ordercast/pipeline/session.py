@@ -5,6 +5,7 @@ have to say goes to a file, which errors name and which is removed if there were
 """
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ EMBEDDED = "local[*]"
 """Spark inside this process's own Java, on all cores."""
 
 _REACH_WITHIN = 5.0  # seconds to answer a knock; Spark itself would try for a minute and then speak of other things
+_MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|(spark|sc|k8s)://.+")
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -38,6 +40,8 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
 
     Raises `ConfigError` if there is no Java, or nobody at the address.
     """
+    if master is not None and _MASTERS.fullmatch(master) is None:
+        raise ConfigError(f"{master!r} is no master; write local[4], spark://HOST:PORT or sc://HOST:PORT")
     if master is not None and master.startswith(("spark://", "sc://")):
         _require_answer(master)
     if master is not None and master.startswith("sc://"):
