@@ -134,7 +134,8 @@ def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, ho
     made = scenario(protocol, lines, rules, **(_VIEWS if how["crashes"] and kind.has_views else {}), **how)
     require(
         not how["crashes"] or kind.has_views or made.promise.in_the_end is None,
-        f"{protocol} gives the group up when a node crashes; --crashes is for the sequencer, or with --owed nothing",
+        f"the {rules.value} {protocol} gives the group up when a node crashes; "
+        "--crashes is for the sound sequencer, or with --owed nothing",
     )
     return made
 
