@@ -2,8 +2,8 @@
 
 All processes go from level to level together: what is reached from states of one level is handed to its owners, and
 they expand it in the next. So it does not matter how many processes there are: states and edges of what is exhausted or
-cut are the same, and something broken is found at the same level, though not always the same thing. The owner of a state
-goes with the state of one of its nodes, so that most steps stay at home.
+cut are the same, and something broken is found at the same level, though not always the same thing. The owner of a
+state goes with the state of one of its nodes, so that most steps stay at home.
 """
 
 import struct
