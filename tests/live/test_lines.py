@@ -228,11 +228,11 @@ class Talk:
 
         asyncio.run(test())
         assert self.lines.dropped == {"late": 1}
-        return [message.by for _, message in self.listener.messages]  # type: ignore[attr-defined]
+        return [message.suspect for _, message in self.listener.messages]  # type: ignore[attr-defined]
 
 
 def record(number: int) -> bytes:
-    return join([CODEC.encode(Abort("it is known by its number", number, None))])
+    return join([CODEC.encode(Abort("it is known by its number", number))])
 
 
 def test_each_senders_order_is_kept_where_some_overtake(clock: Clock) -> None:

@@ -137,7 +137,7 @@ def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
 def test_nobody_changes_terms_in_one_life() -> None:
     session = agreed()
     before = session.snapshot()
-    other = Join(B, 9, 10 * B, B, 0, HEARD_US, terms_of("toys", ("A", "B", "C"), {"window": 64}))
+    other = Join(B, 9, 10 * B, 0, HEARD_US, terms_of("toys", ("A", "B", "C"), {"window": 64}))
     assert session.handle(HeardBy(1, other)) == []
     assert session.snapshot() == before
 

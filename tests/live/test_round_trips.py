@@ -16,7 +16,7 @@ ME = 7
 
 
 def said(incarnation: int, round_: int, *heard: LastJoin) -> Join:
-    return Join(incarnation, round_, 0, 0, 0, heard, "")
+    return Join(incarnation, round_, 0, 0, heard, "")
 
 
 def test_the_shortest_time_of_each_and_the_member_in_the_middle() -> None:

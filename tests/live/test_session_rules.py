@@ -43,7 +43,7 @@ def begun(*, has_views: bool = False) -> Session:
 
 
 def join(life: int, round_: int = 1, session: int = 0, heard: tuple[LastJoin, ...] = HEARD_US) -> Join:
-    return Join(life, round_, 10 * life, life, session, heard, TERMS)
+    return Join(life, round_, 10 * life, session, heard, TERMS)
 
 
 def agreed(*, has_views: bool = False) -> Session:
@@ -79,7 +79,7 @@ def test_it_opens_when_all_agree_and_not_before() -> None:
     session = agreed()
     assert not any(isinstance(output, Opened) for output in session.handle(Heard(1, join(B, 2, session.session))))
     out = session.handle(Heard(2, join(C, 2, session.session)))
-    assert Opened(session.session, (ME, B, C), (7, 20, 30), (0, 2, 3)) in out
+    assert Opened(session.session, (ME, B, C), (7, 20, 30)) in out
 
 
 def test_consent_to_another_session_is_none() -> None:
@@ -99,15 +99,14 @@ def test_whatever_is_said_in_the_session_opens_it(event: Sign | Heard) -> None:
 def test_numbers_lives_and_terms_make_the_session() -> None:
     tags = {agreed().session}
     for other in (
-        Join(C, 1, 31, C, 0, HEARD_US, TERMS),
-        Join(C, 1, 30, 4, 0, HEARD_US, TERMS),
-        Join(9, 1, 30, C, 0, HEARD_US, TERMS),
+        Join(C, 1, 31, 0, HEARD_US, TERMS),
+        Join(9, 1, 30, 0, HEARD_US, TERMS),
     ):
         session = begun()
         session.handle(Heard(1, join(B)))
         session.handle(Heard(2, other))
         tags.add(session.session)
-    assert len(tags) == 4
+    assert len(tags) == 3
 
 
 def test_who_lacks_our_join_is_answered_and_who_has_it_is_not() -> None:
@@ -133,7 +132,7 @@ def test_a_new_life_must_show_that_it_is_alive() -> None:
 
 def test_other_terms_of_a_former_life_do_not_count_and_those_of_a_new_one_are_left_to_it() -> None:
     session = agreed()
-    differs = Join(9, 5, 0, 0, 0, aware_of(session, 1), terms_of("toys", NAMES, {"window": 64}))
+    differs = Join(9, 5, 0, 0, aware_of(session, 1), terms_of("toys", NAMES, {"window": 64}))
     ((message, to),) = said(session.handle(Heard(1, differs)))
     assert isinstance(message, Join)
     assert (message.heard[1], to) == (LastJoin(9), 1), "if it lives, it sees that we differ, and that we live"
@@ -177,7 +176,7 @@ def test_a_refusal_counts_only_for_the_life_that_is_meant() -> None:
 def test_a_refusal_by_a_member_ends_an_open_group_but_not_that_of_a_former_life() -> None:
     session = opened()
     assert session.handle(Heard(1, Refuse(9, ME, "no"))) == []
-    assert Aborted("B did not come in: no", 0) in session.handle(Heard(1, Refuse(B, ME, "no")))
+    assert Aborted("B did not come in: no") in session.handle(Heard(1, Refuse(B, ME, "no")))
 
 
 def test_who_took_another_life_can_never_come_in_and_is_told() -> None:
@@ -269,8 +268,8 @@ def test_who_slept_for_a_moment_gives_the_others_as_much_time_again() -> None:
 def test_an_abort_is_said_three_times_and_answers_are_measured() -> None:
     session = opened()
     out = session.handle(GiveUp("enough"))
-    abort = Abort("enough", 0)
-    assert Aborted("enough", 0) in out
+    abort = Abort("enough")
+    assert Aborted("enough") in out
     times = said(out).count((abort, None))
     assert said(session.handle(Sign(1))) == [(abort, 1)]
     assert said(session.handle(Sign(1))) == []
@@ -284,25 +283,25 @@ def test_an_abort_is_said_three_times_and_answers_are_measured() -> None:
 
 def test_who_hears_of_an_abort_passes_it_on_and_leaves_when_all_know() -> None:
     session = opened()
-    out = session.handle(Heard(1, Abort("enough", 2)))
-    assert Aborted("enough", 2) in out
-    assert (Abort("enough", 2), None) in said(out)
+    out = session.handle(Heard(1, Abort("enough")))
+    assert Aborted("enough") in out
+    assert (Abort("enough"), None) in said(out)
     session.handle(TimerFired("over", 0))
     session.handle(TimerFired("over", 0))
-    assert Left() in session.handle(Heard(2, Abort("enough", 2)))
+    assert Left() in session.handle(Heard(2, Abort("enough")))
 
 
 def test_one_that_was_left_behind_cannot_end_the_group() -> None:
     session = opened(has_views=True)
     session.handle(Remaining(0b011))
-    assert session.handle(Heard(2, Abort("enough", 2))) == []
-    assert Aborted("enough", 1) in session.handle(Heard(1, Abort("enough", 1)))
+    assert session.handle(Heard(2, Abort("enough"))) == []
+    assert Aborted("enough") in session.handle(Heard(1, Abort("enough")))
 
 
 def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
     session = opened()
     session.handle(GiveUp("enough"))
-    assert said(session.handle(Heard(1, join(B, 9)))) == [(Abort("enough", 0), 1)]
+    assert said(session.handle(Heard(1, join(B, 9)))) == [(Abort("enough"), 1)]
     assert said(session.handle(Heard(2, join(99)))) == [(Refuse(ME, 99, "enough"), 2)]
 
 

@@ -164,7 +164,7 @@ def test_all_hear_of_an_abort_at_once_when_nothing_is_lost() -> None:
     network.give_up(2, "enough")
     network.run()
     for process in network.living():
-        assert process.ends == [Aborted("enough", 2)]
+        assert process.ends == [Aborted("enough")]
         assert process.closed_at is not None
         assert process.closed_at - given_up <= network.weather.slowest
         assert process.left_at is not None
@@ -179,7 +179,7 @@ def test_one_that_missed_the_abort_gets_it_as_an_answer() -> None:
     network.give_up(0, "enough")
     network.run()
     late = network.processes[1]
-    assert late.ends == [Aborted("enough", 0)]
+    assert late.ends == [Aborted("enough")]
     assert late.closed_at is not None
     assert late.closed_at < 3 * SECOND, "by silence it would have taken longer"
 

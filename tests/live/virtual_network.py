@@ -50,9 +50,7 @@ class Process:
     def __init__(self, network: "Network", member: int, terms: str) -> None:
         self.network, self.member = network, member
         self.incarnation = network.chance.getrandbits(64) | 1
-        mine = Beginning(
-            incarnation=self.incarnation, first_seq=network.chance.randrange(1000), buffers=network.chance.randrange(9)
-        )
+        mine = Beginning(incarnation=self.incarnation, first_seq=network.chance.randrange(1000))
         self.session = Session(
             member, network.names, mine, terms, has_views=network.has_views, config=network.config
         )  # fmt: skip

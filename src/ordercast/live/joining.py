@@ -227,7 +227,7 @@ async def open_group(options: Options) -> Group:
         raise
     except asyncio.CancelledError:
         member.opened.cancel()  # nobody will ask what came of it
-        member.give_up(f"{member.names[me]} does not want to join any more")
+        member.give_up("it does not want to join any more")
         member.leave()
         raise
     selective = protocol in {service.value for service in SELECTIVE}
@@ -251,7 +251,7 @@ def _member(
     session = Session(
         me,
         names,
-        Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS), buffers=agreed.config.quota),
+        Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
         terms_of(options.group, names, terms),
         has_views=machine.has_views,
         config=SessionConfig.for_silence(agreed.silence, opening=int(options.timeout * SECOND)),

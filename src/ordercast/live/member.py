@@ -380,7 +380,7 @@ class Member:
     def has_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may live, and the channel may not."""
         by = f" (by the channel at {self._relay})" if isinstance(self._relay, Address) else ""
-        self.give_up(self._named(why) + by)
+        self.give_up(f"{self.names[self.me]} gave the group up: {self._named(why)}{by}")
 
     def _named(self, why: str) -> str:
         """Protocols count nodes, and call the first one E1; people know them by their names."""

@@ -39,19 +39,17 @@ class Beginning(ConfigValue, frozen=True, kw_only=True):
     incarnation: int
     """A random number of 64 bits, not 0, drawn for each life of a process."""
     first_seq: int = 0
-    buffers: int = 0
 
     def __post_init__(self) -> None:
         require(0 < self.incarnation < 1 << 64, "an incarnation is a number of 64 bits, and not 0")
         require(0 <= self.first_seq < 1 << 60, "the first number must be below 2**60, and not negative")
-        require(0 <= self.buffers < 1 << 60, "the number of buffers must be below 2**60, and not negative")
 
 
 def session_of(terms: str, names: tuple[str, ...], joins: list[Join]) -> int:
     """The session's tag: the same at all who have heard the same, another one if anything differs."""
     text = blake2b(terms.encode(), digest_size=8)
     for name, join in zip(names, joins, strict=True):
-        text.update(f"\0{name}\0{join.incarnation} {join.first_seq} {join.buffers}".encode())
+        text.update(f"\0{name}\0{join.incarnation} {join.first_seq}".encode())
     return int.from_bytes(text.digest(), "big") or 1
 
 
@@ -86,7 +84,7 @@ class Opening(WholeState):
         self.round += 1
         heard = tuple(self._heard(member, answered) for member in range(len(self.names)))
         mine = self.mine
-        return Join(mine.incarnation, self.round, mine.first_seq, mine.buffers, self.session, heard, self.terms)
+        return Join(mine.incarnation, self.round, mine.first_seq, self.session, heard, self.terms)
 
     def _heard(self, member: int, answered: int | None) -> LastJoin:
         taken, unproven = self.joins[member], self.unproven[member]
@@ -214,7 +212,7 @@ class Opening(WholeState):
         if len(joins) < len(self.names) - 1:
             return []
         mine = self.mine
-        own = Join(mine.incarnation, 0, mine.first_seq, mine.buffers, self.session, (), self.terms)
+        own = Join(mine.incarnation, 0, mine.first_seq, self.session, (), self.terms)
         return [*joins[: self.me], own, *joins[self.me :]]
 
     # --- opening ---
@@ -234,7 +232,6 @@ class Opening(WholeState):
             self.session,
             tuple(join.incarnation for join in joins),
             tuple(join.first_seq for join in joins),
-            tuple(join.buffers for join in joins),
         )
 
     def silent(self) -> list[str]:

@@ -86,7 +86,6 @@ class Session(WholeState):
         self.close_within = 0
         self.why = ""
         """Why the group did not open, or was given up."""
-        self.by = me
         self.suspect: int | None = None
         self.times_said = 0
         self.told = 0
@@ -150,7 +149,7 @@ class Session(WholeState):
         if self.phase is Phase.OPEN:
             self.liveness.heard |= 1 << member
         elif self.phase is Phase.ABORTED:
-            self._answer_late(member, Say(Abort(self.why, self.by, self.suspect), member), out)
+            self._answer_late(member, Say(Abort(self.why, self.suspect), member), out)
 
     def _answer_late(self, member: int, answer: Say, out: list[Output]) -> None:
         if not self.answered >> member & 1:
@@ -206,8 +205,7 @@ class Session(WholeState):
         self.told |= 1 << member
         if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we went on without it
             known = range(len(self.names))
-            by = abort.by if abort.by in known else member
-            self._abort(abort.why, abort.suspect if abort.suspect in known else None, by, out)
+            self._abort(abort.why, abort.suspect if abort.suspect in known else None, out)
         elif self.phase is Phase.ABORTED:
             self._leave_if_all_know(out)
 
@@ -287,7 +285,7 @@ class Session(WholeState):
         if self.has_views:
             out.append(Suspected(member))
         else:
-            self._abort(why, member, self.me, out)
+            self._abort(why, member, out)
 
     def _remain(self, remaining: int, out: list[Output]) -> None:
         """The protocol goes on with these. If we are not among them it is over for us."""
@@ -300,7 +298,7 @@ class Session(WholeState):
     def _drop_out(self, why: str, out: list[Output]) -> None:
         """It is over for us alone: the others, who may go on, must not hear us say that it is over."""
         self.phase, self.why = Phase.ABORTED, clipped(why)
-        out.append(Aborted(self.why, self.me))
+        out.append(Aborted(self.why))
         self._leave(out)
 
     # --- abort ---
@@ -308,17 +306,17 @@ class Session(WholeState):
     def _give_up(self, why: str, out: list[Output]) -> None:
         match self.phase:
             case Phase.OPEN:
-                self._abort(why, None, self.me, out)
+                self._abort(why, None, out)
             case Phase.OPENING:
                 self._refuse(f"{self.names[self.me]} gave up: {why}", out)
             case Phase.IDLE | Phase.CLOSED:
                 self._leave(out)
 
-    def _abort(self, why: str, suspect: int | None, by: int, out: list[Output]) -> None:
+    def _abort(self, why: str, suspect: int | None, out: list[Output]) -> None:
         """The group is given up: everybody who hears of it says so too, since whoever said it first may be gone."""
-        self.phase, self.why, self.by, self.suspect = Phase.ABORTED, clipped(why), by, suspect
+        self.phase, self.why, self.suspect = Phase.ABORTED, clipped(why), suspect
         out += [CancelTimer(name) for name in ("beat", "closing", "round")]
-        out.append(Aborted(self.why, by))
+        out.append(Aborted(self.why))
         self._say_over(out)
 
     def _say_over(self, out: list[Output]) -> None:
@@ -331,9 +329,7 @@ class Session(WholeState):
         if self.times_said < TIMES_SAID:
             self.times_said += 1
             out += (
-                self.opening.refusals(self.why)
-                if self.phase is Phase.REFUSED
-                else [Say(Abort(self.why, self.by, self.suspect))]
+                self.opening.refusals(self.why) if self.phase is Phase.REFUSED else [Say(Abort(self.why, self.suspect))]
             )
         self._wait("over", out)
         self._leave_if_all_know(out)
@@ -386,8 +382,7 @@ class Session(WholeState):
 
     def _closing_due(self, out: list[Output]) -> None:
         why = "; ".join(self.waits_for()) or "the others did not say that they are done"
-        told = f"{self.names[self.me]} waited for {_seconds(self.close_within)} to close: {why}"
-        self._abort(told, None, self.me, out)
+        self._abort(f"{self.names[self.me]} waited for {_seconds(self.close_within)} to close: {why}", None, out)
 
 
 def _seconds(duration: int) -> str:

@@ -120,7 +120,6 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     session: int
     incarnations: tuple[int, ...]
     first_seqs: tuple[int, ...]
-    buffers: tuple[int, ...]
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
@@ -139,8 +138,6 @@ class Aborted(msgspec.Struct, frozen=True, gc=False):
     """Output: the group is given up."""
 
     why: str
-    by: int
-    """The member that said so first, as far as we know."""
 
 
 class Closed(msgspec.Struct, frozen=True, gc=False):

@@ -6,8 +6,6 @@ import msgspec
 
 from ordercast.model.machine import LogSizes
 
-NO_LOGS = LogSizes(waiting=0, sent=0, held=0, accepted=0, preacknowledged=0)
-
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """How a member of a group stands. Counts are since the group was opened, and only grow."""

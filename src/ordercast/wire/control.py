@@ -95,7 +95,6 @@ class Join(msgspec.Struct, frozen=True, array_like=True, tag=102):
     round: Number
     """The sender's joins, from 1: an older one says nothing new."""
     first_seq: Number
-    buffers: Number
     session: U64
     """0, or the session that follows from the joins of all members: the sender agrees to it."""
     heard: Annotated[tuple[LastJoin, ...], msgspec.Meta(max_length=MOST_MEMBERS)]
@@ -126,8 +125,6 @@ class Abort(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The group is given up."""
 
     why: Reason
-    by: Index
-    """The member that said so first."""
     suspect: Index | None = None
     """The member that is taken for dead."""
 
