@@ -1,12 +1,13 @@
 """The papers' counterexamples: each file replays, each is found again by itself, and the sound rules are not broken."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ordercast.explorer.explore import explore
+from ordercast.explorer.explore import Progress, Report, explore
 from ordercast.explorer.files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.stories import found_again, search_again, search_sound, under_sound_rules
@@ -159,3 +160,11 @@ def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
     assert asked.promise.in_the_end is not None
     assert (asked.group.rules, asked.group.paper) == (Rules.SOUND, PaperRules())
     assert asked.scripts == story("st-s10").scenario.scripts
+
+
+@pytest.mark.parametrize("search", [search_again, search_sound])
+def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, Progress], Report]) -> None:
+    told: list[int] = []
+    report = search(story("spo-r1"), lambda states, _: told.append(states))
+    assert told == sorted(set(told))
+    assert report.states // 2 < told[-1] <= report.states

@@ -1,8 +1,6 @@
 """`ordercast check`: every schedule of a small group, within bounds, and the first that breaks a promise."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +10,12 @@ from rich.console import Console
 
 from ordercast.cli.heeded import tell_unheeded, tell_unread
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.progress import status_line
-from ordercast.cli.searched import print_broken, print_figures
+from ordercast.cli.searched import print_broken, print_figures, searching
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.explorer.explore import Report
 from ordercast.explorer.files import ScheduleFile, write_schedule
 from ordercast.explorer.outcome import outcome_of
-from ordercast.explorer.parallel import Progress, explore_on
+from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.rows import names_of_messages, rows_of
 from ordercast.explorer.scenario import Scenario, script_in_words
 from ordercast.explorer.scenarios import scenario, usual_lines
@@ -144,16 +141,10 @@ def _searched(asked: Scenario, most: int, *, reduced: bool, jobs: int | None, ma
     if master is not None:
         with pipeline_extra():
             from ordercast.pipeline.checking import explore_on_spark  # noqa: PLC0415
-        with opened(master) as session, _told() as progress:
+        with opened(master) as session, searching() as progress:
             return explore_on_spark(session, asked, most, reduced=reduced, progress=progress)
-    with _told() as progress:
+    with searching() as progress:
         return explore_on(jobs or os.cpu_count() or 1, asked, most, reduced=reduced, progress=progress)
-
-
-@contextmanager
-def _told() -> Iterator[Progress | None]:
-    with status_line("searching …") as tell:
-        yield tell and (lambda states, seconds: tell(f"{states:,} states, {states / max(seconds, 1e-9):,.0f} a second"))
 
 
 def _show(

@@ -10,8 +10,7 @@ from rich.table import Table
 
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.printing import print_promise_broken
-from ordercast.cli.progress import status_line
-from ordercast.cli.searched import print_broken, print_figures
+from ordercast.cli.searched import print_broken, print_figures, searching
 from ordercast.cli.shrink import replay_simulation
 from ordercast.explorer.files import KIND, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
@@ -54,8 +53,8 @@ def replay_command(
 def _search(file: Path, *, sound: bool) -> bool:
     """Whether a promise can be broken within the bounds of a schedule."""
     told = read_schedule(file)
-    with status_line("searching …"):
-        report = search_sound(told) if sound else search_again(told)
+    with searching() as progress:
+        report = search_sound(told, progress) if sound else search_again(told, progress)
     console = Console(highlight=False)
     print_figures(console, report)
     rules = "sound rules" if sound else "rules of the file"

@@ -1,11 +1,22 @@
-"""What a search saw, for people: its figures, and the schedule that breaks a promise."""
+"""What a search sees, for people: how far it is, its figures, and the schedule that breaks a promise."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
 
 from ordercast.cli.printing import in_lines
-from ordercast.explorer.explore import Report
+from ordercast.cli.progress import status_line
+from ordercast.explorer.explore import Progress, Report
 from ordercast.explorer.verdict import Violation
+
+
+@contextmanager
+def searching() -> Iterator[Progress | None]:
+    """What a search tells how far it is, if somebody looks."""
+    with status_line("searching …") as tell:
+        yield tell and (lambda states, seconds: tell(f"{states:,} states, {states / max(seconds, 1e-9):,.0f} a second"))
 
 
 def print_figures(console: Console, report: Report) -> None:

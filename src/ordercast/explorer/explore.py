@@ -11,7 +11,7 @@ import struct
 import time
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ordercast.explorer.completion import Completion
@@ -25,6 +25,11 @@ from ordercast.model.config import require
 
 SAMPLE = 61
 """Of what is not searched to its end, one state in so many is continued."""
+
+Progress = Callable[[int, float], None]
+"""Told how many states were found so far, and in how many seconds."""
+
+_TOLD_EVERY = 1_000  # states
 
 
 @dataclass(frozen=True)
@@ -90,11 +95,14 @@ class Search:
         self._edges = 0
         self._violation: Violation | None = None
 
-    def run(self) -> Report:
+    def run(self, progress: Progress | None = None) -> Report:
         """Searches until everything is seen, something is wrong, or it is enough."""
-        began = time.perf_counter()
+        began, told = time.perf_counter(), 0
         while self._frontier and self._violation is None and len(self._asleep) < self._most:
             self._expand(*self._frontier.popleft())
+            if progress is not None and len(self._asleep) >= told + _TOLD_EVERY:
+                told = len(self._asleep)
+                progress(told, time.perf_counter() - began)
         exhausted = not self._frontier and self._violation is None
         if self._violation is None:
             self._continue_frontier()
@@ -184,6 +192,7 @@ def explore(
     reduced: bool = False,
     eager: bool = False,
     begins: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Report:
     """Searches a scenario; see `Search` for how, and `Report` for what comes back."""
-    return Search(scenario, most, reduced=reduced, eager=eager, begins=begins).run()
+    return Search(scenario, most, reduced=reduced, eager=eager, begins=begins).run(progress)

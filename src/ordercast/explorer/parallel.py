@@ -8,22 +8,19 @@ state goes with the state of one of its nodes, so that most steps stay at home.
 
 import struct
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from signal import SIG_DFL, SIGTERM, signal
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
-from ordercast.explorer.explore import SAMPLE, Report
+from ordercast.explorer.explore import SAMPLE, Progress, Report
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.world import State
 from ordercast.model.errors import ConfigError
-
-Progress = Callable[[int, float], None]
-"""Told how many states were found so far, and in how many seconds."""
 
 Row = tuple[Path, int]
 """A state on its way to its owner: a path to it, and what sleeps in it."""

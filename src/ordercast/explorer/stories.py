@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.explore import Progress, Report, explore
 from ordercast.explorer.files import ScheduleFile, protocol_of
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import promise_of
@@ -25,9 +25,9 @@ _MOST = 1_000_000  # states
 _ROUNDS = 40  # in which the sound rules must come to their end, whatever the printed ones are given
 
 
-def search_again(story: ScheduleFile) -> Report:
+def search_again(story: ScheduleFile, progress: Progress | None = None) -> Report:
     """The search that found it."""
-    return explore(story.scenario, eager=story.eager, begins=story.given())
+    return explore(story.scenario, eager=story.eager, begins=story.given(), progress=progress)
 
 
 def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
@@ -37,11 +37,12 @@ def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
     return replace(story, schedule=found.schedule, sentence=found.sentence, live=found.live)
 
 
-def search_sound(story: ScheduleFile) -> Report:
+def search_sound(story: ScheduleFile, progress: Progress | None = None) -> Report:
     """The same bounds, and the same beginning, under the sound rules."""
     asked = under_sound_rules(story.scenario)
     begins = story.given() if _can_happen(asked, story.given()) else ()
-    return explore(asked, most=_MOST, reduced=not asked.promise.most_under_way, begins=begins)
+    reduced = not asked.promise.most_under_way
+    return explore(asked, most=_MOST, reduced=reduced, begins=begins, progress=progress)
 
 
 def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:

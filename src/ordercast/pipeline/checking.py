@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
-from ordercast.explorer.explore import SAMPLE, Report
-from ordercast.explorer.parallel import Progress, Share
+from ordercast.explorer.explore import SAMPLE, Progress, Report
+from ordercast.explorer.parallel import Share
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import require
