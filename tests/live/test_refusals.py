@@ -139,6 +139,18 @@ def test_who_gives_a_group_up_is_named(why: str, told: str) -> None:
     run(test)
 
 
+def test_whose_protocol_gives_a_group_up_is_named() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", close=False) as groups:
+            groups["A"]._member.has_aborted("E2 does not answer")
+            with pytest.raises(GroupAborted) as heard:
+                await groups["B"].receive()
+            assert heard.value.why == "A gave the group up: B does not answer"
+            await asyncio.gather(*(group._member.left for group in groups.values()))
+
+    run(test)
+
+
 def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ordercast.live.waiting._PATIENCE", 0.1)
     told: list[str] = []

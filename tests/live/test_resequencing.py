@@ -147,6 +147,17 @@ def test_what_waits_is_bounded(count: int, size: int) -> None:
     assert hearer.heard[-1] == 4 + count, "bytes are counted as they go, too"
 
 
+def test_what_comes_again_while_it_waits_is_counted_once() -> None:
+    """Else somebody who says it often enough would end all waiting for good."""
+    hearer = Hearer()
+    hearer.learn(4 * MILLISECOND)
+    for _ in range(5):
+        hearer.take(100 * MILLISECOND, 4, size=MOST_BYTES // 3)
+    assert (hearer.heard, hearer.late) == ([], [4] * 4)
+    hearer.take(100 * MILLISECOND, 3)
+    assert hearer.heard == [3, 4]
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_any_network_gives_what_came_in_order_within_the_longest_wait(seed: int) -> None:
     """All that comes is handed over once, or is late; numbers rise; nobody waits longer than is allowed."""

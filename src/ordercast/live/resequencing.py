@@ -39,7 +39,7 @@ class Stream:
         self._passed_over: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)  # first, end, when it was noticed
 
     def take(self, said: Datagram, now: int) -> list[Datagram] | None:
-        """What can be handed over when this one has come, in order; None: it is late."""
+        """What can be handed over when this one has come, in order; None: it is late, or came before."""
         counter = said.counter
         if self.due < 0:
             self.due = counter
@@ -51,6 +51,8 @@ class Stream:
                 self._learn(now - self._first_came())
             self.due += 1
             return [said, *self._next_ones()]
+        if counter in self._waiting:  # a seal may have forgotten it: see `Windows`
+            return None
         self._waiting[counter] = said, now
         self._bytes += len(said.body)
         return self.release(now)
@@ -119,7 +121,7 @@ class Sorter:
         self._wakes_at = 0
 
     def take(self, stream: Stream, said: Datagram) -> bool:
-        """Hands it over now or later; False: it is late."""
+        """Hands it over now or later; False: it is late, or came before."""
         if said.counter == stream.due and stream not in self._waiting:  # as most are
             stream.due += 1
             self._hand_over(said)
