@@ -160,7 +160,10 @@ def test_a_soak_may_begin_with_any_number(spark: SparkSession, tmp_path: Path) -
     with work.held():
         soak(spark, work, Limits(runs=7))
     assert [(done.first, done.end) for done in work.rounds] == [(40, 45), (45, 47)]
-    assert Soak(tmp_path / "out", EVERY_PROTOCOL, resume=True).next_number == 47
+    for first in (None, 40):
+        assert Soak(tmp_path / "out", EVERY_PROTOCOL, first=first, resume=True).next_number == 47
+    with pytest.raises(ConfigError, match="began with number 40; resume without --first"):
+        Soak(tmp_path / "out", EVERY_PROTOCOL, first=47, resume=True)
 
 
 def test_time_ends_a_soak_after_the_round_that_it_is_in(spark: SparkSession, tmp_path: Path) -> None:

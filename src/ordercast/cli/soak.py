@@ -28,7 +28,9 @@ def soak_command(
     deliveries: Annotated[int | None, typer.Option(help="Go on until so many deliveries were judged in all.")] = None,
     runs: Annotated[int | None, typer.Option(help="Go on until there were so many runs in all.")] = None,
     protocols: Annotated[str, typer.Option(help="Such as spo,st; if not said, all.")] = "",
-    first: Annotated[int, typer.Option(help="The number that a new soak begins with; others, other runs.")] = 0,
+    first: Annotated[
+        int | None, typer.Option(help="The number that a new soak begins with; others, other runs; if not said, 0.")
+    ] = None,
     master: Annotated[str | None, MASTER] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a soak that was stopped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -40,7 +42,7 @@ def soak_command(
     )
     for option, limit in limits.items():
         require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
-    require(0 <= first < 1e15, "--first must not be negative")
+    require(first is None or 0 <= first < 1e15, "--first must not be negative")
     with pipeline_extra():
         from ordercast.pipeline.soaking import Limits, Soak, soak  # noqa: PLC0415
     work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark takes its time to start

@@ -81,16 +81,20 @@ class _Manifest(msgspec.Struct, frozen=True):
 class Soak:
     """A folder of a soak: what is done, and what is to be done next."""
 
-    def __init__(self, out: Path, protocols: Sequence[str], *, first: int = 0, resume: bool = False) -> None:
+    def __init__(self, out: Path, protocols: Sequence[str], *, first: int | None = None, resume: bool = False) -> None:
         """`first` is the number that a new soak begins with.
 
         Raises `ConfigError` if the folder holds another soak, or one that nobody said to go on with.
         """
-        self.out, self.protocols, self.first = out, tuple(protocols), first
+        self.out, self.protocols, self.first = out, tuple(protocols), first or 0
         self.rounds: list[Round] = []
         path = out / MANIFEST
         if path.exists():
             self.first = _require_same(path, _Manifest(__version__, self.protocols), resume=resume).first
+            if first not in {None, self.first}:
+                raise ConfigError(
+                    f"{out} began with number {self.first}; resume without --first, or choose another folder"
+                )
             self.rounds = sorted(map(_read_round, (out / ROUNDS).glob("*.json")), key=lambda round_: round_.first)
         elif out.is_dir() and any(out.iterdir()):
             raise ConfigError(f"{out} holds something else than a soak; choose another folder")
