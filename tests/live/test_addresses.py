@@ -1,8 +1,5 @@
 """Who can be a member, where, and of which group."""
 
-import socket
-from pathlib import Path
-
 import pytest
 
 from ordercast.live.addresses import Address, address_of, members_of
@@ -11,6 +8,7 @@ from ordercast.live.network import open_socket, place_of
 from ordercast.live.settings import Wishes, agreement
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys
+from tests.live.ports import link_local
 
 
 @pytest.mark.parametrize("group", ["", "two\nlines", "\udcff"], ids=["empty", "lines", "no UTF-8"])
@@ -37,20 +35,8 @@ def test_nobody_can_send_to_any_address(address: str) -> None:
         join("g", size=2, name="A", bind=address, multicast="239.7.7.7:7000", insecure=True)
 
 
-def _link_local() -> str | None:
-    """An address of a link of this machine, with its zone."""
-    try:
-        lines = Path("/proc/net/if_inet6").read_text().splitlines()
-    except OSError:
-        return None
-    for number, *_, name in map(str.split, lines):
-        if number.startswith("fe80"):
-            return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(number)) + f"%{name}"
-    return None
-
-
 def test_addresses_of_a_link_are_bound_and_sent_to_in_their_zone() -> None:
-    host = _link_local()
+    host = link_local()
     if host is None:
         pytest.skip("no interface has such an address")
     with open_socket(Address(host, 0)) as listening, open_socket(Address(host, 0)) as sender:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+import ordercast.live.joining
 from ordercast.live.addresses import Address, address_of
 from ordercast.live.discovery import Discovery, Heard
-from ordercast.live.finding import Finder
+from ordercast.live.finding import Finder, new_discovery
 from ordercast.live.joining import Joining, join
 from ordercast.live.network import open_multicast, open_socket, sends_multicast
 from ordercast.model.errors import ConfigError, JoinError
@@ -21,6 +22,7 @@ from ordercast.wire.datagram import join as join_records
 from ordercast.wire.keys import keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
 from tests.live.groups import run
+from tests.live.ports import link_local
 
 _PORTS = itertools.count(20_000 + os.getpid() % 10_000)  # other tests may run at the same time
 
@@ -68,6 +70,28 @@ def test_members_find_each_other(network: dict[str, Any], order: str, sealed: bo
     async def test() -> None:
         heard = await asyncio.gather(member("A", 0.1), member("B", 0), member("C", 0.2))
         assert list(heard) == [[b"A", b"B", b"C"]] * 3
+
+    run(test)
+
+
+def test_a_link_has_another_name_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = link_local()
+    if host is None or not works("ff15::77", host):
+        pytest.skip("no link of this machine has an address and multicast")
+
+    def from_elsewhere(group: str, name: str, address: Address, *options: Any) -> Discovery:
+        number = address.host.partition("%")[0]
+        return new_discovery(group, name, Address(f"{number}%{name}", address.port), *options)
+
+    monkeypatch.setattr(ordercast.live.joining, "new_discovery", from_elsewhere)
+    network = {"multicast": str(Address("ff15::77", next(_PORTS))), "bind": str(Address(host, 0)), "insecure": True}
+
+    async def test() -> None:
+        groups = await asyncio.gather(*(looking(name, network, order="total") for name in "ABC"))
+        await groups[1].send(b"by the channel, which is A")
+        assert (await groups[2].receive()).payload == b"by the channel, which is A"
+        assert not any(group.stats().not_sent for group in groups)
+        await asyncio.gather(*(group.close() for group in groups))
 
     run(test)
 

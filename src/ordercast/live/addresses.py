@@ -71,6 +71,13 @@ def reachable(address: Address) -> Address:
     return address
 
 
+def seen_from(own: Address, other: Address) -> Address:
+    """An address as another machine says it, for us: what a link is called there is another matter than here."""
+    zone = own.host.partition("%")[2]
+    host, said, _ = other.host.partition("%")
+    return Address(f"{host}%{zone}", other.port) if said and zone else other
+
+
 def require_group_name(group: object) -> None:
     """A name that can be hashed, shown and said to others."""
     if not (isinstance(group, str) and group and group.isprintable()):

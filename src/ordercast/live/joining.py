@@ -21,6 +21,7 @@ from ordercast.live.addresses import (
     require_group_name,
     require_member_name,
     require_one_network,
+    seen_from,
 )
 from ordercast.live.channel import Relay
 from ordercast.live.endpoint import Endpoint
@@ -207,7 +208,9 @@ async def open_group(options: Options) -> Group:
             found = await finder.find()
     try:
         if finder is not None:
-            options = msgspec.structs.replace(options, members=members_of(options.group, found))
+            assert options.bind is not None
+            members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
+            options = msgspec.structs.replace(options, members=members)
             me = list(options.members).index(str(options.name))
         member, lines, opening = _member(options, me, endpoint, seal, codec, finder)
     except ConfigError:
