@@ -95,6 +95,13 @@ def test_a_loop_back_loses_nothing_and_an_echo_from_the_channel_may_be_missed() 
     assert violation.schedule == ("E1 sends a{1}", "E1 loses E1#0 a")
 
 
+@pytest.mark.parametrize("firings", [0, 2])
+def test_a_node_hears_itself_before_its_next_timer_fires(firings: int) -> None:
+    report = explore(a_scenario(toys.HearsItselfFirst, "a{2}", "", firings=firings))
+    assert report.exhausted, str(report)
+    assert report.longest == 1
+
+
 def test_a_unit_may_come_twice_in_a_row() -> None:
     violation = found(explore(a_scenario(toys.Flood, "a{2}", "", duplicates=1)))
     assert violation.sentence == "a{2} of E1 at E2 is delivered a second time"

@@ -77,6 +77,27 @@ class LoopedFlood(Flood):
     echo = Echo.SAFE
 
 
+class HearsItselfFirst(LoopedFlood):
+    """Speaks whenever one of its two timers fires, and relies on having heard that before it does anything else."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config)
+        self.numbers = [0, 0]  # next own number, and what was said and not heard
+
+    def send(self, event: Submit) -> list[Output]:
+        return [*super().send(event), SetTimer("one", 1), SetTimer("other", 1)]
+
+    def fire(self, name: str) -> list[Output]:
+        assert not self.numbers[1], f"{name} fires in the middle of a sentence"
+        self.numbers[1] = 1
+        return [Send(Data(Packet(self.me, 0, 9, (), 9, (1,), b"!"), Status(9, ())))]
+
+    def hear(self, packet: Packet) -> list[Output]:
+        if packet.source == self.me and packet.payload == b"!":
+            self.numbers[1] = 0
+        return super().hear(packet)
+
+
 class ChannelFlood(Flood):
     """Hears itself from the channel: it may miss itself."""
 

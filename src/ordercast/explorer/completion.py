@@ -111,16 +111,18 @@ class Completion:
 
     def _round(self, state: State, timers: Sequence[tuple[int, int]], apart: int) -> State:
         for node, timer in timers:
+            state = self._settle(state, hearing=node)
             if timer in self._world.nodes.timers[state[node]]:
                 state = self._take(state, fire_step(node, timer))
                 if apart:
                     state = self._settle(state)
         return self._settle(state)
 
-    def _settle(self, state: State) -> State:
-        """Submits and delivers everything."""
-        for _ in range(_STORM * self._world.size):
-            steps = self._world.free_steps(state)
+    def _settle(self, state: State, hearing: int | None = None) -> State:
+        """Submits and delivers everything, or only what a node hears of itself, before which it does nothing else."""
+        world = self._world
+        for _ in range(_STORM * world.size):
+            steps = world.free_steps(state) if hearing is None else world.echoes(state, hearing)
             if not steps:
                 return state
             state = self._take(state, steps[0])

@@ -88,6 +88,11 @@ class World:
         found += [_SUBMIT | node << 3 for node in range(self.size) if can_submit[state[node]]]
         return self._promptly(state, found) if self.links.loop_backs else found
 
+    def echoes(self, state: State, node: int) -> list[int]:
+        """The receipt of what a node said and must hear before it does anything else."""
+        place = self.first_link + self.links.loop_backs[node] if self.links.loop_backs else 0
+        return [_RECEIVE | place << 3] if place and state[place] != EMPTY else []
+
     def disturbances(self, state: State) -> list[int]:
         """Losses, duplicates, timers, and machines that are told to settle their debts."""
         found: list[int] = []
