@@ -22,6 +22,7 @@ class Outcome(NamedTuple):
         assert self.err.startswith("ordercast: "), self.err
         assert self.err.count("\n") == 1
         assert self.err.endswith("\n")
+        assert "[Errno" not in self.err
         return self.err.removeprefix("ordercast: ").rstrip("\n")
 
 

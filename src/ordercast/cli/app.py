@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from ordercast import __version__
 from ordercast.cli.printing import BROKEN_PIPE
-from ordercast.model.errors import OrdercastError
+from ordercast.model.errors import OrdercastError, reason_of
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _INTERRUPTED = 130  # what typer makes of an interrupt, without a word
@@ -104,4 +104,4 @@ def _told(error: OSError) -> str:
     """Rooms make sentences of what they cannot read or write; what is left is a path that was asked about, or print."""
     if error.filename is not None:
         return f"cannot use {error.filename}: {error.strerror}; name another"
-    return f"cannot print the outcome: {error}; give standard output a place with room"
+    return f"cannot print the outcome: {reason_of(error)}; give standard output a place with room"

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ordercast.drawing import draw_svg, draw_text, paint
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 from ordercast.trace.schema import EventRow
 
 
@@ -24,7 +24,7 @@ def show_picture(
         try:
             svg.write_text(draw_svg(rows, nodes, names=names, steps=steps), encoding="utf-8")
         except OSError as error:
-            raise ConfigError(f"cannot write the picture {svg}: {error}; choose another place") from error
+            raise ConfigError(f"cannot write the picture {svg}: {reason_of(error)}; choose another place") from error
     if console is not None:
         width = max(console.width, 80)
         console.print(paint(draw_text(rows, nodes, width=width, names=names, steps=steps)), soft_wrap=True)

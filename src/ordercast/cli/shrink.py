@@ -15,7 +15,7 @@ from ordercast.cli.printing import print_promise_broken
 from ordercast.cli.progress import status_line
 from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
 from ordercast.protocols import PROTOCOLS
 from ordercast.swarm.draw import draw_config
@@ -144,7 +144,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path} is no number, no configuration and no trace: {error}; "
+            f"{path} is no number, no configuration and no trace: {reason_of(error)}; "
             "name a number of the swarm, a .json or .toml file, or a folder"
         ) from error
 

@@ -13,7 +13,7 @@ from ordercast.cli.printing import counted
 from ordercast.cli.shrink import story_of_shrunk
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError, TraceError
+from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.swarm.files import write_story
 from ordercast.swarm.shrink import DoesNotFailError, shrink
 from ordercast.swarm.soak import EVERY_PROTOCOL
@@ -82,7 +82,7 @@ def _kept(work: "Soak") -> list[Path]:
                 folder.mkdir(exist_ok=True)
                 whole.write_text(config.to_json(), encoding="utf-8")
             except OSError as error:
-                raise TraceError(f"cannot keep the run {name} that failed: {error}") from error
+                raise TraceError(f"cannot keep the run {name} that failed: {reason_of(error)}") from error
             _say(f"number {number} failed, and is made small")
             try:
                 small, _ = write_story(folder, name, story_of_shrunk(name, shrink(config)))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 
 SUMMARY = "evaluation.json"
 
@@ -142,7 +142,9 @@ def store(folder: Path, name: str, value: Result | Evaluation) -> None:
         finally:
             unfinished.unlink(missing_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot write the results into {folder}: {error}; choose another place") from error
+        raise ConfigError(
+            f"cannot write the results into {folder}: {reason_of(error)}; choose another place"
+        ) from error
 
 
 def load(path: Path, kind: type[Stored]) -> Stored:

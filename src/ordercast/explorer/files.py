@@ -44,7 +44,7 @@ from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scri
 from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
@@ -227,7 +227,7 @@ def write_schedule(path: Path, file: ScheduleFile) -> None:
     try:
         path.write_text(schedule_text(file), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot write the schedule {path}: {error}; choose another place") from error
+        raise ConfigError(f"cannot write the schedule {path}: {reason_of(error)}; choose another place") from error
 
 
 def protocol_of(machine: MachineClass) -> tuple[str, Rules]:

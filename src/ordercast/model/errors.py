@@ -15,6 +15,11 @@ network must not be able to raise anything here.
 """
 
 
+def reason_of(error: Exception) -> str:
+    """In the system's words where it has some, without its numbers and the name of a file that was told already."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class OrdercastError(Exception):
     """The root of all errors that ordercast raises on purpose."""
 

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.audit.judge import Witness, is_uniform, runs_by_name, service_of
 from ordercast.audit.logs import COLUMNS
-from ordercast.model.errors import ConfigError, PipelineError, TraceError
+from ordercast.model.errors import ConfigError, PipelineError, TraceError, reason_of
 from ordercast.model.services import Service
 from ordercast.pipeline.prefixes import Beginning
 from ordercast.pipeline.schemas import EVENTS_TABLE
@@ -114,7 +114,9 @@ class Follower:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._file, msgspec.msgpack.encode(self.state))
         except OSError as error:
-            raise TraceError(f"cannot write {self._file}: {error}; give --checkpoint a place with room") from error
+            raise TraceError(
+                f"cannot write {self._file}: {reason_of(error)}; give --checkpoint a place with room"
+            ) from error
 
 
 def follow(

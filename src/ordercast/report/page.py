@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from ordercast.evaluation.results import SUMMARY, Evaluation, Point, Result, Role, Series, load
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 from ordercast.report.plots import inline_svg, save
 
 PAGE = "report.html"
@@ -53,7 +53,7 @@ def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) ->
             for result in found:
                 save(result, folder / PLOTS)
     except OSError as error:
-        raise ConfigError(f"cannot write the report into {folder}: {error}; choose another place") from error
+        raise ConfigError(f"cannot write the report into {folder}: {reason_of(error)}; choose another place") from error
     return folder / PAGE
 
 

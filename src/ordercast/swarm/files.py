@@ -32,7 +32,7 @@ import msgspec
 
 from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
 from ordercast.protocols import machine_class
@@ -173,5 +173,7 @@ def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
         scenario.write_text(story_text(story), encoding="utf-8")
         test.write_text(pytest_text(story), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot write what was made small to {folder}: {error}; choose another place") from error
+        raise ConfigError(
+            f"cannot write what was made small to {folder}: {reason_of(error)}; choose another place"
+        ) from error
     return scenario, test

@@ -8,7 +8,7 @@ from socket import gethostname
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ordercast.model.errors import TraceError
+from ordercast.model.errors import TraceError, reason_of
 from ordercast.trace.schema import EVENTS, RUNS, SEQ, STEP, TIME, TRANSMISSION, EventRow
 
 WRITE_ERRORS = (OSError, pa.ArrowException)
@@ -64,6 +64,6 @@ def runs_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
 def cannot_write(what: str, error: Exception) -> TraceError:
     """The sentence for whatever keeps a trace from being written."""
     return TraceError(
-        f"cannot write {what}: {error}; nothing of it was kept. "
+        f"cannot write {what}: {reason_of(error)}; nothing of it was kept. "
         "Check that the folder may be written and that its disk has room, or choose another"
     )

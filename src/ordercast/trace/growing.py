@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ordercast.model.errors import TraceError
+from ordercast.model.errors import TraceError, reason_of
 from ordercast.trace.files import WRITE_ERRORS, events_batch, open_parquet, runs_table, unfinished
 from ordercast.trace.packed import Packed
 from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUN, RUNS, RUNS_FOLDER, SUFFIX, EventRow
@@ -65,4 +65,4 @@ class GrowingTrace:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> TraceError:
-        return TraceError(f"cannot write the record {self.folder}: {error}; what was written before is kept")
+        return TraceError(f"cannot write the record {self.folder}: {reason_of(error)}; what was written before is kept")

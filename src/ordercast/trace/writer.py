@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ordercast.model.errors import TraceError
+from ordercast.model.errors import TraceError, reason_of
 from ordercast.trace.files import events_batch, runs_table
 from ordercast.trace.making import Making
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, EventRow, is_hidden
@@ -72,4 +72,4 @@ def require_no_trace(folder: Path) -> None:
             if any(not is_hidden(path.name) for path in (folder / dataset).rglob(f"*{SUFFIX}")):
                 raise TraceError(f"{folder} already holds a trace; choose another folder or remove this one")
     except OSError as error:
-        raise TraceError(f"cannot look into {folder}: {error}; choose another folder") from error
+        raise TraceError(f"cannot look into {folder}: {reason_of(error)}; choose another folder") from error
