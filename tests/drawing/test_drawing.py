@@ -236,6 +236,20 @@ def test_a_unit_that_its_sender_hears_or_misses_itself_is_no_arrow() -> None:
     assert (len(with_class(root, "echo")), len(with_class(root, "arrow"))) == (2, 0)
 
 
+def test_svg_shows_what_a_sender_misses_of_its_own_beside_what_it_has_of_others() -> None:
+    """Both at once: no mark in the lane covers the cross."""
+    told = Teller()
+    told.send(0, 0, (0, 0), (0, 1), transmission=1)
+    told.send(1, 0, (1, 0), (1,), transmission=2)
+    told.arrive(1, 50_000, 1, (0, 0), "accept")
+    told.say(1, 50_000, "lose", (1, 0), detail="loss", transmission=2)
+    (lost,) = with_class(parsed(told.rows, 2), "echo", "lost")
+    *_, crossed = [child.get("d", "") for child in lost if child.tag.endswith("path")]
+    _, top = map(float, re.findall(r"[\d.]+", crossed)[:2])
+    bottom, lane = top + 9, lay_out(make_scene(told.rows, 2)).lane(1)
+    assert not top - 6 < lane < bottom + 6  # a disc is 6 wide to each side
+
+
 def test_a_timer_that_changes_nothing_is_not_shown() -> None:
     told = Teller()
     told.say(0, 0, "timeout", detail="guard")

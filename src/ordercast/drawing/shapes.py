@@ -148,6 +148,12 @@ def echo(x: float, y: float, side: int) -> str:
     return arc + f'<path class="solid" d="M{x - 1:.1f} {y + side * 5:.1f}l-6 {side * 1}l3 {side * 5}z"/>'
 
 
+def lost_echo(x: float, y: float, side: int) -> str:
+    """A unit that its own sender misses: the arc ends in a cross beside the lane, where no mark can cover it."""
+    arc = f'<path d="M{x - 26:.1f} {y + side * 2:.1f}q3 {side * 7} 8 {side * 8}"/>'
+    return arc + cross(x - 17, y + side * 11)
+
+
 def _filling(quarters: int, x: float, y: float) -> str:
     """A disc filled by quarters, clockwise from the top."""
     if quarters == 0:

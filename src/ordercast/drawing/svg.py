@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ordercast.drawing.layout import LINE, SHIFT, SMALL, Layout, Spot, lay_out, text_width
 from ordercast.drawing.scene import FOREIGN, Arrival, Flight, Mark, Names, Row, Scene, make_scene
-from ordercast.drawing.shapes import STYLE, arrow, cross, departure, echo, group, line, mark, words
+from ordercast.drawing.shapes import STYLE, arrow, cross, departure, echo, group, line, lost_echo, mark, words
 from ordercast.model.nodes import name_of
 
 _NARROWEST = 760  # so that the legend has room
@@ -130,7 +130,8 @@ def _arrows(scene: Scene, layout: Layout) -> Iterator[str]:
             tip = _tip(scene, flight, arrival)
             spot = layout.spots[arrival.time, arrival.node]
             if arrival.node == flight.node:
-                yield group(f"echo{lost}", tip, cross(*end) if arrival.lost else echo(*end, -spot.side))
+                shape = (lost_echo if arrival.lost else echo)(*end, -spot.side)
+                yield group(f"echo{lost}", tip, shape)
             else:
                 shape = arrow(flight.kind, start, end, lost=arrival.lost, marked=bool(spot.columns))
                 yield group(f"arrow{lost} {_look(flight)}", tip, shape)
