@@ -69,7 +69,9 @@ def open_multicast(group: Address, interface: str) -> socket.socket:
         _enlarge(found)
         found.bind((group.host, group.port))
         if v6:
-            joined = socket.inet_pton(socket.AF_INET6, group.host) + _interface_number(interface).to_bytes(4, "little")
+            joined = socket.inet_pton(socket.AF_INET6, group.host) + _interface_number(interface).to_bytes(
+                4, sys.byteorder
+            )
             found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, joined)
         else:
             joined = socket.inet_aton(group.host) + socket.inet_aton(interface)
