@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import Search, explore
+from ordercast.explorer.nodes import Effect
+from ordercast.explorer.parallel import Share
+from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
+from ordercast.explorer.world import Kind, State
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Level, Output, Reached
+from ordercast.model.machine import Level, Output, Reached, Submit, View
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from tests.explorer import (
@@ -166,3 +170,71 @@ def test_a_claim_is_not_made_true_by_letting_another_node_go_first() -> None:
     violation = explore(asked, reduced=True).violation
     assert violation is not None
     assert violation.schedule == ("E1 sends a{2,3}", "E3 receives E1#0 a")
+
+
+class Remembers(toys.Flood):
+    """Keeps the order of all that it heard."""
+
+    def hear(self, packet: Packet) -> list[Output]:
+        self.numbers.append(packet.seq)
+        return []
+
+
+def test_what_comes_again_later_comes_before_and_behind_what_is_sent_meanwhile() -> None:
+    """A sending that sleeps, since it was searched before a receipt, must wake behind the copy."""
+    asked = Scenario(
+        machine=Remembers,
+        group=GroupConfig(nodes=2),
+        scripts=scripts("a{2} b{2} c{2} d{2}", ""),
+        promise=Promise(ladder=False, in_the_end=None),
+        duplicates=1,
+    )
+    assert finals(asked, reduced=True)[0] == finals(asked, reduced=False)[0]
+
+
+class ComesBack(toys.Flood):
+    """E2 goes on alone, and then with E1 again; all deliver what they send, at once and without a word."""
+
+    def send(self, event: Submit) -> list[Output]:
+        numbered, _, *delivered = super().send(event)
+        members = {b"alone": 2, b"again": 3}.get(event.payload)
+        views: list[Output] = [] if members is None else [View(self.numbers[0], members, "")]
+        return [numbered, *([] if event.payload == b"again" else delivered), *views]
+
+
+def test_that_somebody_goes_on_again_bears_on_what_others_deliver() -> None:
+    """Only what is delivered by a member is held against the others' logs."""
+    asked = Scenario(
+        machine=ComesBack,
+        group=GroupConfig(nodes=2),
+        scripts=scripts("a{1}", "alone{2} again{2}"),
+        promise=Promise(ladder=False, in_the_end=None, one_order=True, views=True),
+    )
+    violation = explore(asked, reduced=True).violation
+    assert violation is not None
+    assert violation.schedule == ("E2 sends alone{2}", "E2 sends again{2}", "E1 sends a{1}")
+
+
+class SleepsUntilDrained(Reduction):
+    """Lets all receipts sleep behind a sending, and none behind whatever else happens."""
+
+    def asleep_behind(self, state: State, step: int, strand: int, effect: Effect | None, asleep: int) -> int:
+        del state, strand, effect, asleep
+        return sum(self._strands.of_link) if step & 7 == Kind.SUBMIT else 0
+
+
+def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awake() -> None:
+    """To be told that nothing waits changes nothing here: it leads to the same state, which was expanded."""
+    asked = Scenario(
+        machine=toys.Flood,
+        group=GroupConfig(nodes=2),
+        scripts=scripts("a{2}", ""),
+        promise=Promise(ladder=False),
+        drained=True,
+    )
+    alone, shared = Search(asked, reduced=True), Share(asked, 0, 1, reduced=True)
+    alone._plan = SleepsUntilDrained(alone.world)
+    shared.expansion._plan = SleepsUntilDrained(shared.expansion.world)
+    while shared.frontier:
+        shared.level()
+    assert alone.run().states == len(shared.asleep) == explore(asked).states == 3
