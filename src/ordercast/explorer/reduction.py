@@ -20,7 +20,7 @@ A step t bears on a strand if
 - t sends, and so do steps of the strand, on a channel of one order;
 - units may yet come again behind all that is under way, and one of the two does this, the other sends into the link;
 - timers wait until nothing is under way, and one of the two fires: all bears on that;
-- only those that go on are judged, and t changes who does, or delivers.
+- only those that go on are judged, and t delivers, or changes who does otherwise than by a crash.
 
 **One node goes first** (stubborn sets). Near its end a schedule consists of receipts that make nobody speak. What a
 node can do *alone*, if no other does anything, follows from its own state, the queues to it, and the disturbances that
@@ -60,7 +60,11 @@ order. That orders of delivery have a cycle, or logs that must be equal differ, 
 others is untrue if it comes before what it claims. The last step of w makes it; before it come no other steps than
 in w, and so what was untrue remains so; and keys, which are not in w, bring about nothing of it, by (3). Where only the
 logs of those that go on are judged, the steps that matter keep their order, by the last of the conditions above, and
-by (3).
+by (3); all but crashes, and who has not crashed yet is one more that is judged.
+
+*Nor is a circle of receipts lost*, by which no final state is ever reached. What was said of w holds of every beginning of
+a way round and round it. So there are searched schedules of any length in which nothing uses up leave, and among finitely
+many states these go round in a circle too.
 """
 
 from dataclasses import dataclass
