@@ -62,9 +62,9 @@ in w, and so what was untrue remains so; and keys, which are not in w, bring abo
 logs of those that go on are judged, the steps that matter keep their order, by the last of the conditions above, and
 by (3); all but crashes, and who has not crashed yet is one more that is judged.
 
-*Nor is a circle of receipts lost*, by which no final state is ever reached. What was said of w holds of every beginning of
-a way round and round it. So there are searched schedules of any length in which nothing uses up leave, and among finitely
-many states these go round in a circle too.
+*Nor is a circle of receipts lost*, by which no final state is ever reached. What was said of w holds of every beginning
+of a way round and round it. So there are searched schedules of any length in which nothing uses up leave, and among
+finitely many states these go round in a circle too.
 """
 
 from dataclasses import dataclass
