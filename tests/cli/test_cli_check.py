@@ -171,13 +171,16 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
 
 
 def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
-    line = "check spo --nodes 2 --jobs 1"
-    told = ordercast(f"{line} --history 2 --log-limit 5 --hearsay --reading asks_once=true --svg {tmp_path}/it.svg")
+    line = "check spo --nodes 2 --jobs 1 --script"
+    told = ordercast(
+        f"{line} a[5] --history 2 --log-limit 5 --hearsay --reading asks_once=true --svg {tmp_path}/it.svg"
+    )
     assert told.status == 0
     assert told.err.splitlines() == [
         "ordercast: --log-limit changes nothing here: spo does not heed it, st does",
         "ordercast: --history changes nothing here: spo does not heed it, sequencer does",
+        "ordercast: a priority in --script changes nothing here: spo does not heed it, prio and prito do",
         "ordercast: --reading changes nothing here: it is for --rules paper",
         "ordercast: nothing is broken, so there is no schedule to draw or to write",
     ]
-    assert ordercast(line).err == ""
+    assert ordercast(f"{line} a").err == ""

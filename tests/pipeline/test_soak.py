@@ -93,8 +93,9 @@ def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSess
 @pytest.mark.usefixtures("open_session")
 def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = ordercast("soak --runs 15 --out", out)
+    done = ordercast("soak --runs 15 --resume --out", out)
     assert done.status == 1
+    assert done.err.startswith(f"soak: there is nothing in {out} to go on with: a new soak begins\n")
     assert done.out.startswith("15 runs, ")
     assert "number 13: acknowledged_truthfully: " in done.out
     kept = out / "failures" / "st-13.toml"
@@ -108,6 +109,7 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     assert "broken: acknowledged_truthfully: " in replayed.out
     told = ordercast("soak --runs 15 --resume --json --out", out)
     assert told.status == 1
+    assert "a new soak" not in told.err
     document = json.loads(told.out)
     assert (document["runs"], document["failed"]) == (15, 1)
     assert document["failures"]["13"][0]["kind"] == "acknowledged_truthfully"

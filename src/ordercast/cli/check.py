@@ -105,6 +105,7 @@ def check_command(
             "--hearsay": group.hearsay,
             "--history": group.sequencer.history != usual.sequencer.history,
             "--resilience": group.sequencer.resilience != usual.sequencer.resilience,
+            "a priority in --script": any(item.submission.priority for item in asked.items),
         },
     )
     tell_unread(group)

@@ -19,6 +19,7 @@ _HEEDED_BY: dict[str, Collection[str]] = {
     "--priorities": PRIORITISED,
     "--urgent": PRIORITISED,
     "--no-synchronise": PRIORITISED,
+    "a priority in --script": PRIORITISED,
 }
 
 

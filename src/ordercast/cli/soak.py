@@ -46,6 +46,8 @@ def soak_command(
     with pipeline_extra():
         from ordercast.pipeline.soaking import Limits, Soak, soak  # noqa: PLC0415
     work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark takes its time to start
+    if resume and not work.rounds:
+        _say(f"there is nothing in {out} to go on with: a new soak begins")
     with work.held(), opened(master) as spark:
         try:
             soak(spark, work, Limits(seconds=seconds, deliveries=deliveries, runs=runs), note=_note)
