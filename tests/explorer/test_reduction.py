@@ -11,11 +11,11 @@ from ordercast.explorer.nodes import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.explorer.world import Kind, State
+from ordercast.explorer.world import Kind, State, World
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Level, Output, Reached, Submit, View
+from ordercast.model.machine import Level, Output, Reached, Send, Submit, View
 from ordercast.model.runs import Channel
-from ordercast.model.units import Packet
+from ordercast.model.units import Data, Packet, Status
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,
@@ -213,6 +213,30 @@ def test_that_somebody_goes_on_again_bears_on_what_others_deliver() -> None:
     violation = explore(asked, reduced=True).violation
     assert violation is not None
     assert violation.schedule == ("E2 sends alone{2}", "E2 sends again{2}", "E1 sends a{1}")
+
+
+class AnswersA(toys.Flood):
+    """Says something when it hears a, and nothing when it hears b."""
+
+    def hear(self, packet: Packet) -> list[Output]:
+        return [Send(Data(packet, Status(0, ())))] if packet.payload == b"a" else []
+
+
+def test_who_may_go_first_does_not_depend_on_which_unit_was_met_first() -> None:
+    """Units are numbered as they are met, in each process otherwise, and lie in a bag by their numbers."""
+    keys = []
+    for line in ("a{2} b{2}", "b{2} a{2}"):
+        promise = Promise(ladder=False, in_the_end=None)
+        group = GroupConfig(nodes=2)
+        world = World(
+            Scenario(machine=AnswersA, group=group, scripts=scripts(line, ""), promise=promise, channel=Channel.ANY)
+        )
+        state = world.start()
+        for _ in range(2):
+            [submit] = [step for step in world.steps(state) if step & 7 == Kind.SUBMIT]
+            state, _ = world.take(state, submit)
+        keys.append(Reduction(world)._all_alone(state)[1].keys)
+    assert keys[0] == keys[1] > 0
 
 
 class SleepsUntilDrained(Reduction):

@@ -240,7 +240,7 @@ class Reduction:
         if effect is not None and effect.problem:
             return
         brings, claims = self._visible(state[node], after[node], effect)
-        if kind == Kind.SUBMIT or (kind == Kind.RECEIVE and not strand & alone.sending):
+        if kind == Kind.SUBMIT or (kind == Kind.RECEIVE and effect is not None and not effect.sends):
             alone.keys |= strand
             alone.brings |= brings
         alone.brings |= brings & _WHO_GOES_ON
