@@ -1,5 +1,8 @@
 """Leaving out equivalent interleavings loses nothing: the same final states, and every broken promise is found."""
 
+import os
+import time
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -24,6 +27,7 @@ from tests.explorer import (
     test_explore_to,
     toys,
 )
+from tests.explorer.drawn import drawn_scenario
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed, total
 from tests.mutations.mutation import imported
 
@@ -113,6 +117,34 @@ def test_the_final_states_of_toys_are_the_same() -> None:
             assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], str(scenario)
             compared += 1
     assert compared > 20
+
+
+def compared(seed: int) -> str:
+    """Holds a reduced search of machines that were drawn against one of all interleavings; tells what they came to."""
+    scenario = drawn_scenario(seed)
+    every, some = Search(scenario, 2_000), Search(scenario, 20_000, reduced=True)  # which may find what is broken later
+    seen, fewer = every.run(), some.run()
+    if seen.violation is None and not seen.exhausted:
+        return "cut"
+    assert (seen.violation is None) == (fewer.violation is None), f"{seed}: {seen}\n{fewer}"
+    if seen.violation is None:
+        assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], f"{seed}: {seen}\n{fewer}"
+    return "exhausted" if seen.violation is None else "broken"
+
+
+def test_machines_drawn_at_random_come_to_the_same() -> None:
+    came_to = Counter(map(compared, range(250)))
+    assert came_to["exhausted"] > 50
+    assert came_to["broken"] > 30  # and not only where all goes well
+
+
+@pytest.mark.soak
+def test_machines_never_drawn_before_come_to_the_same() -> None:
+    until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / 8
+    seed = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
+    while time.monotonic() < until:
+        compared(seed)
+        seed += 1
 
 
 def broken_machines() -> Iterator[Any]:
