@@ -55,8 +55,8 @@ class Expansion:
             asleep |= strand
 
     def comes_back(self, path: Path, state: State) -> None:
-        """To a state that was expanded before, by a path that may go round in a circle for ever."""
-        if not self._completion.settles(state):
+        """To a state that was expanded before, by a path that may go round in a circle of receipts for ever."""
+        if self.portable.ends_in_receipt(path) and not self._completion.settles(state):
             self.tally.broken = path
 
     def forget_what_is_broken(self) -> None:

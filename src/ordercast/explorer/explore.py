@@ -3,8 +3,8 @@
 Every state that a group can get into is visited once; every step into a state is judged by what the service
 promises; and from every state the group must end well once nothing is lost any more. It is enough to ask that of
 the states in which everything is submitted and delivered: every other state leads to one of them by steps that are
-searched anyway, if there is an end to receipts. Where there is none, schedules go round in a circle, and so come back
-to a state that was expanded before: what leads to such a state is asked for that end.
+searched anyway, if there is an end to receipts. Where there is none, schedules go round in a circle, and so a receipt
+leads back to a state that was expanded before: such a state is asked for that end.
 """
 
 import struct
@@ -20,7 +20,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.strands import EXPANDED
 from ordercast.explorer.verdict import Violation, ends_badly, shortened
 from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import State, World
+from ordercast.explorer.world import Kind, State, World
 from ordercast.model.config import require
 
 SAMPLE = 61
@@ -166,7 +166,8 @@ class Search:
             self._asleep[key] = asleep
         elif woken := known & ~asleep & ~EXPANDED:
             self._asleep[key] = known & ~woken & ~EXPANDED
-        if known is not None and known & EXPANDED and not self._completion.settles(after):
+        comes_back = known is not None and known & EXPANDED and step & 7 == Kind.RECEIVE
+        if comes_back and not self._completion.settles(after):
             steps = [*self.schedule(index), step]
             self._violation = ends_badly(self.world, self._completion, steps, after, len(self._given))
         if known is None or (woken and known & EXPANDED):

@@ -48,6 +48,10 @@ class Portable:
         """The path that goes one step further, from the state that it leads to."""
         return path + self._portable(state, step).to_bytes(_WIDTH, "little")
 
+    def ends_in_receipt(self, path: Path) -> bool:
+        """Whether its last step is one."""
+        return path[-_WIDTH] & 7 == Kind.RECEIVE
+
     def steps(self, path: Path) -> list[int]:
         """A path as steps of this world."""
         state, steps = self._world.start(), []
