@@ -109,6 +109,8 @@ class ToNormal(ToState):
         if self._is_impossible(unit, heading):
             out.append(Discard(unit, "impossible"))
             return ""
+        if type(unit) is Standing and self._has_said_more(heading):
+            return ""
         if heading.wants & self._my_bit:
             self.owes = True
         self.delivered_by[source] = heading.delivered
@@ -121,6 +123,11 @@ class ToNormal(ToState):
             for risen in accepted.rise():
                 self._preacknowledge(risen, out)
         return ""
+
+    def _has_said_more(self, heading: Heading) -> bool:
+        """Whether its source has said more than this since: then it came twice, and late. It has no number to tell."""
+        known = self.accepted.columns[heading.source]
+        return heading.delivered < self.delivered_by[heading.source] or any(map(gt, known, heading.expects))
 
     def _is_impossible(self, unit: Sequenced | Standing, heading: Heading) -> bool:
         """Whether it claims to be mine and I never sent it, or ends a run of packets that nobody has sent yet."""

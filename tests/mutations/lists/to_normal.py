@@ -37,6 +37,18 @@ NORMAL = changes(
         "        self.next_seq += 1\n        self.owes_in_sequence = False\n",
         "        self.next_seq += 1\n",
     ),
+    ("copies of old words count", "if type(unit) is Standing and self._has_said_more(heading):", "if False:"),
+    (
+        "what was delivered counts though it is old",
+        "return heading.delivered < self.delivered_by[heading.source] or any(",
+        "return any(",
+    ),
+    ("what was accepted counts though it is old", " or any(map(gt, known, heading.expects))", ""),
+    (
+        "the same words once more are old",
+        "heading.delivered < self.delivered_by",
+        "heading.delivered <= self.delivered_by",
+    ),
     ("stamps stand still", "self.stamp += 1", "self.stamp = 1"),
     (
         "nobody says what it has delivered",

@@ -67,6 +67,30 @@ def test_own_units_are_accepted_when_the_channel_brings_them() -> None:
     assert [unit.packet.payload for _, _, unit in node.machine.accepted.entries] == [b"x", b"a"]
 
 
+@pytest.mark.parametrize(
+    ("sooner", "later"), [(((1, 0), 0), ((1, 1), 0)), (((0, 0), 0), ((1, 0), 0)), (((1, 0), 0), ((1, 0), 1))]
+)
+def test_what_was_said_before_and_comes_again_takes_nothing_back(
+    sooner: tuple[tuple[int, int], int], later: tuple[tuple[int, int], int]
+) -> None:
+    """Words without data have no number: a copy that is late is told by what it says."""
+    node, peer = Node(E1, 2), Peer(E2, 2)
+    node.hears_itself(node.submits("a"))
+    node.hears(peer.sends("x"))
+    said = []
+    for expects, delivered in (sooner, later):
+        peer.expecting(*expects).delivered = delivered
+        said.append(peer.standing(E1))
+        node.hears(said[-1])
+    node.fires("status")
+    assert not node.machine.owes, "both were answered"
+    known = node.machine.snapshot()
+    assert node.hears(said[0]).units == []
+    assert node.machine.snapshot() == known
+    node.hears(said[1])
+    assert node.machine.owes, "who asks once more in the same words is answered"
+
+
 # --- flow ---
 
 
