@@ -64,6 +64,10 @@ def test_its_bounds_are_searched_anew_by_either_rules(ordercast: Command) -> Non
     assert done.status == 0
     assert "all there are" in done.out
     assert done.out.splitlines()[-1].startswith("nothing is broken: under the sound rules no schedule within")
+    done = ordercast("replay --sound --most 2", C3)
+    assert done.status == 0
+    assert "and there are more" in done.out
+    assert done.out.splitlines()[-1].endswith("the search was cut, --most searches on")
     assert "--search and --sound find schedules, but draw none" in ordercast("replay --search --draw", C3).sentence
 
 

@@ -16,7 +16,7 @@ from ordercast.explorer.files import KIND, read_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
 from ordercast.explorer.replay import Replay
 from ordercast.explorer.rows import names_of_messages, rows_of
-from ordercast.explorer.stories import search_again, search_sound
+from ordercast.explorer.stories import MOST, search_again, search_sound
 from ordercast.explorer.wording import happening_in_words, schedule_from_words, step_in_words
 from ordercast.explorer.world import World
 from ordercast.model.config import require
@@ -31,6 +31,7 @@ def replay_command(
     svg: Annotated[Path | None, typer.Option(help="Draw it as SVG there.")] = None,
     search: Annotated[bool, typer.Option("--search", help="Of a schedule: search its bounds for one anew.")] = False,
     sound: Annotated[bool, typer.Option("--sound", help="Search them under the sound rules instead.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="States after which such a search is cut.")] = MOST,
 ) -> None:
     """Acts out what a file tells. Exit 0: no promise is broken; 1: one is; 2: the file cannot be read."""
     replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
@@ -43,18 +44,18 @@ def replay_command(
         require(
             not (draw or svg), "--search and --sound find schedules, but draw none: write them down, and replay them"
         )
-        broken = _search(file, sound=sound)
+        broken = _search(file, most, sound=sound)
     else:
         broken = replays[kind](file, draw=draw, svg=svg)
     if broken:
         raise typer.Exit(1)
 
 
-def _search(file: Path, *, sound: bool) -> bool:
+def _search(file: Path, most: int, *, sound: bool) -> bool:
     """Whether a promise can be broken within the bounds of a schedule."""
     told = read_schedule(file)
     with searching() as progress:
-        report = search_sound(told, progress) if sound else search_again(told, progress)
+        report = (search_sound if sound else search_again)(told, most, progress)
     console = Console(highlight=False)
     print_figures(console, report)
     rules = "sound rules" if sound else "rules of the file"
@@ -67,7 +68,7 @@ def _search(file: Path, *, sound: bool) -> bool:
             "green",
         )
     else:
-        verdict, style = f"nothing is broken so far under the {rules}; the search was cut", "yellow"
+        verdict, style = f"nothing is broken so far under the {rules}; the search was cut, --most searches on", "yellow"
     console.print(verdict, style=style, soft_wrap=True)
     return report.violation is not None
 

@@ -21,13 +21,14 @@ from ordercast.model.config import PaperRules, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.protocols import machine_class
 
-_MOST = 1_000_000  # states
+MOST = 1_000_000
+"""States after which a search is cut, unless it is told."""
 _ROUNDS = 40  # in which the sound rules must come to their end, whatever the printed ones are given
 
 
-def search_again(story: ScheduleFile, progress: Progress | None = None) -> Report:
+def search_again(story: ScheduleFile, most: int = MOST, progress: Progress | None = None) -> Report:
     """The search that found it."""
-    return explore(story.scenario, eager=story.eager, begins=story.given(), progress=progress)
+    return explore(story.scenario, most, eager=story.eager, begins=story.given(), progress=progress)
 
 
 def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
@@ -37,12 +38,12 @@ def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
     return replace(story, schedule=found.schedule, sentence=found.sentence, live=found.live)
 
 
-def search_sound(story: ScheduleFile, progress: Progress | None = None) -> Report:
+def search_sound(story: ScheduleFile, most: int = MOST, progress: Progress | None = None) -> Report:
     """The same bounds, and the same beginning, under the sound rules."""
     asked = under_sound_rules(story.scenario)
     begins = story.given() if _can_happen(asked, story.given()) else ()
     reduced = not asked.promise.most_under_way
-    return explore(asked, most=_MOST, reduced=reduced, begins=begins, progress=progress)
+    return explore(asked, most, reduced=reduced, begins=begins, progress=progress)
 
 
 def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:
