@@ -222,8 +222,8 @@ SUITES = (
     ),
     Suite(
         "explorer",
-        [],
+        ["explorer"],
         [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
-        Battery(["explorer.test_explore_toys", "explorer.test_explore_broken"]),
+        Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )
