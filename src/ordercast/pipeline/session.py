@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
-from ordercast.model.errors import ConfigError, PipelineError
+from ordercast.model.errors import ConfigError, PipelineError, reason_of
 from ordercast.pipeline.java import set_up_environment
 
 EMBEDDED = "local[*]"
@@ -112,7 +112,7 @@ def _require_answer(master: str) -> None:
             with socket.create_connection((address.hostname or "", port), timeout=_REACH_WITHIN):
                 return
         except (OSError, ValueError) as error:
-            failed.append(f"{place} ({error})")
+            failed.append(f"{place} ({reason_of(error)})")
     raise ConfigError(
         f"no Spark answers at {', '.join(failed)}; check the address after --master and that the cluster is up"
     )
