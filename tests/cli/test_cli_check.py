@@ -20,9 +20,10 @@ def test_every_protocol_is_checked_without_more_ado(ordercast: Command, protocol
 
 
 def test_what_is_searched_is_told_to_programs(ordercast: Command) -> None:
-    done = ordercast("check spo --script 'a{2,3} b{2}; c{1,3};' --losses 1 --json")
+    done = ordercast("check spo --script 'a{2,3} b{2}; c{1,3};' --losses 1 --window 7 --json")
     told = json.loads(done.out)
     assert done.status == 0
+    assert (told["group"]["nodes"], told["group"]["window"]) == (3, 7)
     assert told["scripts"] == ["a{2,3} b{2}", "c{1,3}", ""]
     assert (told["protocol"], told["rules"], told["channel"]) == ("spo", "sound", "many")
     assert (told["losses"], told["firings"], told["exhausted"], told["violation"]) == (1, 0, True, None)

@@ -189,6 +189,7 @@ def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:
     return {
         "protocol": protocol,
         "rules": asked.group.rules.value,
+        "group": msgspec.to_builtins(asked.group),
         "scripts": [script_in_words(script) for script in asked.scripts],
         "channel": asked.channel.value,
         "owed": next(name for name, level in _ENDS.items() if level is asked.promise.in_the_end),
