@@ -12,7 +12,7 @@ from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.pipeline import in_process, long_runs
 from ordercast.pipeline.in_process import audit_in_process
-from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 
 

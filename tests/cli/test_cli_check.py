@@ -126,7 +126,7 @@ def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
 
 
 REFUSED = [
-    ("check xyz", "there is no protocol 'xyz'; there are: "),
+    ("check xyz", "unknown protocol 'xyz'; choose one of: "),
     ("check to --rules paper", "to has no paper rules; these have: prito, sequencer, spo, st"),
     ("check spo --script '; –;'", "nobody sends anything"),
     ("check spo --nodes 1", "a group has 2 to 16 nodes here, not 1"),

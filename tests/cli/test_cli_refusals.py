@@ -29,7 +29,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 # --- bad values ---
 
 OURS = [
-    ("simulate xyz", "there is no protocol 'xyz'; there are: "),
+    ("simulate xyz", "unknown protocol 'xyz'; choose one of: "),
     ("simulate spo --nodes 1", "a group has 2 to 1024 nodes, not 1"),
     ("simulate spo --nodes 0", "a group has 2 to 1024 nodes, not 0"),
     ("simulate spo --nodes -4", "a group has 2 to 1024 nodes, not -4"),

@@ -86,7 +86,7 @@ def test_a_number_of_the_swarm_holds(ordercast: Command) -> None:
 
 
 REFUSED = [
-    ("shrink 4 --protocol spa", "there is no protocol 'spa'"),
+    ("shrink 4 --protocol spa", "unknown protocol 'spa'"),
     ("shrink nothing", "nothing is no number, no configuration and no trace"),
     ("shrink nothing.toml", "cannot read nothing.toml"),
     ("shrink 4 --seconds 0", "--seconds must be positive"),

@@ -2,9 +2,10 @@
 
 import msgspec
 
-from ordercast.model.machine import Deliver, Input, Output, SetTimer, Snapshot
+from ordercast.model.machine import Deliver, Input, Output, SetTimer
+from ordercast.model.state import Snapshot
 from ordercast.model.units import Data, Packet, Ready, Status
-from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo.machine import Spo
 
 
 class TakesDuplicates(Spo):

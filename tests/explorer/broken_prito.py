@@ -3,11 +3,11 @@
 from heapq import heapify, heappush
 
 from ordercast.model.machine import Output, Send
-from ordercast.model.priority_units import EpochVector, Heading, OrderedData, Sequenced, Standing, Vector, vector_of
 from ordercast.model.units import Packet
-from ordercast.protocols.prito import Prito
-from ordercast.protocols.to import To
-from ordercast.protocols.to_state import Mode
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.to.machine import To
+from ordercast.protocols.to.state import Mode
+from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, Sequenced, Standing, Vector, vector_of
 
 
 class HearsItselfAtOnce(To):

@@ -4,11 +4,11 @@ import msgspec
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Reached
-from ordercast.model.reset_units import ResetReply
 from ordercast.model.units import Data, Packet, Ready
-from ordercast.protocols.st import St
-from ordercast.protocols.st_normal import ACCEPTED
-from ordercast.protocols.watched_logs import WatchedLogs
+from ordercast.protocols.shared.watched_logs import WatchedLogs
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.normal import ACCEPTED
+from ordercast.protocols.st.units import ResetReply
 
 
 class AsksDestinationsOnly(St):

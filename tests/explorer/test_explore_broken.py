@@ -11,7 +11,7 @@ from ordercast.explorer.walk import wander
 from ordercast.model.config import HearsayRule, PaperRules
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken
 from tests.explorer.groups import spo, spo_as_printed
 

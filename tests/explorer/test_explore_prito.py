@@ -12,8 +12,8 @@ import pytest
 
 from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
-from ordercast.protocols import MachineClass
-from ordercast.protocols.prito import Prito
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_prito
 from tests.explorer.groups import priority_total
 from tests.protocols.driver import played_by

@@ -19,11 +19,9 @@ from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
-from ordercast.protocols import MachineClass
-from ordercast.protocols.sequencer import Sequencer
+from ordercast.protocols.registry import MachineClass
+from ordercast.protocols.sequencer.machine import Sequencer
 from tests.explorer.groups import broadcasts
-from tests.mutations.lists import sequencer_members, sequencer_ordering, sequencer_views
-from tests.mutations.mutation import imported
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
 
@@ -98,46 +96,6 @@ def test_long_schedules_at_random() -> None:
 
 
 # --- what is broken is found ---
-
-MUTATIONS = [*sequencer_members.MUTATIONS, *sequencer_ordering.MUTATIONS, *sequencer_views.MUTATIONS]
-BROKEN = [
-    ("what is ahead is stored at once", ("", "a", "b"), {"losses": 1}, "different logs"),
-    (
-        "the highest of the table is everywhere (S2)",
-        ("", "a", "b"),
-        {},
-        "is preacknowledged at E1, but not yet accepted",
-    ),
-    (
-        "nobody asks how things stand (S6)",
-        ("", "a b", ""),
-        {"losses": 1, "firings": 1, "history": 1},
-        "never falls silent",
-    ),
-    ("the shortest log (S8)", ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "takes back what E2 has"),
-    (
-        "a frozen node takes broadcasts (S8)",
-        ("", "a", ""),
-        {"crashes": 1, "firings": 3, **VIEWS},
-        "takes back what E2 has",
-    ),
-    ("the table outlives the view", ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "never falls silent"),
-    (
-        "resilience is not waited for",
-        ("a", "", ""),
-        {"crashes": 1, "losses": 2, "resilience": 1, **VIEWS},
-        "is never known as received by all",
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "lines", "how", "sentence"), BROKEN, ids=[found[0] for found in BROKEN])
-def test_a_departure_taken_back_is_found(name: str, lines: tuple[str, ...], how: dict[str, Any], sentence: str) -> None:
-    [mutation] = [mutation for mutation in MUTATIONS if mutation.name == name]
-    machine = imported("protocols.sequencer", mutation).Sequencer
-    report = explore(broadcasts(*lines, machine=machine, **how), most=20_000)
-    assert report.violation is not None, str(report)
-    assert sentence in report.violation.sentence
 
 
 class KeepsOneToItself(Sequencer):

@@ -18,7 +18,7 @@ import pytest
 from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
-from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo.machine import Spo
 from tests.explorer.groups import spo
 
 ONE: dict[str, Any] = {"channel": Channel.ONE}

@@ -21,7 +21,7 @@ import pytest
 from ordercast.explorer.explore import explore
 from ordercast.explorer.verdict import Violation
 from ordercast.explorer.walk import wander
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_st
 from tests.explorer.groups import selective_total
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_prito
 from tests.explorer.groups import total
 from tests.protocols.to.walks import walk

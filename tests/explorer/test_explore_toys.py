@@ -15,7 +15,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import toys
 
 ONCE_IN_ORDER = Promise(ladder=False)

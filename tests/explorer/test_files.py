@@ -77,7 +77,7 @@ BAD: list[tuple[str, str, Any]] = [
         '"E2 loses E1#1 a"',
         r"line 5: step 2, 'E2 loses E1#1 a', cannot happen there; what can: 'E2",
     ),
-    ('"spo"', '"spu"', "line 12: there is no protocol 'spu'; there are: po"),
+    ('"spo"', '"spu"', "line 12: unknown protocol 'spu'; choose one of: po"),
     ('"a{2}", ""', '"a{5}", ""', r"line 15: 'a\{5\}' goes to a node that is not one of E1 to E2"),
     ("[promise]", '[promise]\nin_the_end = "known"', "in_the_end is one of nothing, accepted, .*not 'known'"),
     ("[promise]", "[group]\nwindow = 0\n[promise]", "the window must be at least 1, not 0"),

@@ -18,7 +18,7 @@ from ordercast.explorer.world import World
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Input, Level, Output, Receive
 from ordercast.model.runs import Channel
-from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo.machine import Spo
 from tests.explorer import broken
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed
 

@@ -22,14 +22,12 @@ from ordercast.model.units import Data, Packet, Status
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,
-    test_explore_sequencer,
     test_explore_st,
     test_explore_to,
     toys,
 )
 from tests.explorer.drawn import drawn_scenario
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed, total
-from tests.mutations.mutation import imported
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
 ONE: dict[str, Any] = {"channel": Channel.ONE}
@@ -171,14 +169,6 @@ def broken_machines() -> Iterator[Any]:
 @pytest.mark.parametrize("scenario", list(broken_machines()))
 def test_whatever_is_broken_is_found(scenario: Scenario) -> None:
     report = explore(scenario, reduced=True)
-    assert report.violation is not None, str(report)
-
-
-@pytest.mark.parametrize(("name", "lines", "how"), [case[:3] for case in test_explore_sequencer.BROKEN])
-def test_whatever_is_broken_in_the_sequencer_is_found(name: str, lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    [mutation] = [mutation for mutation in test_explore_sequencer.MUTATIONS if mutation.name == name]
-    machine = imported("protocols.sequencer", mutation).Sequencer
-    report = explore(broadcasts(*lines, machine=machine, **how), reduced=True)
     assert report.violation is not None, str(report)
 
 

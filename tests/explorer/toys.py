@@ -15,11 +15,11 @@ from ordercast.model.machine import (
     Receive,
     Send,
     SetTimer,
-    Snapshot,
     Submit,
     TimerFired,
 )
 from ordercast.model.runs import Channel
+from ordercast.model.state import Snapshot
 from ordercast.model.units import Data, Packet, Status
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import Recovery
 from ordercast.model.runs import Channel
-from ordercast.protocols.po import Po
-from ordercast.protocols.prio import Prio
+from ordercast.protocols.po.machine import Po
+from ordercast.protocols.prito.prio import Prio
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, total
 
 Make = Callable[..., Scenario]

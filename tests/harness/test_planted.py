@@ -6,7 +6,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken, broken_prito, broken_st
 from tests.harness.scenarios import scenarios_of
 from tests.harness.schedule import schedules_of

@@ -28,7 +28,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.units import Unit
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from tests.harness.scenarios import GROUPS
 from tests.harness.test_schedules import FEW
 from tests.harness.units import units_of

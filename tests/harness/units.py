@@ -9,17 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import everybody
-from ordercast.model.priority_units import (
-    CarryingVector,
-    EpochVector,
-    Heading,
-    OrderedData,
-    OrderedReady,
-    RunMarker,
-    Standing,
-)
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
-from ordercast.model.sequencer_units import (
+from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.protocols.sequencer.units import (
     Accept,
     Broadcast,
     Bulletin,
@@ -38,7 +29,16 @@ from ordercast.model.sequencer_units import (
     Synchronised,
     ViewRequest,
 )
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.to.units import (
+    CarryingVector,
+    EpochVector,
+    Heading,
+    OrderedData,
+    OrderedReady,
+    RunMarker,
+    Standing,
+)
 
 Units = st.SearchStrategy[Unit]
 

@@ -1,6 +1,6 @@
-"""`python -m tests.mutations`: breaks our own code on purpose, and says what noticed it.
+"""`python -m tests.mutations`: breaks our own code on purpose, and says which test noticed.
 
-It exits 0 if every breakage was noticed, 1 if one survived, 2 if an argument is wrong.
+Exit status: 0 if every mutation was noticed, 1 if one survived, 2 if an argument is wrong.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.mutations.mutation import Breakage
+from tests.mutations.mutation import Mutation
 from tests.mutations.suites import SUITES, Suite
 from tests.mutations.systematic import spots_of
 from tests.mutations.trials import Outcome, Trial, outcomes
@@ -34,7 +34,7 @@ def main() -> int:
     if asked.json:
         Path(asked.json).write_text(json.dumps([_as_row(outcome) for outcome in found], indent=1) + "\n")
     if asked.all:
-        console.print(_table("Every breakage", found))
+        console.print(_table("Every mutation", found))
     console.print(_summary(found))
     survivors = [outcome for outcome in found if outcome.noticed is None]
     if survivors:
@@ -49,7 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--systematic", action="store_true", help="break every comparison, bound and statement instead")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
     parser.add_argument("--at-once", type=int, default=0, metavar="N", help="trials at once; unless told, one per core")
-    parser.add_argument("--all", action="store_true", help="print a row for each breakage, not only for survivors")
+    parser.add_argument("--all", action="store_true", help="print a row for each mutation, not only for survivors")
     parser.add_argument("--json", metavar="FILE", help="write all rows there")
     return parser.parse_args()
 
@@ -59,20 +59,20 @@ def _watched(suites: Sequence[Suite], asked: argparse.Namespace, console: Consol
     until = time.monotonic() + asked.seconds
     with Progress(console=console, transient=True) as progress:
         for left, suite in zip(range(len(suites), 0, -1), suites, strict=True):
-            breakages = _spots(suite) if asked.systematic else suite.mutations()
+            mutations = _spots(suite) if asked.systematic else suite.mutants()
             share = time.monotonic() + (until - time.monotonic()) / left
-            task = progress.add_task(suite.name, total=len(breakages))
-            for outcome in outcomes(_while(share, suite.trials(breakages)), asked.at_once):
+            task = progress.add_task(suite.name, total=len(mutations))
+            for outcome in outcomes(_while(share, suite.trials(mutations)), asked.at_once):
                 progress.advance(task)
                 if outcome.noticed is None:
-                    breakage = outcome.trial.breakage
-                    line = f"survives: {suite.name}, {breakage.module}: {breakage.name}"
+                    mutation = outcome.trial.mutation
+                    line = f"survives: {suite.name}, {mutation.module}: {mutation.name}"
                     progress.console.print(line, markup=False, soft_wrap=True)
                 yield outcome
             progress.remove_task(task)
 
 
-def _spots(suite: Suite) -> Sequence[Breakage]:
+def _spots(suite: Suite) -> Sequence[Mutation]:
     """One of each module after the other, so that a share of the time sees something of all."""
     left = [spots_of(module) for module in suite.code]
     return [spots.pop() for _ in range(max(map(len, left), default=0)) for spots in left if spots]
@@ -83,12 +83,12 @@ def _while(until: float, trials: Iterable[Trial]) -> Iterator[Trial]:
 
 
 def _as_row(outcome: Outcome) -> dict[str, object]:
-    breakage = outcome.trial.breakage
+    mutation = outcome.trial.mutation
     noticed = outcome.noticed
     return {
         "suite": outcome.trial.suite,
-        "file": f"{breakage.module.replace('.', '/')}.py",
-        "breakage": breakage.name,
+        "file": f"{mutation.module.replace('.', '/')}.py",
+        "mutation": mutation.name,
         "noticed_by": noticed.check if noticed else None,
         "why": noticed.why if noticed else None,
         "seconds": round(outcome.seconds, 3),
@@ -96,18 +96,18 @@ def _as_row(outcome: Outcome) -> dict[str, object]:
 
 
 def _table(title: str, found: Iterable[Outcome]) -> Table:
-    table = Table("suite", "file", "breakage", "noticed by", "s", title=title)
+    table = Table("suite", "file", "mutation", "noticed by", "s", title=title)
     for outcome in found:
         row = _as_row(outcome)
-        table.add_row(*[escape(str(row[name])) for name in ("suite", "file", "breakage", "noticed_by", "seconds")])
+        table.add_row(*[escape(str(row[name])) for name in ("suite", "file", "mutation", "noticed_by", "seconds")])
     return table
 
 
 def _summary(found: Sequence[Outcome]) -> Table:
-    table = Table("suite", "file", "breakages", "noticed", "s each", title="Deliberate breakages")
-    keys = dict.fromkeys((outcome.trial.suite, outcome.trial.breakage.module) for outcome in found)
+    table = Table("suite", "file", "mutations", "noticed", "s each", title="Mutations")
+    keys = dict.fromkeys((outcome.trial.suite, outcome.trial.mutation.module) for outcome in found)
     for suite, module in keys:
-        here = [it for it in found if (it.trial.suite, it.trial.breakage.module) == (suite, module)]
+        here = [it for it in found if (it.trial.suite, it.trial.mutation.module) == (suite, module)]
         noticed = [it for it in here if it.noticed]
         mean = sum(it.seconds for it in here) / len(here)
         table.add_row(suite, f"{module.replace('.', '/')}.py", str(len(here)), str(len(noticed)), f"{mean:.2f}")

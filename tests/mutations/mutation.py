@@ -1,15 +1,17 @@
-"""A deliberate breakage: one change of text in one module.
+"""A mutation: our own code with one thing wrong. Tests that do not notice it do not test it.
 
-What does not notice it does not test it. Nothing is written to the file: the changed text is what a module is imported
-from, and every module that leads to it is imported anew, so that all of them see the breakage and nobody else does.
+There are two kinds. A *semantic* mutant (`Mutant`) breaks one rule by replacing a method or a function of the loaded
+code: it names what it breaks by the code's own names, so that it survives moves and rewrites, and the type checker
+follows it. A *systematic* one (`tests.mutations.systematic.Spot`) changes the text of one expression or statement.
+
+Nothing is written to a file. Every trial runs in a process of its own, forked for it, which ends afterwards.
 """
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
@@ -21,8 +23,8 @@ ROOT = Path(__file__).parent.parent.parent
 PLACES = {"ordercast": ROOT / "src", "tests": ROOT}
 
 
-class Breakage(Protocol):
-    """A change of one module."""
+class Mutation(Protocol):
+    """Something that is wrong with one module."""
 
     @property
     def name(self) -> str:
@@ -31,48 +33,67 @@ class Breakage(Protocol):
 
     @property
     def module(self) -> str:
-        """Below `ordercast`, such as "protocols.spo"."""
+        """Below `ordercast`, such as "protocols.spo.machine"."""
         ...
 
-    def text(self) -> str:
-        """The whole module with the change."""
+    def applied(self) -> AbstractContextManager[None]:
+        """Within, our code is wrong in this way."""
         ...
 
 
-class Mutation(NamedTuple):
-    """In which module which text, found once, becomes which other text."""
+class Mutant(NamedTuple):
+    """A rule broken on purpose: `change` replaces methods or functions of the code that is loaded."""
 
     name: str
     """The rule, and what it is broken into."""
     module: str
-    old: str
-    new: str
-    in_runs: bool = False
-    """Whole runs notice it too: it costs more than units and time."""
+    change: Callable[[], None]
 
-    def text(self) -> str:
-        """The whole module with the change."""
-        text = source_of(self.module)
-        assert text.count(self.old) == 1, f"{self.name}: {self.old!r} is {text.count(self.old)} times in {self.module}"
-        return text.replace(self.old, self.new)
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Never undone: the process of a trial ends with it."""
+        self.change()
+        yield
 
 
-def changes(module: str, *texts: tuple[str, str, str]) -> list[Mutation]:
-    """Breakages of one module: name, text, other text."""
-    return [Mutation(name, module, old, new) for name, old, new in texts]
+class Mutants:
+    """The semantic mutants of one part of the code, collected by a decorator."""
+
+    def __init__(self, module: str) -> None:
+        """`module`: the one that they break, unless one says otherwise."""
+        self._module = module
+        self.found: list[Mutant] = []
+
+    def add(self, name: str, module: str | None = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        """Decorates a function that breaks something."""
+
+        def added(change: Callable[[], None]) -> Callable[[], None]:
+            self.found.append(Mutant(name, module or self._module, change))
+            return change
+
+        return added
 
 
-def imported(module: str, change: Breakage) -> ModuleType:
-    """A module as it is with a change; what was imported before is not touched."""
-    with broken(change):
-        return import_module(f"ordercast.{module}")
+def replace(owner: type | ModuleType, name: str, new: Callable[..., Any]) -> None:
+    """Replaces a method of a class, or a function of a module and wherever it was imported from there."""
+    old = getattr(owner, name)  # which must be there: a mutant of nothing would be noticed by nobody
+    setattr(owner, name, new)
+    if isinstance(owner, ModuleType):
+        for module in list(sys.modules.values()):
+            if module.__name__.startswith("ordercast.") and getattr(module, name, None) is old:
+                setattr(module, name, new)
+
+
+def wrap(owner: type | ModuleType, name: str, around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """The same, by something that is handed what it replaces."""
+    replace(owner, name, around(getattr(owner, name)))
 
 
 @contextmanager
-def broken(change: Breakage) -> Iterator[None]:
-    """Within, whatever is imported is imported with this change."""
-    target = f"ordercast.{change.module}"
-    finder = _Changed(target, change.text())
+def imported_from(target: str, text: str) -> Iterator[None]:
+    """Within, a module is imported from this text, and anew all that lead to it, so that they see the change."""
+    target = f"ordercast.{target}"
+    finder = _Changed(target, text)
     touched = {name: module for name, module in sys.modules.items() if leads_to(name, target)}
     nested = [_parted(name) for name in touched if "." in name]
     parents = [(parent, child, getattr(sys.modules[parent], child, None)) for parent, child in nested]

@@ -1,4 +1,4 @@
-"""Which breakages are held against which tests."""
+"""Which mutations are held against which tests."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import NamedTuple
 
 from tests.mutations.battery import Check, checks_of, timed
-from tests.mutations.mutation import Breakage, Mutation
+from tests.mutations.mutation import Mutant, Mutants, Mutation
 from tests.mutations.trials import Trial
 
 _PATIENCE = 8
-"""How many times longer than it should a battery may take, until a breakage is known to have no end."""
+"""How many times longer than it should a battery may take, until a mutation is known to have no end."""
 
 
 class Battery:
-    """The tests of some modules: made once, and then held against many breakages."""
+    """The tests of some modules: made once, and then held against many mutations."""
 
     def __init__(self, modules: Sequence[str], without: Sequence[str] = ()) -> None:
         self._modules, self._without = modules, without
@@ -40,32 +40,23 @@ class Battery:
 
 
 class Suite(NamedTuple):
-    """A part of the code, its breakages, and the battery that must notice them."""
+    """A part of the code, its semantic mutants, and the battery that must notice them and all systematic ones."""
 
     name: str
-    lists: Sequence[str]
-    """Modules of `tests.mutations.lists`."""
+    mutants_of: str
+    """The module of `tests.mutations.semantic` that has its mutants."""
     code: Sequence[str]
     """Modules of `ordercast` that it covers: these are broken systematically too."""
     battery: Battery
 
-    def mutations(self) -> list[Mutation]:
-        """All of its lists."""
-        return [
-            mutation for name in self.lists for mutation in import_module(f"tests.mutations.lists.{name}").MUTATIONS
-        ]
+    def mutants(self) -> list[Mutant]:
+        """Its semantic mutants."""
+        mutants: Mutants = import_module(f"tests.mutations.semantic.{self.mutants_of}").MUTANTS
+        return mutants.found
 
-    def trials(self, breakages: Sequence[Breakage]) -> Iterator[Trial]:
+    def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
         """Each held against the battery."""
-        return (Trial(self.name, breakage, self.battery.checks, self.battery.seconds) for breakage in breakages)
-
-
-class InRuns(Suite):
-    """Only those breakages of which whole runs must notice something."""
-
-    def mutations(self) -> list[Mutation]:
-        """Those that are said to be noticed."""
-        return [mutation for mutation in super().mutations() if mutation.in_runs]
+        return (Trial(self.name, mutation, self.battery.checks, self.battery.seconds) for mutation in mutations)
 
 
 def _protocols(*names: str) -> list[str]:
@@ -77,7 +68,7 @@ def _tests(folder: str, *names: str) -> list[str]:
 
 
 _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
-_SPO = ["gaps", "timers", "watched_logs", "sending_log", "spo_state", "spo"]
+_SPO = ["shared.gaps", "shared.timers", "shared.watched_logs", "shared.sending_log", "spo.state", "spo.machine"]
 _TO = Battery(
     [
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
@@ -91,7 +82,7 @@ _TO = Battery(
 SUITES = (
     Suite(
         "spo",
-        ["spo_hearing", "spo_speaking"],
+        "spo",
         _protocols(*_SPO),
         Battery(
             [
@@ -106,12 +97,11 @@ SUITES = (
             without=_LONG,
         ),
     ),
-    InRuns("spo in runs", ["spo_hearing", "spo_speaking"], [], Battery(_tests("spo", "spo_runs"))),
-    Suite("po", ["po"], _protocols("po"), Battery(_tests("po", "po_rules", "po_explored"))),
+    Suite("po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"))),
     Suite(
         "st",
-        ["st"],
-        _protocols("st_order", "st_state", "st_normal", "st"),
+        "st",
+        _protocols("st.order", "st.state", "st.normal", "st.machine"),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
@@ -121,14 +111,14 @@ SUITES = (
             without=_LONG,
         ),
     ),
-    Suite("to", ["to_normal", "to_back"], _protocols("to_log", "to_state", "to_normal", "to"), _TO),
-    Suite("prito", ["prito"], _protocols("prito"), _TO),
+    Suite("to", "to", _protocols("to.log", "to.state", "to.normal", "to.machine"), _TO),
+    Suite("prito", "prito", _protocols("prito.machine"), _TO),
     Suite(
         "sequencer",
-        ["sequencer_members", "sequencer_ordering", "sequencer_views"],
+        "sequencer",
         _protocols(
-            *("sequencer_state", "sequencer_receiving", "sequencer_ordering"),
-            *("sequencer_sending", "sequencer_views", "sequencer"),
+            *("sequencer.state", "sequencer.receiving", "sequencer.ordering"),
+            *("sequencer.sending", "sequencer.views", "sequencer.machine"),
         ),
         Battery(
             [
@@ -141,8 +131,8 @@ SUITES = (
     ),
     Suite(
         "spo as printed",
-        ["printed_spo"],
-        _protocols("spo_paper"),
+        "spo_paper",
+        _protocols("spo.paper"),
         Battery(
             [
                 *_tests("spo_paper", "papers_rules", "papers_failures", "papers_machine", "papers_words", "figure_4"),
@@ -152,8 +142,8 @@ SUITES = (
     ),
     Suite(
         "st as printed",
-        ["printed_st"],
-        _protocols("st_paper_state", "st_paper_recovery", "st_paper"),
+        "st_paper",
+        _protocols("st.paper.state", "st.paper.recovery", "st.paper.machine"),
         Battery(
             [
                 *_tests("st_paper", "papers_rules", "papers_examples", "papers_machine", "st_star"),
@@ -163,8 +153,8 @@ SUITES = (
     ),
     Suite(
         "prito as printed",
-        ["printed_prito"],
-        _protocols("prito_paper_state", "prito_paper"),
+        "prito_paper",
+        _protocols("prito.paper.state", "prito.paper.machine"),
         Battery(
             [
                 *_tests("prito_paper", "papers_rules", "papers_failure", "papers_synchronisation", "papers_machine"),
@@ -174,8 +164,8 @@ SUITES = (
     ),
     Suite(
         "sequencer as printed",
-        ["printed_sequencer"],
-        _protocols("sequencer_paper_state", "sequencer_paper_election", "sequencer_paper"),
+        "sequencer_paper",
+        _protocols("sequencer.paper.state", "sequencer.paper.election", "sequencer.paper.machine"),
         Battery(
             [
                 *_tests("sequencer_paper", "papers_figures", "papers_election", "papers_machine", "papers_numbers"),
@@ -185,7 +175,7 @@ SUITES = (
     ),
     Suite(
         "audit",
-        ["audit"],
+        "audit",
         [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],
         Battery(
             [
@@ -197,7 +187,7 @@ SUITES = (
     ),
     Suite(
         "kernel",
-        ["kernel"],
+        "kernel",
         [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
         Battery(
             [
@@ -211,7 +201,7 @@ SUITES = (
     ),
     Suite(
         "sessions",
-        ["sessions"],
+        "session",
         [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
         Battery(
             [
@@ -222,7 +212,7 @@ SUITES = (
     ),
     Suite(
         "explorer",
-        ["explorer"],
+        "explorer",
         [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),

@@ -8,12 +8,13 @@ import ast
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from tests.mutations.mutation import source_of
+from tests.mutations.mutation import imported_from, source_of
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -43,6 +44,10 @@ class Spot(NamedTuple):
         """The whole module with the change."""
         text = source_of(self.module)
         return text[: self.start] + self.new + text[self.stop :]
+
+    def applied(self) -> AbstractContextManager[None]:
+        """Within, the module is imported with the change."""
+        return imported_from(self.module, self.text())
 
 
 def spots_of(module: str) -> list[Spot]:

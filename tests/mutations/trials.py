@@ -1,4 +1,4 @@
-"""Trials of breakages, each in a process of its own, as many at once as there are cores."""
+"""Trials of mutations, each in a process of its own, as many at once as there are cores."""
 
 import os
 import resource
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutations.battery import Check, Failed, first_failure
-from tests.mutations.mutation import Breakage, broken
+from tests.mutations.mutation import Mutation
 
 _MEMORY = 6 << 30  # of addresses: who asks for more has lost its bounds
 _FORK = get_context("fork")
 
 
 class Trial(NamedTuple):
-    """A breakage, and the checks that it is held against."""
+    """A mutation, and the checks that it is held against."""
 
     suite: str
-    breakage: Breakage
+    mutation: Mutation
     checks: Sequence[Check]
     seconds: float
     """How long they may take."""
@@ -44,7 +44,6 @@ def outcomes(trials: Iterable[Trial], at_once: int = 0) -> Iterator[Outcome]:
     try:
         while True:
             while len(running) < at_once and (trial := next(waiting, None)) is not None:
-                trial.breakage.text()  # a text that is not found is our mistake, and nothing that was noticed
                 here, there = _FORK.Pipe(duplex=False)
                 process = _FORK.Process(target=_try, args=(trial, there))
                 process.start()
@@ -76,7 +75,7 @@ class _Running(NamedTuple):
             except EOFError:
                 noticed = Failed("the process", "it broke")
             if isinstance(noticed, Exception):
-                raise RuntimeError(f"{self.trial.breakage.name} could not be tried") from noticed
+                raise RuntimeError(f"{self.trial.mutation.name} could not be tried") from noticed
         else:
             noticed = Failed("the clock", f"no end after {self.trial.seconds:.0f} s")
         self.process.kill()
@@ -92,8 +91,8 @@ def _try(trial: Trial, pipe: Connection) -> None:
     for name in [name for name in sys.modules if name.startswith("tests.") and not name.startswith("tests.mutations")]:
         del sys.modules[name]  # hypothesis decides when a test is imported how long it may take: not by our clock
     try:
-        with broken(trial.breakage):
+        with trial.mutation.applied():
             pipe.send(first_failure(trial.checks))
-    except Exception as error:  # ours: what a breakage raises is a failure of a check
+    except Exception as error:  # ours: what a mutation raises is a failure of a check
         pipe.send(error)
     os._exit(0)

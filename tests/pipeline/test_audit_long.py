@@ -18,7 +18,7 @@ from ordercast.model.services import Service
 from ordercast.pipeline import long_runs, surveying
 from ordercast.pipeline.dockets import dockets_of
 from ordercast.pipeline.long_runs import here, judge_long
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.reader import read_events
 from tests.pipeline.random_runs import ORDERED, PRIORITISED, RandomRun, break_somehow, random_run

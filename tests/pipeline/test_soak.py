@@ -181,7 +181,7 @@ REFUSED = [
     ("soak --out OUT --runs -1", "--runs must be positive"),
     ("soak --out OUT --seconds 0.0 --runs 1", "--seconds must be positive"),
     ("soak --out OUT --runs 1 --first -1", "--first must not be negative"),
-    ("soak --out OUT --runs 1 --protocols spo,spa", "there is no protocol 'spa'"),
+    ("soak --out OUT --runs 1 --protocols spo,spa", "unknown protocol 'spa'"),
 ]
 
 

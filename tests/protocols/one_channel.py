@@ -31,9 +31,9 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import mask_of, members, name_of
-from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder, ResetReply
 from ordercast.model.services import Service
 from ordercast.model.units import Data, Packet, Ready, Unit
+from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder, ResetReply
 from tests.audit.figures import Row, logs_from
 
 E1, E2, E3, E4 = range(4)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.protocols.gaps import missing_ranges
+from ordercast.protocols.shared.gaps import missing_ranges
 
 numbers = st.integers(-5, 25)
 

@@ -8,8 +8,8 @@ from ordercast.explorer.scenarios import scenario
 from ordercast.explorer.world import World
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, Level, Send, SetTimer, Submit, Suspect
-from ordercast.model.sequencer_units import Flush
-from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.protocols.registry import PROTOCOLS, machine_class
+from ordercast.protocols.sequencer.units import Flush
 
 SOUND = [protocol for protocol in PROTOCOLS if protocol != "sequencer"]
 NODES = 3

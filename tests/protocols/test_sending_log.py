@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet
-from ordercast.protocols.sending_log import SendingLog
+from ordercast.protocols.shared.sending_log import SendingLog
 
 NODES, ME = 4, 1
 Ranges = Sequence[tuple[int, int]]

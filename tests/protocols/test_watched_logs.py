@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.model.units import Packet
-from ordercast.protocols.watched_logs import WatchedLogs
+from ordercast.protocols.shared.watched_logs import WatchedLogs
 
 NODES = 4
 ROWS = 5

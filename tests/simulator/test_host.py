@@ -21,13 +21,13 @@ from ordercast.model.machine import (
     Receive,
     Send,
     SetTimer,
-    Snapshot,
     Submit,
     TimerFired,
 )
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
+from ordercast.model.state import Snapshot
 from ordercast.model.units import Data, Packet, Ready, Status
-from ordercast.protocols import PROTOCOLS
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace.schema import EventRow
@@ -114,7 +114,7 @@ class Stage:
     ) -> list[Row]:
         """The rows of the run; the puppets stay behind."""
         self._monkeypatch.setattr(kind, "play", staticmethod(play), raising=False)
-        self._monkeypatch.setitem(PROTOCOLS, "puppet", {Rules.SOUND: kind})
+        self._monkeypatch.setitem(PROTOCOLS, "puppet", {Rules.SOUND: (kind.__module__, kind.__name__)})
         group = GroupConfig(nodes=3)
         config = RunConfig(protocol="puppet", group=group, network=network, workload=workload, faults=faults)
         rows: list[EventRow] = []

@@ -9,7 +9,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
-from ordercast.protocols.spo import MOST_PATIENT, Spo
+from ordercast.protocols.spo.machine import MOST_PATIENT, Spo
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.simulation import Simulation
 from tests.simulator.rows import by_node, make_config, of, run
@@ -274,5 +274,5 @@ def test_a_run_that_outgrows_64_bits_is_refused() -> None:
 
 
 def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"there is no protocol 'spa'; there are: .*spo"):
+    with pytest.raises(ConfigError, match=r"unknown protocol 'spa'; choose one of: .*spo"):
         simulate(RunConfig(protocol="spa", group=GroupConfig(nodes=3)))

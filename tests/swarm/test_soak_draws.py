@@ -10,7 +10,7 @@ from ordercast.model.machine import Machine
 from ordercast.model.runs import Record
 from ordercast.pipeline.judging import judge_batches
 from ordercast.pipeline.soaking import soak_one
-from ordercast.protocols import PROTOCOLS
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import simulate, simulation
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND

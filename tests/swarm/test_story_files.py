@@ -73,7 +73,7 @@ MISTAKES = [
     ("to=E2", "to=E7", "names E7, but the group's nodes are E1 to E2"),
     ("to=E2", "towards=E2", "'towards=E2' is no field of a sending; write: node=… to=…"),
     ('rules = "paper"', 'rules = "new"', "Invalid enum value"),
-    ('protocol = "spo"', 'protocol = "spa"', "there is no protocol 'spa'"),
+    ('protocol = "spo"', 'protocol = "spa"', "unknown protocol 'spa'"),
     ("nodes = 2", "nodes = 1", "a group has 2 to 1024 nodes"),
 ]
 

@@ -26,7 +26,7 @@ from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
-from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.protocols.registry import PROTOCOLS, machine_class
 
 _GROUP, _BOUNDS, _HOW, _SHOW = "The group", "How bad it may be", "The search", "What is shown and kept"
 _ENDS = {"nothing": None, **{level.name.lower(): level for level in Level}}

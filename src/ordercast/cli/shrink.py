@@ -17,7 +17,7 @@ from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
-from ordercast.protocols import PROTOCOLS
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import Story, read_story, write_story
 from ordercast.swarm.judging import attempt
@@ -118,7 +118,7 @@ def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple
     require(run is None or (not is_number and path.is_dir()), f"--run is for the folder of a trace, and {what} is none")
     if is_number:
         protocol = protocol or "spo"
-        require(protocol in PROTOCOLS, f"there is no protocol {protocol!r}; there are: {', '.join(PROTOCOLS)}")
+        require(protocol in PROTOCOLS, f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
         yield f"{protocol}-{what}", draw_config(int(what), protocol=protocol)
     elif path.is_dir():
         rows = [row for row in read_runs([path]) if run in {None, row[RUN]}]

@@ -18,7 +18,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
 from ordercast.model.services import PRIORITISED
-from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventKind, EventRow
 

@@ -66,7 +66,7 @@ def _protocols(text: str) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or EVERY_PROTOCOL
     for name in wanted:
         if name not in EVERY_PROTOCOL:
-            raise ConfigError(f"there is no protocol {name!r}; there are: {', '.join(EVERY_PROTOCOL)}")
+            raise ConfigError(f"unknown protocol {name!r}; choose one of: {', '.join(EVERY_PROTOCOL)}")
     return wanted
 
 

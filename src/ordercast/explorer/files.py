@@ -48,7 +48,7 @@ from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
-from ordercast.protocols import PROTOCOLS, MachineClass, machine_class
+from ordercast.protocols.registry import PROTOCOLS, MachineClass, machine_class
 
 VERSION = 1
 KIND = "schedule"
@@ -234,7 +234,7 @@ def protocol_of(machine: MachineClass) -> tuple[str, Rules]:
     """The names by which a machine is known."""
     for protocol, by_rules in PROTOCOLS.items():
         for rules, kind in by_rules.items():
-            if kind is machine:
+            if kind == (machine.__module__, getattr(machine, "__qualname__", None)):
                 return protocol, rules
     raise ConfigError(f"{machine} is none of the protocols, and a file names its machine by protocol and rules")
 

@@ -24,12 +24,12 @@ from ordercast.model.machine import (
     Receive,
     Send,
     SetTimer,
-    Snapshot,
     Submit,
     TimerFired,
     View,
 )
 from ordercast.model.nodes import name_of
+from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet, Unit
 
 SUBMIT, DRAINED = 2, 3

@@ -11,7 +11,7 @@ from ordercast.model.machine import Echo, Level, Submit
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Packet, Unit
-from ordercast.protocols import MachineClass
+from ordercast.protocols.registry import MachineClass
 
 _MOST = 1_000_000  # of anything that may happen to a group
 _ITEM = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\{(\d+(?:,\d+)*)\})?")

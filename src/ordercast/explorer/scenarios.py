@@ -12,7 +12,7 @@ from typing import Any
 from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
-from ordercast.protocols import MachineClass, machine_class
+from ordercast.protocols.registry import MachineClass, machine_class
 
 _SENDER_ORDER = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
 _TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by"))

@@ -19,7 +19,7 @@ from ordercast.explorer.wording import schedule_from_words
 from ordercast.explorer.world import World
 from ordercast.model.config import PaperRules, Rules
 from ordercast.model.errors import ConfigError
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 
 MOST = 1_000_000
 """States after which a search is cut, unless it is told."""

@@ -19,7 +19,7 @@ from ordercast.live.session_events import SessionConfig
 from ordercast.live.whole_state import WholeState
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.protocols.timers import spread
+from ordercast.protocols.shared.timers import spread
 from ordercast.wire.control import LONGEST_NAME, MOST_HEARD, MOST_MEMBERS, Hello, Known, Unwelcome, clipped
 
 FORGET_AFTER = 40

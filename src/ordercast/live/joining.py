@@ -53,7 +53,7 @@ from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import View
 from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, MOST_MEMBERS
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file

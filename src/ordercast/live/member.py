@@ -30,7 +30,7 @@ from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import CancelTimer, Level, SetTimer, View
 from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Packet, Unit
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.wire.control import Control, Join
 from ordercast.wire.keys import GroupKeys
 

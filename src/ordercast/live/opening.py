@@ -25,7 +25,7 @@ from ordercast.live.terms import difference
 from ordercast.live.whole_state import WholeState
 from ordercast.model.config import ConfigValue, require
 from ordercast.model.machine import SetTimer
-from ordercast.protocols.timers import spread
+from ordercast.protocols.shared.timers import spread
 from ordercast.wire.control import Join, LastJoin, Refuse, clipped
 
 MOST_LIVES = 16

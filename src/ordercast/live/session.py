@@ -41,7 +41,7 @@ from ordercast.live.whole_state import WholeState
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.model.nodes import everybody, members
-from ordercast.protocols.timers import spread
+from ordercast.protocols.shared.timers import spread
 from ordercast.wire.control import IN_SESSION, Abort, Beat, Control, Join, Refuse, Stage, clipped
 
 TIMES_SAID = 3

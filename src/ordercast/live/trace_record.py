@@ -21,7 +21,7 @@ from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, View
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.trace.growing import GrowingTrace
 from ordercast.trace.packed import Packed, PackedRecorder
 from ordercast.trace.schema import EventKind

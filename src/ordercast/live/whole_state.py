@@ -1,6 +1,6 @@
 """The whole state of a small machine as a value, and back."""
 
-from ordercast.model.machine import Snapshot
+from ordercast.model.state import Snapshot
 
 
 class WholeState:

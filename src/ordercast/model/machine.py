@@ -17,10 +17,8 @@ import msgspec
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.runs import Channel
+from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet, Unit
-
-Snapshot = tuple[object, ...]
-"""The whole state of a machine as nested tuples: hashable, comparable, never changed."""
 
 
 class Level(IntEnum):

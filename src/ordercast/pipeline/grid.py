@@ -30,7 +30,7 @@ from ordercast.model.faults import Fault, Loss
 from ordercast.model.runs import Record, RunConfig
 from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat, read_toml
-from ordercast.protocols import PROTOCOLS, machine_class
+from ordercast.protocols.registry import PROTOCOLS, machine_class
 
 MOST_RUNS = 1_000_000
 

@@ -32,7 +32,7 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import everybody, members
 from ordercast.model.runs import PROMISES, Channel, Pattern, Record, RunConfig
 from ordercast.model.units import DataUnit, Unit
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.simulator.channels import carrier
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters

@@ -35,7 +35,7 @@ from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
-from ordercast.protocols import machine_class
+from ordercast.protocols.registry import machine_class
 from ordercast.swarm.judging import Failure
 
 VERSION, KIND = 1, "simulation"

@@ -12,7 +12,7 @@ import msgspec
 
 from ordercast.model.runs import Pattern, Record, RunConfig
 from ordercast.model.services import Service
-from ordercast.protocols import PROTOCOLS
+from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
 from ordercast.swarm.draw_sequencer import BEYOND

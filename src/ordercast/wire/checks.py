@@ -8,17 +8,8 @@ for the protocols to judge.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ordercast.model.priority_units import (
-    CarryingVector,
-    EpochVector,
-    Heading,
-    OrderedData,
-    OrderedReady,
-    RunMarker,
-    Standing,
-)
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
-from ordercast.model.sequencer_units import (
+from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
     Broadcast,
@@ -38,7 +29,16 @@ from ordercast.model.sequencer_units import (
     Synchronised,
     ViewRequest,
 )
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.to.units import (
+    CarryingVector,
+    EpochVector,
+    Heading,
+    OrderedData,
+    OrderedReady,
+    RunMarker,
+    Standing,
+)
 
 _MOST = 1 << 60
 _MOST_PRIORITY = 255

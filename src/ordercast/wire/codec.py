@@ -10,9 +10,12 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import priority_units, reset_units, sequencer_units, units
+from ordercast.model import units
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Unit
+from ordercast.protocols.sequencer import units as sequencer_units
+from ordercast.protocols.st import units as reset_units
+from ordercast.protocols.to import units as priority_units
 
 _SEQUENCE: tuple[type[Unit], ...] = (
     priority_units.OrderedData,
@@ -62,7 +65,7 @@ class Codec:
     def __init__(self, protocol: str, others: tuple[type[msgspec.Struct], ...] = ()) -> None:
         """`others`: kinds of messages besides the protocol's units."""
         if protocol not in KINDS:
-            raise ConfigError(f"there is no protocol {protocol!r}; there are: {', '.join(KINDS)}")
+            raise ConfigError(f"unknown protocol {protocol!r}; choose one of: {', '.join(KINDS)}")
         self.encode = msgspec.msgpack.Encoder().encode
         kinds: Any = reduce(or_, (*KINDS[protocol], *others))
         self._decode = msgspec.msgpack.Decoder(kinds).decode

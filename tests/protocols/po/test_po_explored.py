@@ -7,7 +7,7 @@ import pytest
 from ordercast.explorer.explore import explore
 from ordercast.explorer.walk import wander
 from ordercast.model.runs import Channel
-from ordercast.protocols.po import Po
+from ordercast.protocols.po.machine import Po
 from tests.explorer.groups import spo
 
 PAIR, THREE = "{1,2}", "{1,2,3}"

@@ -5,9 +5,9 @@ import pytest
 
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.units import Packet
-from ordercast.protocols import machine_class
-from ordercast.protocols.prio import Prio
-from ordercast.protocols.prito import Prito
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.prito.prio import Prio
+from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.trace.schema import EventRow

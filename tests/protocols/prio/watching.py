@@ -1,7 +1,7 @@
 """A machine of PriO that raises where it could make use of its freedom."""
 
 from ordercast.model.machine import Input, Output
-from ordercast.protocols.prio import Prio
+from ordercast.protocols.prito.prio import Prio
 
 
 class WatchesItsFreedom(Prio):

@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from ordercast.model.config import PriorityConfig
-from ordercast.model.priority_units import OrderedData, OrderedReady, RunMarker
 from ordercast.model.units import Unit
+from ordercast.protocols.to.units import OrderedData, OrderedReady, RunMarker
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer, name_of_packet
 
 

@@ -7,13 +7,13 @@ from ordercast.audit.services import PROMISES
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Machine, Receive, Submit
 from ordercast.model.nodes import everybody, name_of
-from ordercast.model.priority_paper_units import Lost, PrintedReady, Rejected, RunSync, RunSyncAck, RunSyncPack
-from ordercast.model.priority_units import OrderedReady
 from ordercast.model.services import Service
 from ordercast.model.units import DataUnit, Packet, Unit
-from ordercast.protocols.prito import Prito
-from ordercast.protocols.prito_paper import PritoPaper
-from ordercast.protocols.prito_paper_state import Entry
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.prito.paper.machine import PritoPaper
+from ordercast.protocols.prito.paper.state import Entry
+from ordercast.protocols.prito.paper.units import Lost, PrintedReady, Rejected, RunSync, RunSyncAck, RunSyncPack
+from ordercast.protocols.to.units import OrderedReady
 from tests.audit.figures import golden
 from tests.protocols.one_channel import OneChannel
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Deliver, Level, Output
-from ordercast.model.priority_paper_units import NIL, PrintedData, PrintedReady
 from ordercast.model.units import Packet
-from ordercast.protocols.prito_paper_state import Entry, insert_by_priority
+from ordercast.protocols.prito.paper.state import Entry, insert_by_priority
+from ordercast.protocols.prito.paper.units import NIL, PrintedData, PrintedReady
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.prito_paper.group import GOLDEN, PaperGroup, SoundGroup
 

@@ -3,13 +3,13 @@
 from typing import Any
 
 from ordercast.model.machine import Output, Reached, Receive, Resumed, Stopped
-from ordercast.model.priority_paper_units import (
+from ordercast.protocols.prito.paper.state import Stage
+from ordercast.protocols.prito.paper.units import (
     Lost,
     PrintedData,
     PrintedReady,
     Rejected,
 )
-from ordercast.protocols.prito_paper_state import Stage
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.prito_paper.group import PaperGroup, ready, receipt_log
 

@@ -23,7 +23,11 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.priority_paper_units import (
+from ordercast.model.runs import Channel, Network, RunConfig, Workload
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.paper.machine import PritoPaper
+from ordercast.protocols.prito.paper.state import Stage
+from ordercast.protocols.prito.paper.units import (
     Lost,
     PrintedData,
     PrintedReady,
@@ -32,11 +36,7 @@ from ordercast.model.priority_paper_units import (
     RunSyncAck,
     RunSyncPack,
 )
-from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.model.units import Packet, Unit
-from ordercast.protocols import machine_class
-from ordercast.protocols.prito_paper import PritoPaper
-from ordercast.protocols.prito_paper_state import Stage
+from ordercast.protocols.registry import machine_class
 from ordercast.swarm.judging import failures, run_and_judge
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup

@@ -5,7 +5,7 @@ import pytest
 from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level, Reached, Receive, Submit
-from ordercast.model.priority_paper_units import (
+from ordercast.protocols.prito.paper.units import (
     PrintedData,
     PrintedReady,
 )

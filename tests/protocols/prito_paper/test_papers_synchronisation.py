@@ -6,7 +6,10 @@ import pytest
 
 from ordercast.model.config import GroupConfig, PriorityConfig, Rules, Timing
 from ordercast.model.machine import Deliver, Output, Receive, Send, SetTimer, TimerFired
-from ordercast.model.priority_paper_units import (
+from ordercast.model.units import Packet
+from ordercast.protocols.prito.paper.machine import PritoPaper
+from ordercast.protocols.prito.paper.state import Entry
+from ordercast.protocols.prito.paper.units import (
     NIL,
     PrintedData,
     Rejected,
@@ -14,9 +17,6 @@ from ordercast.model.priority_paper_units import (
     RunSyncAck,
     RunSyncPack,
 )
-from ordercast.model.units import Packet
-from ordercast.protocols.prito_paper import PritoPaper
-from ordercast.protocols.prito_paper_state import Entry
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup, ready, receipt_log
 

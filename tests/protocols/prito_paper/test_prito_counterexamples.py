@@ -10,11 +10,11 @@ import pytest
 
 from ordercast.model.config import PaperRules, PriorityConfig, PriorityReadings
 from ordercast.model.machine import Input, Level, Output, Send
-from ordercast.model.priority_paper_units import RunSync
 from ordercast.model.units import Packet
-from ordercast.protocols.prito import Prito
-from ordercast.protocols.prito_paper import PritoPaper
-from ordercast.protocols.prito_paper_state import Stage
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.prito.paper.machine import PritoPaper
+from ordercast.protocols.prito.paper.state import Stage
+from ordercast.protocols.prito.paper.units import RunSync
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.prito_paper.group import GOLDEN, PaperGroup, PriorityChannel, SoundGroup, receipt_log
 

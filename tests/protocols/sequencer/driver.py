@@ -8,9 +8,9 @@ from typing import Any
 from ordercast.model.config import GroupConfig, SequencerConfig
 from ordercast.model.machine import Deliver, Submit, View
 from ordercast.model.nodes import members
-from ordercast.model.sequencer_units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols.sequencer import Sequencer
+from ordercast.protocols.sequencer.machine import Sequencer
+from ordercast.protocols.sequencer.units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
 from tests.protocols.driver import E1, E2, E3, E4, E5, NamedOutputs, Seat, name_of_packet, player_of
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Views, rule by rule: who is suspected, and how the next view is agreed on."""
 
 from ordercast.model.machine import Stopped
-from ordercast.model.sequencer_units import (
+from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
     Bulletin,

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Abort, Drained, Input, Receive, Submit, TimerFired
-from ordercast.model.sequencer_units import (
+from ordercast.model.units import Unit
+from ordercast.protocols.sequencer.units import (
     Accept,
     Broadcast,
     Bulletin,
@@ -25,7 +26,6 @@ from ordercast.model.sequencer_units import (
     Synchronised,
     ViewRequest,
 )
-from ordercast.model.units import Unit
 from tests.protocols.sequencer.driver import E1, E2, E3, Group, Node, broadcast, config, packet
 
 KINDS = (

@@ -4,7 +4,7 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.sequencer_units import Have, Offer, Order, Synchronised
+from ordercast.protocols.sequencer.units import Have, Offer, Order, Synchronised
 from tests.protocols.sequencer.driver import (
     E1,
     E2,

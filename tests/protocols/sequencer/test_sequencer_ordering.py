@@ -3,8 +3,8 @@
 import pytest
 
 from ordercast.model.machine import Discard
-from ordercast.model.sequencer_units import Broadcast, Bulletin, Offer, Order, Synchronise, Synchronised
 from ordercast.model.units import Unit
+from ordercast.protocols.sequencer.units import Broadcast, Bulletin, Offer, Order, Synchronise, Synchronised
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, Node, broadcast, have, offer
 
 

@@ -1,6 +1,6 @@
 """Schedules that a random search does not find: a view decided by nodes that it shuts out, and a ballot that lost."""
 
-from ordercast.model.sequencer_units import Accept, Fetch, Flush, Flushed, Install, Propose, Supply
+from ordercast.protocols.sequencer.units import Accept, Fetch, Flush, Flushed, Install, Propose, Supply
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group
 
 

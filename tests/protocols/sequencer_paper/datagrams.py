@@ -24,8 +24,8 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Unit
-from ordercast.protocols.sequencer import Sequencer
-from ordercast.protocols.sequencer_paper import SequencerPaper
+from ordercast.protocols.sequencer.machine import Sequencer
+from ordercast.protocols.sequencer.paper.machine import SequencerPaper
 
 SEQUENCER, E2, E3 = range(3)
 

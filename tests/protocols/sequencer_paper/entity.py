@@ -8,12 +8,12 @@ from ordercast.model.machine import (
     Receive,
     Send,
 )
-from ordercast.model.sequencer_paper_units import (
+from ordercast.model.units import Packet
+from ordercast.protocols.sequencer.paper.machine import SequencerPaper
+from ordercast.protocols.sequencer.paper.units import (
     PaperBroadcast,
     PaperData,
 )
-from ordercast.model.units import Packet
-from ordercast.protocols.sequencer_paper import SequencerPaper
 from tests.protocols.sequencer_paper.datagrams import E2, SEQUENCER
 
 RUNS: dict[str, Any] = {"first_id": 1}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Receive
-from ordercast.model.sequencer_paper_units import PaperBroadcast, PaperPhase, PaperRetransmit
 from ordercast.model.units import DataUnit, Packet
+from ordercast.protocols.sequencer.paper.units import PaperBroadcast, PaperPhase, PaperRetransmit
 from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER, Flight, Group, once, printed, sound
 from tests.protocols.sequencer_paper.stories import GOLDEN, PURGES, QUIET, RUNS, broadcast_to
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ordercast.model.sequencer_paper_units import PaperCommitted, PaperPhase
+from ordercast.protocols.sequencer.paper.units import PaperCommitted, PaperPhase
 from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER, Flight, Group, once, printed, sound
 from tests.protocols.sequencer_paper.stories import PURGES, QUIET, broadcast_to
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from ordercast.model.machine import CancelTimer, Output, Receive, Send, SetTimer, Submit, TimerFired
-from ordercast.model.sequencer_paper_units import (
+from ordercast.protocols.sequencer.paper.machine import SequencerPaper
+from ordercast.protocols.sequencer.paper.units import (
     PaperBroadcast,
     PaperData,
     PaperElected,
@@ -11,7 +12,6 @@ from ordercast.model.sequencer_paper_units import (
     PaperPhase,
     PaperRetransmit,
 )
-from ordercast.protocols.sequencer_paper import SequencerPaper
 from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER
 from tests.protocols.sequencer_paper.entity import broadcast, data, message, node, sends
 

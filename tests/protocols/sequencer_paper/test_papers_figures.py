@@ -13,7 +13,7 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.sequencer_paper_units import (
+from ordercast.protocols.sequencer.paper.units import (
     PaperBroadcast,
     PaperCommitted,
     PaperData,

@@ -14,7 +14,8 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.sequencer_paper_units import (
+from ordercast.protocols.sequencer.paper.machine import SequencerPaper
+from ordercast.protocols.sequencer.paper.units import (
     PaperCommitted,
     PaperData,
     PaperDummy,
@@ -23,7 +24,6 @@ from ordercast.model.sequencer_paper_units import (
     PaperPhase,
     PaperRetransmit,
 )
-from ordercast.protocols.sequencer_paper import SequencerPaper
 from tests.protocols.sequencer_paper.datagrams import E2, E3, SEQUENCER, Group, printed
 from tests.protocols.sequencer_paper.entity import ALL, RUNS, data, message, node
 

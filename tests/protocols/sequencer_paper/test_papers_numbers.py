@@ -14,9 +14,9 @@ import pytest
 
 from ordercast.model.config import GroupConfig, PaperRules, SequencerConfig, SequencerReadings
 from ordercast.model.runs import RunConfig
-from ordercast.model.sequencer_paper_units import PaperBroadcast
 from ordercast.model.units import Packet
-from ordercast.protocols.sequencer_paper import SequencerPaper
+from ordercast.protocols.sequencer.paper.machine import SequencerPaper
+from ordercast.protocols.sequencer.paper.units import PaperBroadcast
 from ordercast.simulator import RunResult
 from tests.audit.figures import golden
 from tests.simulator.rows import by_node, of, run

@@ -7,7 +7,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Submit
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Data, Packet, Ready, Status
-from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo.machine import Spo
 from tests.protocols import driver
 from tests.protocols.driver import E1, E2, E3, E4, Seat, player_of
 

@@ -21,8 +21,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.spo.driver import E1, E2, E3, Node, Outputs, Peer
 
 NODES = 3

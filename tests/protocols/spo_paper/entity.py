@@ -14,7 +14,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Data, Packet, Status, Unit
-from ordercast.protocols.spo_paper import SpoPaper
+from ordercast.protocols.spo.paper import SpoPaper
 from tests.protocols.spo_paper.group import E2, nodes_of
 
 BUFFERS = 1000

@@ -17,7 +17,7 @@ from ordercast.audit.order import same_order, sender_order_kept
 from ordercast.audit.services import Property
 from ordercast.model.config import HearsayRule
 from ordercast.model.machine import Level
-from ordercast.protocols.spo import Spo
+from ordercast.protocols.spo.machine import Spo
 from tests.audit.figures import Figure, figure_of, golden
 from tests.protocols.spo_paper.group import E1, E2, E3, Group, paper_group
 

@@ -21,7 +21,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status
-from ordercast.protocols.spo_paper import SpoPaper
+from ordercast.protocols.spo.paper import SpoPaper
 from tests.protocols.spo_paper.group import E2, paper_group
 
 NODES = 3

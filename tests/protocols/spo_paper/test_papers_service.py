@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ordercast.audit.levels import acknowledged_truthfully, preacknowledged_truthfully
 from ordercast.model.config import HearsayRule
-from ordercast.protocols.spo_paper import SpoPaper
+from ordercast.protocols.spo.paper import SpoPaper
 from tests.audit.figures import golden
 from tests.protocols.spo_paper.group import Group, nodes_of, paper_group
 

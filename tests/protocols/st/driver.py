@@ -6,9 +6,9 @@ from typing import Any
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Packet, Ready, Status
-from ordercast.protocols.st import St
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of
 
 __all__ = ["E1", "E2", "E3", "E4", "Group", "Node", "Outputs", "Peer", "name_of_packet"]

@@ -1,9 +1,9 @@
 """ST with go-back-n: what is kept, what is thrown away by all, and how that comes again."""
 
 from ordercast.model.config import Recovery
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, MessageId, Ready
-from ordercast.protocols.st_order import go_back_point
+from ordercast.protocols.st.order import go_back_point
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
 from tests.protocols.st.test_st_order import A, B, C, reply
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, Output, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
-from ordercast.protocols.st import St
-from ordercast.protocols.st_state import LOG, OWN
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.state import LOG, OWN
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3

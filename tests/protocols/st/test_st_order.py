@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.reset_units import ResetReply
 from ordercast.model.units import MessageId
-from ordercast.protocols.st_order import agreed_order, known_packets
+from ordercast.protocols.st.order import agreed_order, known_packets
+from ordercast.protocols.st.units import ResetReply
 
 A, B, C = (0, 0), (1, 0), (2, 0)
 """The first packets of E1, E2 and E3."""

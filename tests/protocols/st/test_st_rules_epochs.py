@@ -6,8 +6,8 @@ import pytest
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import Resumed
-from ordercast.model.reset_units import ResetDone, ResetReply
 from ordercast.model.units import Data, Ready, Unit
+from ordercast.protocols.st.units import ResetDone, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
 
 ALL = (E1, E2, E3)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import CancelTimer, Level, Reached
-from ordercast.model.reset_units import ResetDone, ResetNeed, ResetReply
 from ordercast.model.units import Data, Ready, Unit
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Peer
 
 ALL = (E1, E2, E3)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ordercast.model.config import PaperRules
-from ordercast.protocols.st import St
-from ordercast.protocols.st_paper import StPaper
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.paper.machine import StPaper
 from tests.protocols.one_channel import OneChannel
 
 FIGURE_3 = "a1:23 x3:123 b1:2 c1:13 p2:1 y3:2 z3:13 q2:23"

@@ -9,9 +9,9 @@ import pytest
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Level, Reached, Receive, Send
-from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
 from ordercast.model.units import Data, Packet, Status
-from ordercast.protocols.st_paper import StPaper
+from ordercast.protocols.st.paper.machine import StPaper
+from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper.entity import FIGURE_3, PaperGroup, agree, logs_of, paper_group, sound_group, speak

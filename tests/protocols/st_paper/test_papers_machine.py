@@ -23,11 +23,11 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.reset_units import Reset, ResetAgreement, ResetDone, ResetOrder
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status
-from ordercast.protocols import machine_class
-from ordercast.protocols.st_paper import StPaper
-from ordercast.protocols.st_paper_state import Stage
+from ordercast.protocols.registry import machine_class
+from ordercast.protocols.st.paper.machine import StPaper
+from ordercast.protocols.st.paper.state import Stage
+from ordercast.protocols.st.units import Reset, ResetAgreement, ResetDone, ResetOrder
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper.entity import paper_group
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.model.units import Data, Packet, Status
-from ordercast.protocols.st_paper_recovery import sorted_log
+from ordercast.protocols.st.paper.recovery import sorted_log
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper import precedence

@@ -15,10 +15,10 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
 from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
-from ordercast.protocols.st_paper import StPaper
-from ordercast.protocols.st_paper_state import Stage
+from ordercast.protocols.st.paper.machine import StPaper
+from ordercast.protocols.st.paper.state import Stage
+from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper.entity import PaperGroup, agree, logs_of, once, paper_group, speak, whole_log
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Level
-from ordercast.model.reset_units import Reset, ResetAgreement, ResetOrder
-from ordercast.protocols.st_paper_state import Stage
+from ordercast.protocols.st.paper.state import Stage
+from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.st_paper.entity import (

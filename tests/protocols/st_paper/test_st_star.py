@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.model.reset_units import ResetReply
 from ordercast.model.units import MessageId
-from ordercast.protocols.st_order import agreed_order, known_packets
+from ordercast.protocols.st.order import agreed_order, known_packets
+from ordercast.protocols.st.units import ResetReply
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3, E4
 from tests.protocols.st_paper.entity import AnyGroup, once, sound_group, speak

@@ -8,7 +8,10 @@ from typing import Any
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
-from ordercast.model.priority_units import (
+from ordercast.model.units import Packet
+from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.to.machine import To
+from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
     Heading,
@@ -17,9 +20,6 @@ from ordercast.model.priority_units import (
     RunMarker,
     Standing,
 )
-from ordercast.model.units import Packet
-from ordercast.protocols.prito import Prito
-from ordercast.protocols.to import To
 from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of
 
 __all__ = ["E1", "E2", "E3", "E4", "Group", "Node", "Outputs", "Peer", "body", "name_of_packet"]

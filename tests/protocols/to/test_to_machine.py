@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, LogSizes, Output, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.priority_units import (
+from ordercast.model.units import Packet, RetransmitRequest, Unit
+from ordercast.protocols.to.state import Mode
+from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
     Heading,
@@ -18,8 +20,6 @@ from ordercast.model.priority_units import (
     RunMarker,
     Standing,
 )
-from ordercast.model.units import Packet, RetransmitRequest, Unit
-from ordercast.protocols.to_state import Mode
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3

@@ -6,8 +6,8 @@ import pytest
 
 from ordercast.model.machine import Resumed
 from ordercast.model.nodes import mask_of
-from ordercast.model.priority_units import EpochVector, OrderedData
 from ordercast.model.units import Unit
+from ordercast.protocols.to.units import EpochVector, OrderedData
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 

@@ -1,7 +1,7 @@
 """TO, sound rules, after a loss: what travels with a vector."""
 
 from ordercast.model.machine import Resumed
-from ordercast.model.priority_units import CarryingVector, EpochVector, OrderedData, OrderedReady, Standing
+from ordercast.protocols.to.units import CarryingVector, EpochVector, OrderedData, OrderedReady, Standing
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 from tests.protocols.to.test_to_rules_back import installed
 

@@ -7,8 +7,8 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.priority_units import OrderedData, OrderedReady
 from ordercast.model.units import RetransmitRequest, Unit
+from ordercast.protocols.to.units import OrderedData, OrderedReady
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 
 # --- sending ---

@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.model.priority_units import OrderedReady, RunMarker, Standing
+from ordercast.protocols.to.units import OrderedReady, RunMarker, Standing
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 
 

@@ -1,7 +1,7 @@
 """What the units of TO and PriTO take on the network, and what they are called in traces."""
 
-from ordercast.model.priority_units import vector_of
 from ordercast.model.units import Unit
+from ordercast.protocols.to.units import vector_of
 from tests.protocols.to.driver import E1, E2, Peer
 
 VECTOR = 4 * 3  # a number for each of three nodes

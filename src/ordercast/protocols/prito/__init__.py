@@ -1,0 +1,1 @@
+"""PriTO and PriO: total order by priority, in runs that end in time."""

@@ -1,0 +1,1 @@
+"""PriTO as printed, with its mistakes."""

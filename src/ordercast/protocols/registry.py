@@ -1,0 +1,41 @@
+"""Which machine is which protocol's: by name and rules, each loaded when it is first asked for."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Machine
+
+MachineClass = Callable[[int, GroupConfig], Machine]
+"""What makes the machine of a node."""
+
+_HERE = "ordercast.protocols"
+PROTOCOLS: dict[str, dict[Rules, tuple[str, str]]] = {
+    "po": {Rules.SOUND: (f"{_HERE}.po.machine", "Po")},
+    "prio": {Rules.SOUND: (f"{_HERE}.prito.prio", "Prio")},
+    "prito": {
+        Rules.SOUND: (f"{_HERE}.prito.machine", "Prito"),
+        Rules.PAPER: (f"{_HERE}.prito.paper.machine", "PritoPaper"),
+    },
+    "sequencer": {
+        Rules.SOUND: (f"{_HERE}.sequencer.machine", "Sequencer"),
+        Rules.PAPER: (f"{_HERE}.sequencer.paper.machine", "SequencerPaper"),
+    },
+    "spo": {Rules.SOUND: (f"{_HERE}.spo.machine", "Spo"), Rules.PAPER: (f"{_HERE}.spo.paper", "SpoPaper")},
+    "st": {Rules.SOUND: (f"{_HERE}.st.machine", "St"), Rules.PAPER: (f"{_HERE}.st.paper.machine", "StPaper")},
+    "to": {Rules.SOUND: (f"{_HERE}.to.machine", "To")},
+}
+"""By protocol and rules: the module, and the class in it."""
+
+
+def machine_class(protocol: str, rules: Rules) -> type[Machine]:
+    """The machine of a protocol under some rules."""
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
+    if rules not in PROTOCOLS[protocol]:
+        having = ", ".join(name for name, machines in PROTOCOLS.items() if rules in machines)
+        raise ConfigError(f"{protocol} has no {rules.value} rules; choose one of: {having}")
+    module, name = PROTOCOLS[protocol][rules]
+    found: type[Machine] = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,1 @@
+"""Structures that more than one protocol uses: gaps in numbers, sending logs, watched logs, timers."""

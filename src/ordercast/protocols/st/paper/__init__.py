@@ -1,0 +1,1 @@
+"""ST as printed, with its mistakes."""

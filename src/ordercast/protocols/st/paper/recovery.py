@@ -1,0 +1,65 @@
+"""What the printed recovery of ST computes: sort points, the numbers agreed on, who lacks what, the sorting rule.
+
+From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", section 4.4.
+Who does what when is in `st_paper`, and so are the misprints that were mended. Of two vectors of numbers only those
+of the same source are ever compared.
+"""
+
+from collections.abc import Sequence
+
+from ordercast.model.units import Data, Packet
+from ordercast.protocols.st.units import ResetOrder
+
+Numbers = Sequence[int]
+"""One for each node."""
+
+
+def sort_point(log: Sequence[Data], numbers: Numbers) -> int:
+    """Steps (2) and (4), f: the place of the first in RRL that is not below the numbers; the end if there is none."""
+    for place, unit in enumerate(log):
+        if unit.packet.seq >= numbers[unit.source]:
+            return place
+    return len(log)
+
+
+def lowered(expected: Numbers, log: Sequence[Data], place: int) -> tuple[int, ...]:
+    """Step (2), TREQ_h: the lowest number of each source from f on, f included, or what is expected of it."""
+    numbers = list(expected)
+    for unit in log[place:]:
+        numbers[unit.source] = min(numbers[unit.source], unit.packet.seq)
+    return tuple(numbers)
+
+
+def lacking_pairs(said: Sequence[ResetOrder]) -> int:
+    """FAIL: of how many pairs the first lacks something that the second sent to it (PR_ij < PS_ij).
+
+    It counts pairs, and not what they lack (S8).
+    """
+    return sum(
+        receiver.expected_to_me[sender.source] < sender.next_seq_to[receiver.source]
+        for receiver in said
+        for sender in said
+    )
+
+
+def is_lacking(packet: Packet, said: Sequence[ResetOrder]) -> bool:
+    """RET procedure (1): some destination has not accepted it (p.PSEQ_i >= PR_ij)."""
+    return any(
+        packet.destinations >> receiver.source & 1
+        and packet.seq_to[receiver.source] >= receiver.expected_to_me[packet.source]
+        for receiver in said
+    )
+
+
+def sorted_log(log: Sequence[Data], me: int, order: Numbers, sent_below: Numbers) -> list[Data]:
+    """Sorting rule: by the place of the source in ORDR, then by PSEQ. What was sent after the agreement stays behind.
+
+    Whatever order a log had is lost, though others may have delivered in that order (S4, S5).
+    """
+    rank = {source: place for place, source in enumerate(order)}
+
+    def key(unit: Data) -> tuple[int, int]:
+        number = unit.packet.seq_to[me]
+        return (rank[unit.source], number) if number < sent_below[unit.source] else (len(order), 0)
+
+    return sorted(log, key=key)

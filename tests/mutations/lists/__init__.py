@@ -1,1 +1,0 @@
-"""Which breakages there are: one module for each part, its `MUTATIONS`."""

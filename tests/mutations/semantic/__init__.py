@@ -1,0 +1,1 @@
+"""Semantic mutants: a few rules of each part of the code, each broken by replacing what keeps it."""
