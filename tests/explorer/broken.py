@@ -4,8 +4,9 @@ import msgspec
 
 from ordercast.model.machine import Deliver, Input, Output, SetTimer
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
+from ordercast.protocols.spo.units import Data, Ready, Status
 
 
 class TakesDuplicates(Spo):

@@ -4,8 +4,9 @@ import msgspec
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Reached
-from ordercast.model.units import Data, Packet, Ready
+from ordercast.model.units import Packet
 from ordercast.protocols.shared.watched_logs import WatchedLogs
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.normal import ACCEPTED
 from ordercast.protocols.st.units import ResetReply

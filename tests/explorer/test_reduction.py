@@ -18,7 +18,8 @@ from ordercast.explorer.world import Kind, State, World
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Output, Reached, Send, Submit, View
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.units import (
     Accept,
     Broadcast,
@@ -29,6 +29,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronised,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import (
     CarryingVector,

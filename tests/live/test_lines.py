@@ -14,7 +14,7 @@ from ordercast.live.lines import Lines
 from ordercast.live.outgoing import CHANNEL
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
-from ordercast.model.units import Ready, Status
+from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import recent
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, Abort, Beat, Stage

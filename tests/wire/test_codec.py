@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from ordercast.explorer.scenarios import scenario, usual_lines
 from ordercast.explorer.world import World
 from ordercast.model.errors import ConfigError
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.units import Broadcast, Have, NextView, Offer, Propose
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.to.units import Heading, OrderedData
 from ordercast.wire.checks import CHECKS, makes_sense
 from ordercast.wire.codec import KINDS, Codec, Malformed

@@ -8,7 +8,7 @@ for the protocols to judge.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
@@ -29,6 +29,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronised,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import (
     CarryingVector,

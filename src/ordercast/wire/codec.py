@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import units
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer import units as sequencer_units
-from ordercast.protocols.st import units as reset_units
+from ordercast.protocols.spo import units as spo_units
+from ordercast.protocols.st import units as st_units
 from ordercast.protocols.to import units as priority_units
 
 _SEQUENCE: tuple[type[Unit], ...] = (
@@ -25,11 +25,11 @@ _SEQUENCE: tuple[type[Unit], ...] = (
     priority_units.EpochVector,
     priority_units.CarryingVector,
 )
-_SELECTIVE: tuple[type[Unit], ...] = (units.Data, units.Ready)
+_SELECTIVE: tuple[type[Unit], ...] = (spo_units.Data, spo_units.Ready)
 KINDS: dict[str, tuple[type[Unit], ...]] = {
     "spo": _SELECTIVE,
     "po": _SELECTIVE,
-    "st": (*_SELECTIVE, reset_units.ResetReply, reset_units.ResetNeed, reset_units.ResetDone),
+    "st": (*_SELECTIVE, st_units.ResetReply, st_units.ResetNeed, st_units.ResetDone),
     "to": _SEQUENCE,
     "prito": _SEQUENCE,
     "prio": _SEQUENCE,

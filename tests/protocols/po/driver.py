@@ -1,7 +1,7 @@
 """One PO machine on the table: that of SPO's tests, which plays PO here."""
 
-from ordercast.model.units import Data
 from ordercast.protocols.po.machine import Po
+from ordercast.protocols.spo.units import Data
 from tests.protocols.spo import driver
 from tests.protocols.spo.driver import E1, E2, E3, Outputs, Peer
 

@@ -8,7 +8,8 @@ import pytest
 from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.units import Data, Packet
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data
 from tests.protocols.po.driver import ALL, E1, E2, E3, Node, Outputs, Peer, sent_by
 
 

@@ -1,7 +1,6 @@
 """Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
 from ordercast.model.machine import Resumed, View
-from ordercast.model.units import RetransmitRequest
 from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
@@ -17,6 +16,7 @@ from ordercast.protocols.sequencer.units import (
     Supply,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import RetransmitRequest
 from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, offer, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
+from ordercast.protocols.spo.units import Data, Ready, Status
 from tests.protocols import driver
 from tests.protocols.driver import E1, E2, E3, E4, Seat, player_of
 

@@ -2,7 +2,7 @@
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import TimerFired
-from ordercast.model.units import Ready
+from ordercast.protocols.spo.units import Ready
 from tests.protocols.spo.driver import E1, E2, E3, Node, Peer
 
 STATUS = Timing().status

@@ -21,7 +21,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.spo.driver import E1, E2, E3, Node, Outputs, Peer
 

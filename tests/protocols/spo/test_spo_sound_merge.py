@@ -1,7 +1,7 @@
 """SPO, sound rules: MERGE, and how what is known of a packet rises."""
 
 from ordercast.model.machine import Deliver, Level, Reached
-from ordercast.model.units import Data
+from ordercast.protocols.spo.units import Data
 from tests.protocols.spo.driver import E1, E2, E3, E4, Node, Peer
 
 # --- MERGE (departure 7) ---

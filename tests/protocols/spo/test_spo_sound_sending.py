@@ -5,7 +5,7 @@ import pytest
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Deliver, Drained, Level, Numbered, Reached, Send, Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Ready
+from ordercast.protocols.spo.units import Data, Ready
 from tests.protocols.spo.driver import E1, E2, E3, E4, Node, Peer
 
 # --- UNITS ---

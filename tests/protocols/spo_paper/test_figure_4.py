@@ -7,9 +7,10 @@ import pytest
 
 from ordercast.model.machine import Discard, Level
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest
+from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
 from tests.audit.figures import golden
 from tests.protocols.spo_paper.figure_4 import FIGURE, STEPS, receipts, told
 from tests.protocols.spo_paper.group import E1, E2, E3, Group

@@ -4,8 +4,8 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Discard, Drained, Echo, LogSizes, Receive, Submit, TimerFired
-from ordercast.model.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from tests.protocols.spo_paper.entity import entity, hears, sends, unit, units
 from tests.protocols.spo_paper.figure_4 import FIGURE, told
 from tests.protocols.spo_paper.group import E1, E2, E3, Group, paper_group

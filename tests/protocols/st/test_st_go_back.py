@@ -1,7 +1,8 @@
 """ST with go-back-n: what is kept, what is thrown away by all, and how that comes again."""
 
 from ordercast.model.config import Recovery
-from ordercast.model.units import Data, MessageId, Ready
+from ordercast.model.units import MessageId
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.order import go_back_point
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer

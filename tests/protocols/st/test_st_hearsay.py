@@ -2,7 +2,7 @@
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Receive, Send, SetTimer, TimerFired
-from ordercast.model.units import Ready, Status
+from ordercast.protocols.spo.units import Ready, Status
 from ordercast.protocols.st.machine import St
 
 E1, E2, E3 = range(3)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, Output, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.state import LOG, OWN
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply

@@ -6,7 +6,8 @@ import pytest
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import Resumed
-from ordercast.model.units import Data, Ready, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import ResetDone, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ordercast.model.config import Recovery, Timing
-from ordercast.model.units import Data
+from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
 from tests.protocols.st.test_st_rules_recovery import stopped

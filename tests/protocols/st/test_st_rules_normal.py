@@ -7,7 +7,7 @@ from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Echo, SetTimer, Submit
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Ready, RetransmitRequest
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
 from ordercast.protocols.st.state import LOG, OWN
 from ordercast.protocols.st.units import ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import CancelTimer, Level, Reached
-from ordercast.model.units import Data, Ready, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Peer
 

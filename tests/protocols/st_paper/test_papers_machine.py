@@ -23,8 +23,9 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.registry import machine_class
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.paper.state import Stage
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetDone, ResetOrder

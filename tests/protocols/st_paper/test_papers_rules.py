@@ -15,7 +15,8 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.paper.state import Stage
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, LogSizes, Output, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Packet, RetransmitRequest, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import RetransmitRequest
 from ordercast.protocols.to.state import Mode
 from ordercast.protocols.to.units import (
     CarryingVector,

@@ -7,7 +7,8 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.units import RetransmitRequest, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import RetransmitRequest
 from ordercast.protocols.to.units import OrderedData, OrderedReady
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Discard, Output, Send, Submit
 from ordercast.model.nodes import names_of
-from ordercast.model.units import Data, Ready
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.state import Missing
+from ordercast.protocols.spo.units import Data, Ready
 
 
 class Po(Spo):

@@ -36,9 +36,10 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of, names_of
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.state import Missing, SpoState
+from ordercast.protocols.spo.units import Data, Ready, Status
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 

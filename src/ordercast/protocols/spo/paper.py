@@ -46,7 +46,8 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Data, Packet, RetransmitRequest, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, RetransmitRequest, Status
 
 
 class SpoPaper:

@@ -13,10 +13,11 @@ from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Packet, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.shared.gaps import missing_ranges
 from ordercast.protocols.shared.sending_log import SendingLog
 from ordercast.protocols.shared.watched_logs import UNBOUNDED, WatchedLogs
+from ordercast.protocols.spo.units import Status
 
 Missing = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 """By source, ranges [start, stop) of numbers."""

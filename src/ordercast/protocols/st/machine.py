@@ -42,8 +42,9 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import Data, MessageId, Packet, Ready, Unit
+from ordercast.model.units import MessageId, Packet, Unit
 from ordercast.protocols.shared.watched_logs import UNBOUNDED
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.normal import ACCEPTED, PREACKNOWLEDGED, StNormal
 from ordercast.protocols.st.order import agreed_order, go_back_point, known_packets
 from ordercast.protocols.st.state import LOG, OWN

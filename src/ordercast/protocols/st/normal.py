@@ -13,8 +13,9 @@ accepted count, one's own as the channel brings them back.
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Send, SetTimer, Submit
 from ordercast.model.nodes import members
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.state import LOG, OWN, StState
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED

@@ -44,7 +44,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.recovery import is_lacking, lacking_pairs, lowered, sort_point, sorted_log
 from ordercast.protocols.st.paper.state import Stage, StPaperState, is_below
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder

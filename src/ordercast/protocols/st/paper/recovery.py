@@ -7,7 +7,8 @@ of the same source are ever compared.
 
 from collections.abc import Sequence
 
-from ordercast.model.units import Data, Packet
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetOrder
 
 Numbers = Sequence[int]
