@@ -7,7 +7,6 @@ What the two protocols do differently is a policy that is handed to the machine:
 `GoBackN` in `ordercast.protocols.po.machine`.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -54,7 +53,7 @@ class Node(Protocol):
         ...
 
 
-class Repair(DeclaredState, ABC):
+class Repair(DeclaredState):
     """Requests and retransmissions of one node, whatever the policy."""
 
     node: Final[Node]
@@ -77,29 +76,29 @@ class Repair(DeclaredState, ABC):
 
     # --- the policy ---
 
-    @abstractmethod
     def receive_ahead(self, unit: Data, number: int, out: list[Output]) -> None:
         """A unit came whose number to me is not the next."""
+        raise NotImplementedError
 
-    @abstractmethod
     def detect_gap(self, source: int, out: list[Output]) -> None:
         """After a unit of this source, packets of it to me are missing: failure condition (1)."""
+        raise NotImplementedError
 
-    @abstractmethod
     def received_status(self, source: int, out: list[Output]) -> None:
         """A status without data was received, and everything else that follows from it was done."""
+        raise NotImplementedError
 
-    @abstractmethod
     def missing(self, since: Sequence[int]) -> Missing:
         """What to request of each source, from the numbers `since` on; nothing for which there is no buffer."""
+        raise NotImplementedError
 
-    @abstractmethod
     def mark_requested(self, missing: Missing) -> None:
         """Notes that all gaps known now were requested, with this result of `missing`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def answer_request(self, node: int, ranges: Ranges, out: list[Output]) -> None:
         """RETRANS procedure (2): a node requests these ranges of my packets to it."""
+        raise NotImplementedError
 
     # --- what all policies share ---
 
