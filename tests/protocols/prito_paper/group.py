@@ -108,7 +108,7 @@ class PaperGroup(PriorityChannel[PritoPaper]):
 
     def ready(self, node: int) -> None:
         """A node has been silent for a while, and somebody wants to hear of it."""
-        self.machines[node].owes = True
+        self.machines[node].pending = True
         self.timers[node].setdefault("ready", 0)
         self.fire(node, "ready")
 

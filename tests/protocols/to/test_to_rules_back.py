@@ -90,7 +90,7 @@ def test_who_never_says_its_vector_is_given_up() -> None:
         node.hears(two.vector(0, 0, 0))
         assert node.fires("reset").aborts == []
     out = node.fires("reset")
-    assert (out.aborts, len(out)) == (["E3 left 2 questions in a row unanswered"], 1)
+    assert (out.aborts, len(out)) == (["E3 left 2 polls in a row unanswered"], 1)
 
 
 def test_who_says_its_vector_again_and_again_is_not_given_up() -> None:

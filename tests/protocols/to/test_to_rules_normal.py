@@ -46,7 +46,9 @@ def test_first_numbers_are_those_agreed_on() -> None:
 )
 def test_a_broadcast_goes_to_everybody_and_nobody_else(to: int, asked: str) -> None:
     node = Node(E1)
-    with pytest.raises(LocalProtocolError, match=f"a broadcast goes to all 3 nodes: {re.escape(asked)} was asked for"):
+    with pytest.raises(
+        LocalProtocolError, match=f"^invalid destinations {re.escape(asked)}: a broadcast goes to all 3 nodes"
+    ):
         node.handle(Submit(to, (1,), b"a"))
     assert node.submits("b").data == ["b"]
 

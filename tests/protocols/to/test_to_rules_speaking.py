@@ -190,7 +190,7 @@ def test_a_node_that_never_answers_is_given_up() -> None:
     for _ in range(3):
         node.hears(two.expecting(1, 1, 0).standing())
         assert node.fires("poll").aborts == []
-    assert node.fires("poll").aborts == ["E3 left 3 questions in a row unanswered"]
+    assert node.fires("poll").aborts == ["E3 left 3 polls in a row unanswered"]
     assert node.submits("b") == []
     assert node.hears(two.sends("y"), two.vector(0, 0, 0)) == []
 

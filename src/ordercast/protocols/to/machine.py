@@ -151,7 +151,9 @@ class TotalOrderBroadcast(DeclaredState):
     def _submit(self, event: Submit) -> None:
         if event.destinations != self._everybody:
             asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(f"a broadcast goes to all {self.config.nodes} nodes: {asked} was asked for")
+            raise LocalProtocolError(
+                f"invalid destinations {asked}: a broadcast goes to all {self.config.nodes} nodes, the sender included"
+            )
         self.transmission.waiting.append(event)
 
     def _send_waiting(self, out: list[Output]) -> None:
@@ -336,7 +338,7 @@ class TotalOrderBroadcast(DeclaredState):
         silent = self.backoff.lengthen(self.blockers())
         if silent is None:
             return True
-        self._abort(f"{name_of(silent)} left {self.config.polls_to_abort} questions in a row unanswered", out)
+        self._abort(f"{name_of(silent)} left {self.config.polls_to_abort} polls in a row unanswered", out)
         return False
 
     def _abort(self, why: str, out: list[Output]) -> None:
