@@ -55,7 +55,7 @@ def test_the_first_goes_when_it_is_acknowledged_and_equals_keep_their_order() ->
     assert node.policy.overtaken == {0}
     assert node.acknowledges(1) == "b"
     assert node.acknowledges(2) == "d a c"
-    assert (node.policy.overtaken, node.policy.held()) == (set(), 0)
+    assert (node.policy.overtaken, node.policy.held(0)) == (set(), 0)
 
 
 def test_what_is_overtaken_is_told() -> None:
@@ -64,7 +64,7 @@ def test_what_is_overtaken_is_told() -> None:
     assert node.policy.waits_for() == ()
     node.acknowledges(1)
     assert node.policy.waits_for() == ("1 acknowledged packets wait behind more urgent ones",)
-    assert node.policy.held() == 2
+    assert node.policy.held(1) == 2
 
 
 def test_a_marker_delivers_what_it_covers_and_skips_what_is_not_acknowledged() -> None:

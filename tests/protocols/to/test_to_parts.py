@@ -150,7 +150,7 @@ def test_the_policy_of_to_delivers_what_is_acknowledged() -> None:
     assert out == [Reached(level, p), Deliver(p), Reached(level, q), Deliver(q)]
     assert (policy.acknowledged_count, policy.deliveries.count) == (2, 2)
     assert policy.delivered_on_abort([p]) == [p]
-    assert (policy.held(), policy.waits_for(), policy.timer_to_set(), policy.has_unit()) == (None, (), 0, False)
+    assert (policy.held(7), policy.waits_for(), policy.timer_to_set(), policy.has_unit()) == (7, (), 0, False)
 
 
 # --- back-off ---

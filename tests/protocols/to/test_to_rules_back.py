@@ -278,6 +278,17 @@ def test_whoever_comes_to_know_makes_vectors_frequent_again() -> None:
         assert (node.running["reset"] < 2 * reset) == news, "that it knows is news once"
 
 
+def test_vectors_are_frequent_again_when_all_are_there() -> None:
+    node, two, three = Node(E1), Peer(E2), Peer(E3)
+    node.hears(two.vector(0, 0, 0))
+    for _ in range(4):
+        node.fires("reset")
+    reset = node.machine.config.timing.reset
+    assert node.running["reset"] >= 4 * reset
+    node.hears(three.vector(0, 0, 0))
+    assert node.running["reset"] < 2 * reset
+
+
 def test_who_was_told_early_needs_not_be_told_again() -> None:
     node, two, three = Node(E1), Peer(E2), Peer(E3)
     node.hears(two.vector(0, 0, 0, installed=True))

@@ -114,9 +114,9 @@ class PriorityOrder(DeliveryPolicy):
 
     # --- inspection ---
 
-    def held(self) -> int | None:
-        """Overtaken packets are held too."""
-        return len(self.by_priority)
+    def held(self, unacknowledged: int) -> int:
+        """Those that are not acknowledged, and those that are overtaken."""
+        return unacknowledged + len(self.overtaken)
 
     def waits_for(self) -> tuple[str, ...]:
         """What packets wait for besides acknowledgment, in words."""

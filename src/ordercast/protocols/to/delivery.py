@@ -92,9 +92,9 @@ class DeliveryPolicy(DeclaredState):
         del preacknowledged
         return ()
 
-    def held(self) -> int | None:
-        """Packets that are pre-acknowledged and not delivered; None if these are the ones that are not acknowledged."""
-        return None
+    def held(self, unacknowledged: int) -> int:
+        """How many packets are pre-acknowledged and not delivered; so many of them are not acknowledged."""
+        return unacknowledged
 
     def waits_for(self) -> tuple[str, ...]:
         """What packets wait for besides acknowledgment, in words."""

@@ -197,7 +197,7 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) in self._normal_units:
-            self._receive_normal(unit, out)  # type: ignore[arg-type]
+            self._receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
         elif isinstance(unit, EpochVector | CarryingVector):
             self.backoff.unanswered[unit.source] = 0
             self._receive_vector(unit, vector_of(unit), out)
@@ -386,13 +386,12 @@ class TotalOrderBroadcast(DeclaredState):
 
     def log_sizes(self) -> LogSizes:
         """How much it holds now."""
-        held = self.policy.held()
         return LogSizes(
             waiting=len(self.transmission.waiting),
             sent=len(self.transmission.sent) + len(self.transmission.resend),
             held=0,
             accepted=len(self.reception.accepted.entries),
-            preacknowledged=len(self.reception.preacknowledged.entries) if held is None else held,
+            preacknowledged=self.policy.held(len(self.reception.preacknowledged.entries)),
         )
 
     def waits_for(self) -> tuple[str, ...]:
