@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ordercast.model.nodes import everybody
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
     Broadcast,
@@ -37,7 +38,6 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 

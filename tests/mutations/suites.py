@@ -71,8 +71,9 @@ _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_
 _SPO = ["shared.gaps", "shared.timers", "shared.watched_logs", "shared.sending_log", "spo.state", "spo.machine"]
 _TO = Battery(
     [
+        *_tests("to", "to_parts", "to_units"),
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
-        *_tests("prito", "prito_rules"),
+        *_tests("prito", "priority_order", "prito_rules"),
         *_tests("to", "to_searched"),
         _GIVING_UP,
     ],
@@ -111,8 +112,16 @@ SUITES = (
             without=_LONG,
         ),
     ),
-    Suite("to", "to", _protocols("to.log", "to.state", "to.normal", "to.machine"), _TO),
-    Suite("prito", "prito", _protocols("prito.machine"), _TO),
+    Suite(
+        "to",
+        "to",
+        _protocols(
+            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery", "to.backoff"),
+            *("to.epoch_agreement", "to.machine", "to.units"),
+        ),
+        _TO,
+    ),
+    Suite("prito", "prito", _protocols("prito.delivery", "prito.units"), _TO),
     Suite(
         "sequencer",
         "sequencer",

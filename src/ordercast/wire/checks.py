@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
@@ -37,7 +38,6 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 

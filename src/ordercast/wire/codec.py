@@ -12,6 +12,7 @@ import msgspec
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer_units
 from ordercast.protocols.spo import units as spo_units
 from ordercast.protocols.st import units as st_units
@@ -20,7 +21,7 @@ from ordercast.protocols.to import units as priority_units
 _SEQUENCE: tuple[type[Unit], ...] = (
     priority_units.OrderedData,
     priority_units.OrderedReady,
-    priority_units.RunMarker,
+    RunMarker,
     priority_units.Standing,
     priority_units.EpochVector,
     priority_units.CarryingVector,
