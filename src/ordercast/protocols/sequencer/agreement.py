@@ -252,7 +252,7 @@ class ViewAgreement(DeclaredState):
         if accepted:
             (_, value), self.holder = max(accepted, key=lambda found: (found[0][0], -found[1]))
         else:
-            longest = max(reports, key=lambda report: (report.received_below, -report.source))
+            longest = self._longest_report()
             remain, old = mask_of(self.reports), self.view.sequencer
             keeps = remain >> old & 1 and not self.suspects >> old & 1
             gone = self.view.members & ~remain
@@ -263,6 +263,10 @@ class ViewAgreement(DeclaredState):
             self.holder = longest.source
         self.proposal = (ballot, value)
         self._obtain(self.proposal, out)
+
+    def _longest_report(self) -> Flushed:
+        """Of the member that has received most; of several, the first."""
+        return max(self.reports.values(), key=lambda report: (report.received_below, -report.source))
 
     def _receive_accept(self, unit: Accept, out: list[Output]) -> NextView | None:
         if not self.coordinates or unit.ballot != self.promised or self.proposal is None:

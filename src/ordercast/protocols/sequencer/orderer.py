@@ -200,7 +200,7 @@ class Orderer(DeclaredState):
             highest = sorted((self.acknowledged[other] for other in self.view.others), reverse=True)
             receiver.commit_below = max(receiver.commit_below, highest[self.view.resilience - 1])
         if before == self.lowest:
-            self.lowest = min([self.acknowledged[member] for member in members(self.view.members)])
+            self.lowest = self._lowest_acknowledged()
             if self.lowest > receiver.stable_below:
                 receiver.deliver(out)
                 for packet in receiver.stabilise(self.lowest, out):
@@ -211,6 +211,9 @@ class Orderer(DeclaredState):
         receiver.deliver(out)
         if self.ready:
             self.number_offers(out)
+
+    def _lowest_acknowledged(self) -> int:
+        return min([self.acknowledged[member] for member in members(self.view.members)])
 
     def publish(self, out: list[Output], *, reply_from: int = 0, to: int | None = None) -> None:
         """Sends the status, by default to everybody (STATUS and COMMIT)."""
