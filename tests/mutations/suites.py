@@ -126,11 +126,12 @@ SUITES = (
         "sequencer",
         "sequencer",
         _protocols(
-            *("sequencer.state", "sequencer.receiving", "sequencer.ordering"),
-            *("sequencer.sending", "sequencer.views", "sequencer.machine"),
+            *("sequencer.view", "sequencer.timers", "sequencer.window", "sequencer.receiver"),
+            *("sequencer.sender", "sequencer.orderer", "sequencer.agreement", "sequencer.machine"),
         ),
         Battery(
             [
+                *_tests("sequencer", "sequencer_parts"),
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
                 _GIVING_UP,

@@ -37,9 +37,9 @@ KINDS: dict[str, tuple[type[Unit], ...]] = {
     "sequencer": (
         sequencer_units.Offer,
         sequencer_units.Broadcast,
-        sequencer_units.Order,
-        sequencer_units.Have,
-        sequencer_units.Bulletin,
+        sequencer_units.NumberAnnouncement,
+        sequencer_units.Acknowledgment,
+        sequencer_units.SequencerStatus,
         sequencer_units.Synchronise,
         sequencer_units.Synchronised,
         sequencer_units.Flush,

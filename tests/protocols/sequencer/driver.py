@@ -10,12 +10,20 @@ from ordercast.model.machine import Deliver, Submit, View
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.machine import Sequencer
-from ordercast.protocols.sequencer.units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
+from ordercast.protocols.sequencer.units import (
+    Acknowledgment,
+    Broadcast,
+    Flush,
+    NumberAnnouncement,
+    Offer,
+    SequencerStatus,
+    Synchronise,
+)
 from tests.protocols.driver import E1, E2, E3, E4, E5, NamedOutputs, Seat, name_of_packet, player_of
 
 __all__ = [
-    "E1", "E2", "E3", "E4", "E5", "Group", "Node", "Outputs", "broadcast", "bulletin", "config", "have",
-    "name_of_packet", "offer", "order", "packet", "synchronise",
+    "E1", "E2", "E3", "E4", "E5", "Group", "Node", "Outputs", "acknowledgment", "announcement",
+    "broadcast", "config", "name_of_packet", "offer", "packet", "status", "synchronise",
 ]  # fmt: skip
 
 
@@ -95,20 +103,20 @@ def offer(source: int, seq: int, name: str, received: int = 0, *, direct: bool =
     return Offer(packet(source, seq, name), view, received, direct)
 
 
-def have(source: int, received: int, *missing: tuple[int, int], asks: bool = False) -> Have:
-    return Have(0, source, received, missing, asks)
+def acknowledgment(source: int, received: int, *missing: tuple[int, int], wants_status: bool = False) -> Acknowledgment:
+    return Acknowledgment(0, source, received, missing, wants_status)
 
 
-def bulletin(number: int, *, commit: int | None = None, stable: int = 0, wants: int = 0) -> Bulletin:
-    return Bulletin(0, E1, number, number if commit is None else commit, stable, wants)
+def status(number: int, *, commit: int | None = None, stable: int = 0, reply_from: int = 0) -> SequencerStatus:
+    return SequencerStatus(0, E1, number, number if commit is None else commit, stable, reply_from)
 
 
-def order(number: int, *names: tuple[int, int]) -> Order:
-    return Order(0, E1, number, names, number + len(names), 0)
+def announcement(number: int, *names: tuple[int, int]) -> NumberAnnouncement:
+    return NumberAnnouncement(0, E1, number, names, number + len(names), 0)
 
 
-def synchronise(round_: int, phase: int, number: int, stable: int = 0, wants: int = 0b111) -> Synchronise:
-    return Synchronise(0, E1, round_, phase, number, stable, wants)
+def synchronise(round_: int, phase: int, number: int, stable: int = 0, reply_from: int = 0b111) -> Synchronise:
+    return Synchronise(0, E1, round_, phase, number, stable, reply_from)
 
 
 class Group:
