@@ -16,13 +16,14 @@ _PATIENCE = 8
 class Battery:
     """The tests of some modules: made once, and then held against many mutations."""
 
-    def __init__(self, modules: Sequence[str], without: Sequence[str] = ()) -> None:
-        self._modules, self._without = modules, without
+    def __init__(self, modules: Sequence[str], without: Sequence[str] = (), contract: Sequence[str] = ()) -> None:
+        """`contract`: protocols, such as "spo sound", whose cases of the contract suite belong to it."""
+        self._modules, self._without, self._contract = modules, without, contract
 
     @cached_property
     def timed(self) -> list[tuple[float, Check]]:
         """The checks and how long each takes on the code as it is, where all of them must pass."""
-        return timed(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        return timed(self.unordered())
 
     @property
     def checks(self) -> list[Check]:
@@ -31,7 +32,12 @@ class Battery:
 
     def unordered(self) -> list[Check]:
         """As they stand in their files, without a look at how long they take."""
-        return list(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        checks = checks_of([f"tests.{module}" for module in self._modules], self._without)
+        return [*checks, *filter(self._is_of_contract, checks_of(["tests.protocols.contract.test_contract"]))]
+
+    def _is_of_contract(self, check: Check) -> bool:
+        found = check.parameters()
+        return f"{found['protocol']} {found['rules'].value}" in self._contract
 
     @property
     def seconds(self) -> float:
