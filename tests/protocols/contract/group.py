@@ -68,12 +68,12 @@ class Group:
 
     def _carry_out(self, node: int, output: Output) -> None:
         match output:
-            case Send(unit=unit, to=None):
+            case Send(unit=unit, to=to) if to is not None:
+                self._queue(node, to).append(unit)
+            case Send(unit=unit):
                 for other in range(self.config.nodes):
                     if other != node or self.kind.echo is not Echo.NONE:
                         self._queue(node, other).append(unit)
-            case Send(unit=unit, to=to):
-                self._queue(node, to).append(unit)
             case SetTimer(name=name):
                 self.timers[node].add(name)
             case CancelTimer(name=name):
