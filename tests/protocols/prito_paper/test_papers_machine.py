@@ -1,4 +1,4 @@
-"""PriTO as printed: what every machine owes its host, whatever it is told; and whole runs without loss."""
+"""PriTO as printed: what every machine guarantees its host, whatever it receives; and whole runs without loss."""
 
 from collections import Counter, deque
 from typing import Any

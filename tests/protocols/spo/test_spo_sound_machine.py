@@ -1,4 +1,4 @@
-"""SPO, sound rules: what every machine owes its host, whatever it is told."""
+"""SPO, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from enum import Enum
 from random import Random

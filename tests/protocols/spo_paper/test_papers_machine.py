@@ -1,4 +1,4 @@
-"""SPO as printed: what every machine owes its host, whatever it is told."""
+"""SPO as printed: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""ST, sound rules: what every machine owes its host, whatever it is told."""
+"""ST, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 

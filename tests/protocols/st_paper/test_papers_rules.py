@@ -230,7 +230,7 @@ def test_4_4_who_has_heard_a_reset_sends_nothing_more() -> None:
     assert sent(machine.handle(Receive(Reset(E2, ZERO)))) == [], "only the first is answered"
     assert submit(machine) == []
     assert machine.log_sizes().waiting == 1
-    machine.spoke = False
+    machine.transmitted = False
     assert sent(machine.handle(TimerFired("ready"))) == []
 
 

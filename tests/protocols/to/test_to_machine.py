@@ -1,4 +1,4 @@
-"""TO and PriTO, sound rules: what every machine owes its host, whatever it is told."""
+"""TO and PriTO, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 from typing import Any
