@@ -23,7 +23,7 @@ from traces import Shape, write_run
 _IN_PROCESS = """
 import sys
 from pathlib import Path
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit.in_process import audit_in_process
 verdict = audit_in_process([Path(sys.argv[1])], None, print)
 assert verdict.holds
 print(f"{verdict.deliveries:,} deliveries")

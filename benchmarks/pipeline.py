@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline import sweep
-from ordercast.pipeline.chunks import in_chunks
-from ordercast.pipeline.grid import grid_of
 from ordercast.pipeline.session import session
-from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, PLACES, UNDER_WAY, sweep_chunks
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.grid import grid_of
+from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, PLACES, UNDER_WAY, sweep_chunks
 
 CORES = 2
 REPEATS = 3

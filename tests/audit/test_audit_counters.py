@@ -10,8 +10,9 @@ from ordercast.audit.judge import Verdict, audit
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
-from ordercast.pipeline import in_process, long_runs
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit import in_process
+from ordercast.pipeline.audit.in_process import audit_in_process
+from ordercast.pipeline.audit.partitioned import audit as long_runs
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 

@@ -8,7 +8,7 @@ import pytest
 
 from ordercast.audit.judge import Verdict, audit
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit.in_process import audit_in_process
 from ordercast.trace.growing import GrowingTrace
 from tests.audit.figures import Figure, Row
 

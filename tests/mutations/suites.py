@@ -188,7 +188,7 @@ SUITES = (
     Suite(
         "kernel",
         "kernel",
-        [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
+        [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "run", "partitioned.cut_points")],
         Battery(
             [
                 "pipeline.test_kernel_levels",

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from ordercast.audit.judge import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline import long_runs
-from ordercast.pipeline.auditing import audit_folders
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit.in_process import audit_in_process
+from ordercast.pipeline.audit.partitioned import audit as long_runs
+from ordercast.pipeline.audit.spark import audit_folders
 from tests.pipeline.random_runs import RandomRun, random_run
 from tests.pipeline.traces import write
 
@@ -137,7 +137,7 @@ def test_damage_that_only_a_worker_meets_is_told_as_well(
 ) -> None:
     folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
     scratch(folder)
-    monkeypatch.setattr("ordercast.pipeline.auditing.LONG", 0 if in_boxes else long_runs.LONG)
+    monkeypatch.setattr("ordercast.pipeline.audit.spark.LONG", 0 if in_boxes else long_runs.LONG)
     assert "events/part-0.parquet" in refusal(lambda folders: audit_folders(spark, folders), folder)
 
 

@@ -9,8 +9,8 @@ import pytest
 from ordercast.audit.judge import Verdict, judge_run
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.columns import StrangeError, columns_of
-from ordercast.pipeline.judging import acquitted, judge_batches
+from ordercast.pipeline.audit.kernel.columns import StrangeError, columns_of
+from ordercast.pipeline.audit.run import acquitted, judge_batches
 from tests.audit.figures import columns
 from tests.pipeline.random_runs import PRIORITISED, RandomRun, batch_of, break_somehow, random_run
 

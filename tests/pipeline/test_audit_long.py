@@ -15,9 +15,10 @@ from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.model.services import Service
-from ordercast.pipeline import long_runs, surveying
-from ordercast.pipeline.dockets import dockets_of
-from ordercast.pipeline.long_runs import here, judge_long
+from ordercast.pipeline.audit.partitioned import audit as long_runs
+from ordercast.pipeline.audit.partitioned import long_run as surveying
+from ordercast.pipeline.audit.partitioned.audit import here, judge_long
+from ordercast.pipeline.audit.plan import dockets_of
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.reader import read_events

@@ -9,8 +9,8 @@ from pyspark.sql import functions as sql
 
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.auditing import audit, audit_folders
-from ordercast.pipeline.schemas import EVENTS_TABLE, RUNS_TABLE
+from ordercast.pipeline.audit.spark import audit, audit_folders
+from ordercast.pipeline.schema import EVENTS_TABLE, RUNS_TABLE
 from tests.pipeline.test_audit_kernel import by_reference
 from tests.pipeline.traces import random_runs, write
 

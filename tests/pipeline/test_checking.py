@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from ordercast.explorer.parallel import explore_on
 from ordercast.model.machine import Level
-from ordercast.pipeline.checking import explore_on_spark
+from ordercast.pipeline.explore import explore_on_spark
 from tests.explorer.groups import broadcasts, spo, spo_as_printed
 
 SCENARIOS = {

@@ -11,8 +11,10 @@ from pyspark.sql import SparkSession
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline import audit, audit_folders, auditing, long_runs
-from ordercast.pipeline.following import CHECKPOINT, Follower, follow
+from ordercast.pipeline import audit, audit_folders
+from ordercast.pipeline.audit import spark as auditing
+from ordercast.pipeline.audit.partitioned import audit as long_runs
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, Follower, follow
 from ordercast.pipeline.session import session
 from tests.pipeline.sparks import connect_server, ordercast, outcome
 from tests.pipeline.test_audit_kernel import by_reference

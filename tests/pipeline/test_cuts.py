@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ordercast.pipeline.cuts import Survey, cuts
+from ordercast.pipeline.audit.partitioned.cut_points import Survey, cuts
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.following import CHECKPOINT, Follower, follow
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, Follower, follow
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import RandomRun, batch_of, random_run
 

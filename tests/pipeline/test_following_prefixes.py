@@ -8,7 +8,7 @@ import pytest
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.prefixes import Beginning
+from ordercast.pipeline.audit.stream.prefix import Beginning
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import RandomRun, batch_of, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.model.services import Service
-from ordercast.pipeline.following import CHECKPOINT, Follower
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, Follower
 from tests.pipeline.sparks import environment, outcome, wait_for
 from tests.pipeline.test_following import add, long_enough
 

@@ -13,8 +13,8 @@ from ordercast.model.config import GroupConfig, HearsayRule, Recovery, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
 from ordercast.model.runs import Channel, Pattern, Record, RunConfig
-from ordercast.pipeline import grid
-from ordercast.pipeline.grid import grid_of, read_grid
+from ordercast.pipeline.sweep import grid
+from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.trace.reader import read_runs
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid.toml"

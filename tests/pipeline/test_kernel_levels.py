@@ -3,8 +3,8 @@
 import pytest
 
 from ordercast.model.services import Service
-from ordercast.pipeline.columns import columns_of
-from ordercast.pipeline.kernel import acquits
+from ordercast.pipeline.audit.kernel.checks import acquits
+from ordercast.pipeline.audit.kernel.columns import columns_of
 from tests.audit.figures import Figure
 from tests.audit.test_audit_levels import HAPPENED, play, test_each_untruth_is_told
 from tests.pipeline.random_runs import batch_of

@@ -6,11 +6,11 @@ import pytest
 
 from ordercast.audit.judge import Finding, Verdict, judge_run
 from ordercast.model.services import Service
-from ordercast.pipeline import judging
-from ordercast.pipeline.columns import columns_of
-from ordercast.pipeline.judging import add_verdict, judge_batches
-from ordercast.pipeline.kernel import acquits
-from ordercast.pipeline.memory import BY_REFERENCE
+from ordercast.pipeline.audit import run as judging
+from ordercast.pipeline.audit.kernel.checks import acquits
+from ordercast.pipeline.audit.kernel.columns import columns_of
+from ordercast.pipeline.audit.memory import BY_REFERENCE
+from ordercast.pipeline.audit.run import add_verdict, judge_batches
 from tests.audit.figures import Figure, Row, columns
 from tests.pipeline.random_runs import batch_of
 

@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline import memory
-from ordercast.pipeline.auditing import audit_folders
-from ordercast.pipeline.in_process import audit_in_process
-from ordercast.pipeline.memory import BY_KERNEL, BY_REFERENCE, free_memory, require_room
+from ordercast.pipeline.audit import memory
+from ordercast.pipeline.audit.in_process import audit_in_process
+from ordercast.pipeline.audit.memory import BY_KERNEL, BY_REFERENCE, free_memory, require_room
+from ordercast.pipeline.audit.spark import audit_folders
 from tests.pipeline.test_following import long_enough
 from tests.pipeline.traces import random_runs, write
 
@@ -62,8 +62,9 @@ def test_a_good_run_fits_where_a_bad_one_does_not(tmp_path: Path) -> None:
 def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
     folder = write(tmp_path, {"r": long_enough("on Spark")})
-    monkeypatch.setattr("ordercast.pipeline.auditing.LONG", 10**15)
-    from ordercast.pipeline import auditing, dockets  # noqa: PLC0415
+    monkeypatch.setattr("ordercast.pipeline.audit.spark.LONG", 10**15)
+    from ordercast.pipeline.audit import plan as dockets  # noqa: PLC0415
+    from ordercast.pipeline.audit import spark as auditing  # noqa: PLC0415
 
     real = dockets.dockets_of
 

@@ -16,8 +16,9 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.pipeline import session, soaking
-from ordercast.pipeline.soaking import MANIFEST, ROUNDS, Limits, Round, Soak, soak
+from ordercast.pipeline import session
+from ordercast.pipeline.soak import soak as soaking
+from ordercast.pipeline.soak.soak import MANIFEST, ROUNDS, Limits, Round, Soak, soak
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Tally

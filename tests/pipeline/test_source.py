@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline import register
-from ordercast.pipeline.grid import grid_of
-from ordercast.pipeline.schemas import EVENTS_TABLE, RUNS_TABLE
-from ordercast.pipeline.source import OrdercastSource
+from ordercast.pipeline.schema import EVENTS_TABLE, RUNS_TABLE
+from ordercast.pipeline.sweep.grid import grid_of
+from ordercast.pipeline.sweep.source import OrdercastSource
 from ordercast.simulator import simulate
 from ordercast.trace.schema import EventRow
 

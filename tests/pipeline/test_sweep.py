@@ -15,8 +15,10 @@ from pyspark.sql import SparkSession
 from ordercast.audit import audit
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline import measure, require_sweepable, sweep, sweeping, worker
-from ordercast.pipeline.chunks import in_chunks
+from ordercast.pipeline import measure, require_sweepable, sweep
+from ordercast.pipeline.sweep import sweep as sweeping
+from ordercast.pipeline.sweep import worker
+from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.simulator import simulate
 from ordercast.simulator.simulate import runs_row
 from tests.pipeline.runs import bytes_in, some_runs

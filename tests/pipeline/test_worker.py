@@ -14,9 +14,9 @@ import pytest
 
 from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline import worker
-from ordercast.pipeline.chunks import cost, in_chunks
-from ordercast.pipeline.worker import (
+from ordercast.pipeline.sweep import worker
+from ordercast.pipeline.sweep.chunks import cost, in_chunks
+from ordercast.pipeline.sweep.worker import (
     CHUNK,
     CHUNKS,
     CONFIGS,

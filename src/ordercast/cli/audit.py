@@ -71,7 +71,7 @@ def _follow(
 ) -> list[Witness]:
     """Follows a trace until it ends, somebody interrupts, or something is broken: what is."""
     with pipeline_extra():
-        from ordercast.pipeline import following  # noqa: PLC0415
+        from ordercast.pipeline.audit.stream import follow as following  # noqa: PLC0415
     stop = Event()
     with opened(master) as session:
         # Not an exception: one in the midst of a call to Spark would leave nobody able to stop it.
@@ -114,7 +114,7 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
         with opened(master) as session, bar("parts") as progress:
             return pipeline.audit_folders(session, folders, service, note=_note, progress=progress)
     if events >= _BY_KERNEL and find_spec("numpy") and find_spec("scipy"):
-        from ordercast.pipeline.in_process import audit_in_process  # noqa: PLC0415
+        from ordercast.pipeline.audit.in_process import audit_in_process  # noqa: PLC0415
 
         return audit_in_process(folders, service, _note)
     return audit(folders, service)

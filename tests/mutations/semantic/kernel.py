@@ -1,5 +1,5 @@
-"""Semantic mutants of `pipeline.kernel` and its parts."""
+"""Semantic mutants of `pipeline.audit.kernel.checks` and its parts."""
 
 from tests.mutations.mutation import Mutants
 
-MUTANTS = Mutants("pipeline.kernel")
+MUTANTS = Mutants("pipeline.audit.kernel.checks")

@@ -35,13 +35,13 @@ from ordercast.audit.records import UNSEEN, has_one_clock
 from ordercast.audit.services import PROMISES
 from ordercast.audit.violations import Message
 from ordercast.model.services import Service
-from ordercast.pipeline.box_order import Boxes
-from ordercast.pipeline.boxes import BoxTask, SurveyTask, judge_box, survey
-from ordercast.pipeline.cuts import cuts
-from ordercast.pipeline.dockets import Docket
-from ordercast.pipeline.side_by_side import Stretch, StretchTask, compare
-from ordercast.pipeline.surveying import Each, LongRun, WholeError
-from ordercast.pipeline.witnesses import Interval, LookTask, look
+from ordercast.pipeline.audit.partitioned.cut_points import cuts
+from ordercast.pipeline.audit.partitioned.explain import Interval, LookTask, look
+from ordercast.pipeline.audit.partitioned.log_comparison import Stretch, StretchTask, compare
+from ordercast.pipeline.audit.partitioned.long_run import Each, LongRun, WholeError
+from ordercast.pipeline.audit.partitioned.partition import BoxTask, SurveyTask, judge_box, survey
+from ordercast.pipeline.audit.partitioned.partitions import Boxes
+from ordercast.pipeline.audit.plan import Docket
 from ordercast.trace.schema import ABORTED, RUN
 
 LONG = 3_000_000

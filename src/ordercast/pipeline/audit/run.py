@@ -10,9 +10,9 @@ from ordercast.audit.logs import COLUMNS, KINDS
 from ordercast.audit.records import UNSEEN
 from ordercast.audit.services import TRUTHS, Property, promised
 from ordercast.model.services import Service
-from ordercast.pipeline.columns import RunColumns, StrangeError, columns_of
-from ordercast.pipeline.kernel import acquits
-from ordercast.pipeline.memory import BY_REFERENCE, require_room
+from ordercast.pipeline.audit.kernel.checks import acquits
+from ordercast.pipeline.audit.kernel.columns import RunColumns, StrangeError, columns_of
+from ordercast.pipeline.audit.memory import BY_REFERENCE, require_room
 from ordercast.trace.reader import EventColumns, RunRow
 from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
 

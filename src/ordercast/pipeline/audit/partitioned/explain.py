@@ -24,9 +24,9 @@ from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violation
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.boxes import Ending, GroupsOfFile, values
-from ordercast.pipeline.columns import CODES, FIRST_ENDING, kinds_of
-from ordercast.pipeline.judging import as_lists
+from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_ENDING, kinds_of
+from ordercast.pipeline.audit.partitioned.partition import Ending, GroupsOfFile, values
+from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, STEP, EventKind
 
 

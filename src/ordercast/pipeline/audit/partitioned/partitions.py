@@ -9,10 +9,10 @@ import numpy.typing as npt
 from ordercast.audit.order import sender_order_kept
 from ordercast.audit.priorities import sender_order_kept_by_priority
 from ordercast.audit.services import PROMISES
-from ordercast.pipeline.boxes import LEAST, MOST, BoxJudged, Range
-from ordercast.pipeline.columns import Flags, Numbers
-from ordercast.pipeline.surveying import LongRun
-from ordercast.pipeline.witnesses import Interval
+from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
+from ordercast.pipeline.audit.partitioned.explain import Interval
+from ordercast.pipeline.audit.partitioned.long_run import LongRun
+from ordercast.pipeline.audit.partitioned.partition import LEAST, MOST, BoxJudged, Range
 
 _MOST_ROWS_TOGETHER = 6_000_000  # of boxes that overlap and are judged as one
 

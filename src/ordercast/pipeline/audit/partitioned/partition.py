@@ -24,7 +24,8 @@ from ordercast.audit.logs import LEVELS
 from ordercast.audit.priorities import same_runs
 from ordercast.audit.services import PROMISES
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.columns import (
+from ordercast.pipeline.audit.kernel.checks import acquits
+from ordercast.pipeline.audit.kernel.columns import (
     CODES,
     FIRST_ENDING,
     OTHER,
@@ -38,7 +39,6 @@ from ordercast.pipeline.columns import (
     kinds_of,
     numbers,
 )
-from ordercast.pipeline.kernel import acquits
 from ordercast.trace.reader import Part, event_file
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, RUN, SEQ, SOURCE, STEP, TIME, EventKind
 

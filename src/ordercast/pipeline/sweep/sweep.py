@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from ordercast import __version__
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline.chunks import in_chunks
 from ordercast.pipeline.jobs import collected
-from ordercast.pipeline.measuring import chunks_table
 from ordercast.pipeline.progress import Progress, watched
-from ordercast.pipeline.schemas import spark_schema
-from ordercast.pipeline.worker import SWEPT, UNDER_WAY, chunk_name, sweep_chunks
+from ordercast.pipeline.schema import spark_schema
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.measure import chunks_table
+from ordercast.pipeline.sweep.worker import SWEPT, UNDER_WAY, chunk_name, sweep_chunks
 from ordercast.trace.files import UNFINISHED, cannot_write, write_whole
 from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import COMPLETE, ERROR, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX

@@ -24,7 +24,7 @@ from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import require
 from ordercast.pipeline.jobs import collected
-from ordercast.pipeline.schemas import spark_schema
+from ordercast.pipeline.schema import spark_schema
 
 _DIGEST, _ASLEEP, _PATH, _NEW = "digest", "asleep", "path", "new"
 _STATE = pa.schema([(_DIGEST, pa.binary()), (_ASLEEP, pa.int64()), (_PATH, pa.binary())])

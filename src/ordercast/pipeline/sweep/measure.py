@@ -6,11 +6,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline.chunks import in_chunks
 from ordercast.pipeline.jobs import collected
 from ordercast.pipeline.progress import Progress, watched_tasks
-from ordercast.pipeline.schemas import spark_schema
-from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, MEASURED, PLACE, PLACES, measure_runs
+from ordercast.pipeline.schema import spark_schema
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, MEASURED, PLACE, PLACES, measure_runs
 from ordercast.trace.reader import RunRow
 
 _PARTITION = "partition"

@@ -17,8 +17,8 @@ from ordercast.audit.order import no_cycle, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import PROMISES
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.columns import UNKNOWN, Happenings, Numbers, RunColumns
-from ordercast.pipeline.kernel_levels import levels_truthful
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Happenings, Numbers, RunColumns
+from ordercast.pipeline.audit.kernel.levels import levels_truthful
 from ordercast.trace.schema import EventKind
 
 

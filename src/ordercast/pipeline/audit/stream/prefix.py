@@ -27,9 +27,9 @@ from ordercast.audit.violations import Violation, message_name
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import name_of
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.columns import UNKNOWN, Numbers, RunColumns, StrangeError, columns_of
-from ordercast.pipeline.judging import as_lists
-from ordercast.pipeline.kernel import acquits
+from ordercast.pipeline.audit.kernel.checks import acquits
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Numbers, RunColumns, StrangeError, columns_of
+from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.schema import DESTINATIONS, EVENT, EVENTS, NODE, SEQ, SOURCE, STEP, EventKind
 
 _READ = [EVENTS.field(column) for column in COLUMNS]

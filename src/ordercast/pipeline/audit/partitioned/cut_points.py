@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ordercast.pipeline.boxes import values
-from ordercast.pipeline.columns import CODES, Numbers, kinds_of
+from ordercast.pipeline.audit.kernel.columns import CODES, Numbers, kinds_of
+from ordercast.pipeline.audit.partitioned.partition import values
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, EventKind
 
 CUT_COLUMNS = (NODE, EVENT, SOURCE, SEQ)

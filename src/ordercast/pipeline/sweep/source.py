@@ -3,8 +3,8 @@
     register(spark)
     spark.read.format("ordercast").option("protocol", "spo").option("nodes", 4).option("seeds", 10).load()
 
-Options are the keys of a grid (see `ordercast.pipeline.grid`), with lists written as in TOML: "[4, 8]". `grid` names a
-file instead; `table` is `events`, as if not said, or `runs`. A run that fails has its row in `runs`; asking for its
+Options are the keys of a grid (see `ordercast.pipeline.sweep.grid`), with lists written as in TOML: "[4, 8]".
+`grid` names a file instead; `table` is `events` (default) or `runs`. A failed run has its row in `runs`; reading its
 events fails.
 """
 
@@ -20,10 +20,10 @@ from pyspark.sql.types import StructType
 
 from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline.chunks import in_chunks
-from ordercast.pipeline.grid import grid_of, read_grid
-from ordercast.pipeline.schemas import EVENTS_TABLE, RUNS_TABLE
-from ordercast.pipeline.worker import run_one
+from ordercast.pipeline.schema import EVENTS_TABLE, RUNS_TABLE
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.grid import grid_of, read_grid
+from ordercast.pipeline.sweep.worker import run_one
 from ordercast.trace.files import events_batch, runs_table
 from ordercast.trace.schema import ERROR, EVENTS_FOLDER, RUNS_FOLDER
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from ordercast.audit.judge import Verdict, service_of
 from ordercast.audit.records import told_of_records
 from ordercast.model.services import Service
-from ordercast.pipeline.dockets import Docket, GroupReader, dockets_of
-from ordercast.pipeline.judging import add_verdict, judge_batches
-from ordercast.pipeline.long_runs import LONG, Note, here, judge_long
+from ordercast.pipeline.audit.partitioned.audit import LONG, Note, here, judge_long
+from ordercast.pipeline.audit.plan import Docket, GroupReader, dockets_of
+from ordercast.pipeline.audit.run import add_verdict, judge_batches
 
 
 def audit_in_process(folders: Sequence[Path], service: Service | None, note: Note) -> Verdict:

@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from ordercast import __version__
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline.chunks import in_chunks
+from ordercast.pipeline.audit.run import judge_batches
 from ordercast.pipeline.jobs import collected
-from ordercast.pipeline.judging import judge_batches
-from ordercast.pipeline.measuring import chunks_table
 from ordercast.pipeline.progress import is_connect
-from ordercast.pipeline.schemas import spark_schema
-from ordercast.pipeline.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, alarm
+from ordercast.pipeline.schema import spark_schema
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.measure import chunks_table
+from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, alarm
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
 from ordercast.swarm.soak import Soaked, Tally, came_to_nothing, soak_config, soaked

@@ -10,12 +10,12 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness, add_uncounted, is_uniform
 from ordercast.audit.services import TRUTHS, promised
 from ordercast.model.services import Service
-from ordercast.pipeline.boxes import BoxTask, GroupsOfFile, Range, Surveyed, SurveyTask
-from ordercast.pipeline.columns import Numbers, endings_of
-from ordercast.pipeline.cuts import CUT_COLUMNS, Survey
-from ordercast.pipeline.dockets import Docket
-from ordercast.pipeline.side_by_side import StretchTask
-from ordercast.pipeline.witnesses import Found, Interval, LookTask, told_by_parts
+from ordercast.pipeline.audit.kernel.columns import Numbers, endings_of
+from ordercast.pipeline.audit.partitioned.cut_points import CUT_COLUMNS, Survey
+from ordercast.pipeline.audit.partitioned.explain import Found, Interval, LookTask, told_by_parts
+from ordercast.pipeline.audit.partitioned.log_comparison import StretchTask
+from ordercast.pipeline.audit.partitioned.partition import BoxTask, GroupsOfFile, Range, Surveyed, SurveyTask
+from ordercast.pipeline.audit.plan import Docket
 from ordercast.trace.schema import NODES, RUN
 
 _GROUPS_OF_A_SURVEY = 24

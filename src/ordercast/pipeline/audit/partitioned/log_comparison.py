@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from ordercast.audit.violations import Message
-from ordercast.pipeline.boxes import GroupsOfFile, values
-from ordercast.pipeline.columns import CODES, kinds_of
+from ordercast.pipeline.audit.kernel.columns import CODES, kinds_of
+from ordercast.pipeline.audit.partitioned.partition import GroupsOfFile, values
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, EventKind
 
 

@@ -26,8 +26,8 @@ from ordercast.audit.judge import Witness, is_uniform, runs_by_name, service_of
 from ordercast.audit.logs import COLUMNS
 from ordercast.model.errors import ConfigError, PipelineError, TraceError, reason_of
 from ordercast.model.services import Service
-from ordercast.pipeline.prefixes import Beginning
-from ordercast.pipeline.schemas import EVENTS_TABLE
+from ordercast.pipeline.audit.stream.prefix import Beginning
+from ordercast.pipeline.schema import EVENTS_TABLE
 from ordercast.trace.files import write_whole
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX

@@ -15,7 +15,7 @@ from ordercast.audit.judge import require_silence, runs_by_name
 from ordercast.audit.logs import COLUMNS
 from ordercast.audit.records import UNSEEN
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.memory import BY_KERNEL, require_room
+from ordercast.pipeline.audit.memory import BY_KERNEL, require_room
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
 from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
 

@@ -15,7 +15,7 @@ from ordercast.audit.levels import (
     preacknowledged_truthfully,
 )
 from ordercast.audit.services import Property
-from ordercast.pipeline.columns import UNKNOWN, Flags, Numbers, RunColumns
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Flags, Numbers, RunColumns
 from ordercast.trace.schema import EventKind
 
 NEVER = int(np.iinfo(np.int64).max)

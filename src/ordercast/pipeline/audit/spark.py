@@ -22,12 +22,11 @@ from ordercast.audit.logs import COLUMNS, KINDS
 from ordercast.audit.records import told_of_records
 from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.dockets import Docket, GroupReader, dockets_of, in_tasks
-from ordercast.pipeline.judging import judge_batches
-from ordercast.pipeline.long_runs import LONG, Note, do, judge_long
-from ordercast.pipeline.progress import Progress, watched_tasks
-from ordercast.pipeline.surveying import Each
-from ordercast.pipeline.verdicts import (
+from ordercast.pipeline.audit.partitioned.audit import LONG, Note, do, judge_long
+from ordercast.pipeline.audit.partitioned.long_run import Each
+from ordercast.pipeline.audit.plan import Docket, GroupReader, dockets_of, in_tasks
+from ordercast.pipeline.audit.run import judge_batches
+from ordercast.pipeline.audit.verdict_table import (
     NUMBER,
     PROPERTY,
     VERDICTS,
@@ -38,6 +37,7 @@ from ordercast.pipeline.verdicts import (
     rows_of,
     verdict_of,
 )
+from ordercast.pipeline.progress import Progress, watched_tasks
 from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, EVENT, NODE, NODES, PROTOCOL, RUN
 
 _ROWS_OF_A_TASK = 500_000
