@@ -193,7 +193,7 @@ SUITES = (
             [
                 "pipeline.test_kernel_levels",
                 "pipeline.test_kernel_rules",
-                "pipeline.test_cuts",
+                "pipeline.test_cut_points",
                 "pipeline.test_audit_kernel",
             ],
             without=["test_taking_out_any_check_is_noticed"],

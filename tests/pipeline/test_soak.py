@@ -141,7 +141,7 @@ def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> No
         soak(spark, first, Limits(runs=1))
         with pytest.raises(ConfigError, match="another soak is writing"), Soak(out, ("spo",), resume=True).held():
             pass
-    with pytest.raises(ConfigError, match="go on with it by --resume"):
+    with pytest.raises(ConfigError, match="continue it with --resume"):
         Soak(out, ("spo",))
     with pytest.raises(ConfigError, match="is a soak of spo; resume with the same --protocols"):
         Soak(out, ("st",), resume=True)
@@ -150,11 +150,11 @@ def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"begun by ordercast 0\.0"):
         Soak(out, ("spo",), resume=True)
     manifest.write_text("{}")
-    with pytest.raises(TraceError, match="is no soak's"):
+    with pytest.raises(TraceError, match="is not the manifest of a soak"):
         Soak(out, ("spo",), resume=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    with pytest.raises(ConfigError, match="something else than a soak"):
+    with pytest.raises(ConfigError, match="is not empty and holds no soak"):
         Soak(tmp_path / "other", ("spo",))
 
 

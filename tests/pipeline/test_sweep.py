@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from ordercast.audit import audit
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline import measure, require_sweepable, sweep
+from ordercast.pipeline import measure, require_sweepable, sweep, work_folder
 from ordercast.pipeline.sweep import sweep as sweeping
 from ordercast.pipeline.sweep import worker
 from ordercast.pipeline.sweep.chunks import in_chunks
@@ -95,10 +95,10 @@ def test_runs_that_raise_dawdle_or_kill_become_rows(spark: SparkSession, tmp_pat
 
     with sabotaged(misbehave):
         result = sweep(spark, RUNS, tmp_path / "out", time_limit=2)
-    died = "the process that ran it died, and died again when it was run alone"
+    died = "its process died, and died again when it was run alone"
     assert result.failed == {
         raising.name(): "ZeroDivisionError: over a stone",
-        dawdling.name(): "took longer than the 2 s that a run was given",
+        dawdling.name(): "took longer than the time limit of 2 s",
         killing.name(): died,
         killing_too.name(): died,
     }
@@ -119,8 +119,8 @@ def test_only_what_is_missing_is_done(spark: SparkSession, tmp_path: Path, refer
         (out / f"runs/{worker.chunk_name(number)}.parquet").unlink()
     (out / f"events/{worker.chunk_name(1)}.parquet").unlink()
     (out / "events/_chunk-000001.parquet.somewhere.1.unfinished").write_text("half")
-    (out / worker.UNDER_WAY).mkdir()
-    (out / worker.UNDER_WAY / worker.chunk_name(1)).write_text(RUNS[0].name())
+    (out / worker.IN_PROGRESS).mkdir()
+    (out / worker.IN_PROGRESS / worker.chunk_name(1)).write_text(RUNS[0].name())
     before = {path: path.stat().st_ino for path in (out / "runs").iterdir()}
     told: list[tuple[int, int]] = []
     result = sweep(spark, RUNS, out, resume=True, progress=lambda done, total: told.append((done, total)))
@@ -153,7 +153,7 @@ def test_a_failure_of_spark_loses_nothing(spark: SparkSession, tmp_path: Path, r
 def test_a_trace_that_cannot_be_written_is_told_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events").write_text("in the way")
     with pytest.raises(
-        TraceError, match=r"cannot write chunk-\d+ of the trace .*File exists.*--resume goes on"
+        TraceError, match=r"cannot write chunk-\d+ of the trace .*File exists.*--resume continues"
     ) as told:
         sweep(spark, RUNS[:2], tmp_path)
     assert "\n" not in str(told.value)
@@ -174,7 +174,7 @@ def begun(tmp_path: Path) -> Path:
         raise KeyboardInterrupt
 
     out = tmp_path / "begun"
-    with patch.object(sweeping, "_run_job", stop), pytest.raises(KeyboardInterrupt):
+    with patch.object(sweeping, "run_chunks", stop), pytest.raises(KeyboardInterrupt):
         sweep(NO_SPARK, RUNS, out)
     return out
 
@@ -191,7 +191,7 @@ def refusal(configs: list[RunConfig], out: Path, *, resume: bool = False) -> str
 
 
 def test_a_sweep_is_not_begun_twice(begun: Path) -> None:
-    assert refusal(RUNS, begun) == f"{begun} already holds a sweep; go on with it by --resume, or choose another folder"
+    assert refusal(RUNS, begun) == f"{begun} already holds a sweep; continue it with --resume, or choose another folder"
 
 
 def test_another_grid_is_not_mixed_in(begun: Path) -> None:
@@ -201,13 +201,13 @@ def test_another_grid_is_not_mixed_in(begun: Path) -> None:
 
 
 def test_another_version_is_not_mixed_in(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "__version__", "9.9")
+    monkeypatch.setattr(work_folder, "__version__", "9.9")
     assert "was begun by ordercast 0.1.0, and this is 9.9" in refusal(RUNS, begun, resume=True)
 
 
 def test_a_broken_manifest_is_refused(begun: Path) -> None:
     (begun / sweeping.MANIFEST).write_text("{}")
-    assert "is no sweep's" in refusal(RUNS, begun, resume=True)
+    assert "is not the manifest of a sweep" in refusal(RUNS, begun, resume=True)
 
 
 def test_a_trace_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -222,12 +222,12 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_refused(tmp_path: Path) -> None:
-    assert refusal([], tmp_path) == "there is nothing to sweep: no run is named"
+    assert refusal([], tmp_path) == "there is nothing to sweep: the list of runs is empty"
 
 
 def test_two_sweeps_do_not_write_to_one_folder(begun: Path) -> None:
     with (
-        sweeping._held(sweeping._plan(RUNS, begun), resume=True),
+        sweeping.SweepPlan.of(RUNS, begun).held(resume=True),
         pytest.raises(ConfigError, match="another sweep is writing to"),
     ):
         sweep(NO_SPARK, RUNS, begun, resume=True)
@@ -261,5 +261,7 @@ def cancelled(raised: type[BaseException]) -> Any:
 def test_an_interrupt_is_not_taken_for_a_failure_of_spark(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep(cancelled(KeyboardInterrupt), RUNS, tmp_path)
-    with pytest.raises(PipelineError, match="Spark failed: Job 7 cancelled; what is done stays, and --resume goes on"):
+    with pytest.raises(
+        PipelineError, match="Spark failed: Job 7 cancelled; finished runs are kept, and --resume continues"
+    ):
         sweep(cancelled(OSError), RUNS, tmp_path, resume=True)

@@ -19,7 +19,7 @@ from ordercast.swarm.shrink import DoesNotFailError, shrink
 from ordercast.swarm.soak import EVERY_PROTOCOL
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.soak.soak import Soak
+    from ordercast.pipeline import Soak
 
 
 def soak_command(
@@ -44,7 +44,7 @@ def soak_command(
         require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
     require(first is None or 0 <= first < 1e15, "--first must not be negative")
     with pipeline_extra():
-        from ordercast.pipeline.soak.soak import Limits, Soak, soak  # noqa: PLC0415
+        from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401, PLC0415 - a session needs Spark
     work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark takes its time to start
     if resume and not work.rounds:
         _say(f"there is nothing in {out} to go on with: a new soak begins")

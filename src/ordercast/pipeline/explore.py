@@ -1,10 +1,10 @@
-"""A search that is split over Spark: each level of it is a DataFrame of paths, expanded by tasks.
+"""Exhaustive searches on Spark: each level of a search is a DataFrame of states, expanded by tasks.
 
-A row is a state: its digest, a path that leads to it, and what sleeps in it. Tasks follow paths on machines of their
-own, and give what they reach; Spark finds what was reached before. The processes of tasks keep what they have worked
-out from level to level. See `ordercast.explorer.portable` for paths and digests.
+A row is a state: its digest, a path that leads to it, and its sleep set. Tasks replay paths on machines of their own
+and give the states that they reach; Spark removes those that were reached before. The processes of tasks cache results
+from level to level. See `ordercast.explorer.portable` for paths and digests.
 
-Nothing here needs more of Spark than DataFrames.
+Only Spark's DataFrame API is used.
 """
 
 import pickle
@@ -12,10 +12,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from ordercast.explorer.expansion import Expansion, Tally, violation_of
 from ordercast.explorer.explore import SAMPLE, Progress, Report
@@ -26,17 +25,20 @@ from ordercast.model.config import require
 from ordercast.pipeline.jobs import collected
 from ordercast.pipeline.schema import spark_schema
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _DIGEST, _ASLEEP, _PATH, _NEW = "digest", "asleep", "path", "new"
 _STATE = pa.schema([(_DIGEST, pa.binary()), (_ASLEEP, pa.int64()), (_PATH, pa.binary())])
 _BROKEN, _EDGES, _CONTINUED, _LONGEST, _NODE_STATES = "broken", "edges", "continued", "longest", "node_states"
 _COUNTS = (_EDGES, _CONTINUED, _LONGEST, _NODE_STATES)
 _REACHED = pa.schema([*_STATE, (_BROKEN, pa.binary()), *[(name, pa.int64()) for name in _COUNTS]])
-_SHARE, _SHARES = 1_000, 64  # states of a task, and tasks of a level, at most
-_ROWS = 20_000  # that a task gives at once
+_SHARE, _SHARES = 1_000, 64  # at most: states of a task, and tasks of a level
+_ROWS = 20_000  # of a batch that a task gives
 
 
 def explore_on_spark(
-    spark: SparkSession,
+    spark: "SparkSession",
     scenario: Scenario,
     most: int = 1_000_000,
     *,
@@ -44,14 +46,15 @@ def explore_on_spark(
     progress: Progress | None = None,
     from_states: int = 5_000,
 ) -> Report:
-    """Searches a scenario; the report is that of a search in one process, but for times and continuations.
+    """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
-    `from_states`: the first level of so many states is worth a job of Spark; those before it are searched here.
+    `most`: the search ends after so many states. `from_states`: levels with fewer states are searched in this process,
+    until one has so many. `progress` is called after each level.
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
     strands = here.expansion.strands
-    require(strands < 1 << 62, "a group of so many nodes is too large for a search on Spark; take fewer nodes")
+    require(strands < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
     total = _Total(here.expansion.tally)
     while here.frontier and len(here.frontier) < from_states and len(here.asleep) < most and total.broken is None:
         here.level()
@@ -86,12 +89,14 @@ class _Total:
         return self.tally.broken
 
     def level(self, states: int, left: int) -> None:
-        """One more is done."""
+        """Counts one more level."""
         self.states, self.left = states, left
         self.depth += bool(left)
 
-    def add(self, reached: DataFrame) -> None:
-        """Counts what tasks did."""
+    def add(self, reached: "DataFrame") -> None:
+        """Adds the counters of tasks."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
+
         counts = reached.agg(
             f.sum(_EDGES).alias(_EDGES),
             f.sum(_CONTINUED).alias(_CONTINUED),
@@ -109,9 +114,11 @@ class _Total:
 
 
 def _search(
-    spark: SparkSession, here: Share, total: _Total, most: int, began: float, progress: Progress | None
+    spark: "SparkSession", here: Share, total: _Total, most: int, began: float, progress: Progress | None
 ) -> None:
-    """Goes on from what was searched here, until nothing is left, something is broken, or it is enough."""
+    """Continues the search on Spark until it is exhausted, finds a violation, or reaches the limit."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
+
     world = here.expansion.world
     expand = partial(_expanded, scenario=pickle.dumps(world.scenario), reduced=here.reduced)
     rows = [{_DIGEST: digest, _ASLEEP: asleep, _PATH: path} for digest, asleep, path in here.portable_states()]
@@ -134,8 +141,10 @@ def _search(
         total.add(sample.mapInArrow(partial(expand, ends_only=True), spark_schema(_REACHED)))
 
 
-def _next_level(reached: DataFrame, known: DataFrame) -> DataFrame:
-    """What is new, or has something in it that woke up."""
+def _next_level(reached: "DataFrame", known: "DataFrame") -> "DataFrame":
+    """The states that are new, or whose sleep set became smaller."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
+
     arrived = (
         reached.where(f.col(_DIGEST).isNotNull())
         .groupBy(_DIGEST)
@@ -154,14 +163,14 @@ def _next_level(reached: DataFrame, known: DataFrame) -> DataFrame:
 
 @lru_cache(maxsize=1)
 def _expansion(scenario: bytes, *, reduced: bool) -> Expansion:
-    """Kept from task to task, with all that has been worked out."""
+    """Kept from task to task, with its caches."""
     return Expansion(pickle.loads(scenario), reduced=reduced)  # noqa: S301 - we wrote it ourselves
 
 
 def _expanded(
     batches: Iterator[pa.RecordBatch], *, scenario: bytes, reduced: bool, ends_only: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """What is reached from the states of some rows; the last row counts, and says what is broken."""
+    """The states reached from those of some rows; the last row has the counters, and the path of a violation."""
     expansion = _expansion(scenario, reduced=reduced)
     portable, tally = expansion.portable, expansion.tally
     expansion.forget_what_is_broken()

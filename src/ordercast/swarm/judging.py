@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.judge import Verdict, judge
+from ordercast.audit.judge import judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
+from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine

@@ -123,8 +123,8 @@ def soaked(
     return _booked(result.config, deliveries, _states(result, endings, overrun=overrun), failures)
 
 
-def came_to_nothing(config: RunConfig, failure: Failure) -> Soaked:
-    """What is written of a run that did not end."""
+def unfinished(config: RunConfig, failure: Failure) -> Soaked:
+    """The result of a run that did not end, or raised."""
     return _booked(config, 0, (), (failure,))
 
 

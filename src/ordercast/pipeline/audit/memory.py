@@ -1,44 +1,46 @@
-"""Whether a run that has to be judged whole fits into memory. It is asked before: afterwards nobody could say it."""
+"""Checks that a run that has to be audited by a single task fits into memory, before it is read."""
 
 from pathlib import Path
 
 from ordercast.model.errors import TraceError
 
 BY_KERNEL = 250
-"""Bytes that an event takes, at most, when a run is judged by array operations."""
+"""Bytes that the vectorised audit needs for an event, at most."""
 BY_REFERENCE = 600
-"""And by the reference audit, which has an object for everything."""
-_WORTH_ASKING = 1_000_000  # events
+"""Bytes that the reference audit needs for an event, at most."""
+_CHECKED_FROM = 1_000_000  # events
 _GIGABYTE = 10**9
 
 
-def require_room(run: str, events: int, bytes_each: int) -> None:
-    """Raises `TraceError` if so many events of a run, judged together, will not fit."""
-    needed, free = events * bytes_each, free_memory() if events >= _WORTH_ASKING else None
+def require_memory(run: str, events: int, bytes_each: int) -> None:
+    """Raises `TraceError` if so many events of a run will not fit into memory."""
+    needed, free = events * bytes_each, free_memory() if events >= _CHECKED_FROM else None
     if free is not None and needed > free:
         raise TraceError(
-            f"run {run} has to be judged whole, which takes about {needed / _GIGABYTE:.1f} GB for {events:,} events, "
-            f"and {free / _GIGABYTE:.1f} GB are free here; judge it on a machine with more, or record deliveries only"
+            f"run {run} needs a single-task audit, which takes about {needed / _GIGABYTE:.1f} GB for "
+            f"{events:,} events, and {free / _GIGABYTE:.1f} GB are free; use a machine with more memory, "
+            "or record deliveries only"
         )
 
 
 def free_memory() -> int | None:
-    """Bytes that this process may still take, on this machine and in its control group; None if nobody says."""
-    found = [free for free in (_free_in_machine(), _free_in_group()) if free is not None]
+    """Bytes that this process can still allocate, on this machine and in its control group; None if unknown."""
+    found = [free for free in (_free_in_machine(), free_in_control_group()) if free is not None]
     return min(found, default=None)
 
 
 def _free_in_machine() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
-def _free_in_group(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+def free_in_control_group(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes left in this process's control group; None if it has no limit."""
     try:
-        most, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        limit, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
     except OSError:
         return None
-    return max(0, int(most) - int(used)) if most.isdigit() else None
+    return max(0, int(limit) - int(used)) if limit.isdigit() else None

@@ -1,20 +1,11 @@
-"""Verdicts as tables: one row for each run and property, and back into the one document that an audit ends in."""
+"""Verdicts as tables: one row for each run and property; and back to one verdict over all runs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
 
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 
@@ -34,40 +25,16 @@ _WITNESS = pa.struct(
 )
 VERDICTS = pa.schema(
     [
-        pa.field(NUMBER, pa.int64()),  # where in the whole document the run belongs
+        pa.field(NUMBER, pa.int64()),  # position of the run in the verdict
         pa.field(RUN, pa.string(), nullable=False),
-        pa.field(PROPERTY, pa.string()),  # null where there is an error
-        pa.field(RECORDED, pa.bool_()),  # whether the run recorded what the property is about
-        pa.field(HOLDS, pa.bool_()),  # null where it was not recorded
+        pa.field(PROPERTY, pa.string()),  # null if there is an error
+        pa.field(RECORDED, pa.bool_()),  # false: the run did not record enough to check the property
+        pa.field(HOLDS, pa.bool_()),  # null if it was not recorded
         pa.field(VIOLATIONS, pa.int64()),
-        pa.field(AT_LEAST, pa.bool_()),  # whether these were counted in some parts of a long run only
+        pa.field(AT_LEAST, pa.bool_()),  # true: counted in some partitions of a long run only
         pa.field(DELIVERIES, pa.int64()),
         pa.field(WITNESSES, pa.list_(_WITNESS)),  # the first few
-        pa.field(ERROR, pa.string()),  # why the run cannot be judged
-    ]
-)
-
-_SPARK_MESSAGE = StructType([StructField("source", IntegerType()), StructField("seq", LongType())])
-_SPARK_WITNESS = StructType(
-    [
-        StructField(SENTENCE, StringType()),
-        StructField(MESSAGES, ArrayType(_SPARK_MESSAGE)),
-        StructField(NODES, ArrayType(IntegerType())),
-        StructField(PLACES, ArrayType(LongType())),
-    ]
-)
-VERDICTS_TABLE = StructType(
-    [
-        StructField(NUMBER, LongType()),
-        StructField(RUN, StringType(), nullable=False),
-        StructField(PROPERTY, StringType()),
-        StructField(RECORDED, BooleanType()),
-        StructField(HOLDS, BooleanType()),
-        StructField(VIOLATIONS, LongType()),
-        StructField(AT_LEAST, BooleanType()),
-        StructField(DELIVERIES, LongType()),
-        StructField(WITNESSES, ArrayType(_SPARK_WITNESS)),
-        StructField(ERROR, StringType()),
+        pa.field(ERROR, pa.string()),  # why the run cannot be audited
     ]
 )
 
@@ -77,20 +44,25 @@ def rows_of(number: int, run: str, verdict: Verdict) -> Iterator[dict[str, Any]]
     common = {NUMBER: number, RUN: run, DELIVERIES: verdict.deliveries, ERROR: None}
     for name, finding in verdict.findings.items():
         witnesses = [_as_row(witness.violation) for witness in finding.witnesses]
-        told = {HOLDS: finding.holds, VIOLATIONS: finding.violations, AT_LEAST: finding.at_least, WITNESSES: witnesses}
-        yield {**common, PROPERTY: name, RECORDED: True, **told}
+        result = {
+            HOLDS: finding.holds,
+            VIOLATIONS: finding.violations,
+            AT_LEAST: finding.at_least,
+            WITNESSES: witnesses,
+        }
+        yield {**common, PROPERTY: name, RECORDED: True, **result}
     for name in verdict.not_recorded:
         yield {**common, PROPERTY: name, RECORDED: False, HOLDS: None, WITNESSES: []}
 
 
 def row_of_error(number: int, run: str, error: TraceError) -> dict[str, Any]:
-    """The row of a run that cannot be judged."""
+    """The row of a run that cannot be audited."""
     return {NUMBER: number, RUN: run, HOLDS: False, WITNESSES: [], ERROR: str(error)}
 
 
 def row_of_failure(number: int, run: str, error: str) -> dict[str, Any]:
-    """The row of a run that came to nothing, so that there is nothing to judge."""
-    return {NUMBER: number, RUN: run, WITNESSES: [], ERROR: f"the run came to nothing: {error}"}
+    """The row of a failed run, which has no events."""
+    return {NUMBER: number, RUN: run, WITNESSES: [], ERROR: f"the run failed: {error}"}
 
 
 def _as_row(violation: Violation) -> dict[str, Any]:
@@ -104,9 +76,9 @@ def _as_row(violation: Violation) -> dict[str, Any]:
 
 
 def verdict_of(rows: Iterable[dict[str, Any]]) -> Verdict:
-    """The one verdict over all runs, from their rows in any order.
+    """The verdict over all runs, from their rows in any order.
 
-    Raises `TraceError` if one of them cannot be judged: the first, as the reference would.
+    Raises `TraceError` if a run cannot be audited: for the first one, as the reference audit would.
     """
     verdict = Verdict()
     known: set[int] = set()
@@ -125,7 +97,7 @@ def verdict_of(rows: Iterable[dict[str, Any]]) -> Verdict:
         finding.violations += row[VIOLATIONS]
         finding.at_least |= row[AT_LEAST]
         room = MOST_WITNESSES - len(finding.witnesses)
-        finding.witnesses += [Witness(row[RUN], _violation(row[PROPERTY], told)) for told in row[WITNESSES][:room]]
+        finding.witnesses += [Witness(row[RUN], _violation(row[PROPERTY], result)) for result in row[WITNESSES][:room]]
     return verdict
 
 

@@ -1,4 +1,4 @@
-"""Divides runs into chunks of about equal work. The runs alone decide: every cluster gets the same chunks."""
+"""Divides runs into chunks of about equal work. Only the runs decide: every cluster gets the same chunks."""
 
 from collections.abc import Sequence
 from heapq import heapify, heapreplace
@@ -9,13 +9,13 @@ from ordercast.model.runs import Record, RunConfig
 from ordercast.simulator.workloads import to_send
 
 _SECONDS_OF_A_CHUNK = 2.0
-"""Long enough that handing a task out does not show, short enough that little is done twice when a worker dies."""
-_FEWEST_CHUNKS = 16  # as far as there are runs: so many cores have something to do even in a small sweep
-_SECONDS_OF_A_RECEIPT = 15e-6  # of a unit at a node, with what its machine does about it; recording all adds half
+"""Long enough that the cost of a task does not show, short enough that little is repeated when a worker dies."""
+_FEWEST_CHUNKS = 16  # if there are as many runs: a small sweep still uses so many cores
+_SECONDS_OF_A_RECEIPT = 15e-6  # of a unit at a node, with its processing there; recording everything adds half
 
 
 def cost(config: RunConfig) -> float:
-    """About how many seconds a run takes."""
+    """An estimate of the seconds that a run takes."""
     nodes = config.group.nodes
     packets = sum(to_send(config)) / config.workload.batch
     repeated = 1.0
@@ -27,12 +27,12 @@ def cost(config: RunConfig) -> float:
                 repeated += 3 * rate * bad / (well + bad)
     if config.record is Record.ALL:
         repeated *= 1.5
-    # Every node hears every unit, and what it must look through grows with the group.
+    # Every node receives every unit, and the state that it searches grows with the group.
     return 0.001 + _SECONDS_OF_A_RECEIPT * packets * nodes * repeated * (1 + nodes / 32)
 
 
 def in_chunks(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Places of the runs of each chunk: the most costly first in each, and the most costly chunk first of all."""
+    """The indices of the runs of each chunk: the most costly run first in each, and the most costly chunk first."""
     if not configs:
         return []
     costs = [cost(config) for config in configs]

@@ -1,4 +1,4 @@
-"""Grids of runs, as people write them in TOML: lists are multiplied, [[grid]] blocks are added up.
+"""Grids of runs in TOML: each block stands for all combinations of its lists, and blocks are added up.
 
     seeds = 10                      # before the blocks: for all of them
 
@@ -7,10 +7,9 @@
     nodes = [4, 8]
     loss = [0.0, 0.05]
 
-A key is a field of `RunConfig` by its path (`group.timing.poll`); `group.`, `network.` and `workload.` may be left out.
-Besides there are `loss`, `fault` and `bandwidth`, as on the command line, and `seeds`, how many; a channel and timers
-that suit are taken where none are named. A value that is a list itself, such as several faults at once, is a list
-within the list.
+A key is the path of a field of `RunConfig` (`group.timing.poll`); `group.`, `network.` and `workload.` may be omitted.
+Also `loss`, `fault` and `bandwidth`, as on the command line, and `seeds`, the number of seeds. Default: a channel and
+timers that suit the protocol. A value that is a list itself, such as several faults at once, is a list in the list.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,16 +39,19 @@ _PRIORITIES, _TIMING, _PATIENCE = "workload.priorities", "group.timing.", "patie
 _LOSS, _FAULT, _SEED, _SEEDS = "loss", "fault", "seed", "seeds"
 
 Alternatives = dict[str, list[Any]]
-"""The values of each path, to be multiplied."""
+"""By path: its values."""
 
 
 def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
-    """All runs of a grid file, each once; `record` is recorded instead of what the file says."""
+    """All runs of a grid file, each once; `record` replaces what the file says.
+
+    Raises `ConfigError`, with the block and the key, if something in it is wrong.
+    """
     return grid_of(read_toml(path, "the grid"), str(path), record)
 
 
 def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None) -> list[RunConfig]:
-    """All runs of a grid, each once, in the order written; `name` is what errors call it."""
+    """All runs of a grid, each once, in the order written; `name`: of the grid in error messages."""
     blocks = document.get(_BLOCKS, [{}])
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
         raise ConfigError(f"{name}: write [[{_BLOCKS}]], in double brackets, before each block")
@@ -64,7 +66,7 @@ def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None
         for config in _multiplied(given, where):
             runs.setdefault(config.name(), config)
             if len(runs) > MOST_RUNS:
-                raise ConfigError(f"{name} has more than {MOST_RUNS:,} runs; take fewer values, or several grids")
+                raise ConfigError(f"{name} has more than {MOST_RUNS:,} runs; use fewer values, or several grids")
     return list(runs.values())
 
 
@@ -75,7 +77,7 @@ def _fields(kind: type[ConfigValue], prefix: str = "") -> Iterator[tuple[str, An
     for field in msgspec.structs.fields(kind):
         if isinstance(field.type, type) and issubclass(field.type, ConfigValue):
             yield from _fields(field.type, f"{prefix}{field.name}.")
-        elif field.name != "faults":  # they have a notation of their own
+        elif field.name != "faults":  # written by the key `fault`
             yield prefix + field.name, field.type
 
 
@@ -91,7 +93,7 @@ _READERS = {
     **dict.fromkeys(("network.receive_time", "workload.gap", _PATIENCE), values.duration),
     **dict.fromkeys(("group.sequencer.heartbeat", *(p for p in _TYPES if p.startswith(_TIMING))), values.duration),
 }
-"""How values that people write as text are read."""
+"""Parsers of values that are written as text."""
 
 
 def _alternatives(block: Mapping[str, Any], where: str) -> Alternatives:
@@ -99,9 +101,9 @@ def _alternatives(block: Mapping[str, Any], where: str) -> Alternatives:
     for key, value in flat(block):
         path = _PATHS.get(key)
         if path is None:
-            raise ConfigError(f"{where}: there is no key {key!r}{_guess(key)}")
+            raise ConfigError(f"{where}: unknown key {key!r}{_guess(key)}")
         if path in found:
-            raise ConfigError(f"{where}, key {key}: it is said twice; {path} is the same")
+            raise ConfigError(f"{where}, key {key}: given twice; {path} is the same")
         try:
             found[path] = _all_seeds(value) if key == _SEEDS else _read_all(path, value)
         except ConfigError as error:
@@ -117,19 +119,21 @@ def _guess(key: str) -> str:
     if near:
         return f"; did you mean {near[0]!r}?"
     names = sorted(known for known in _PATHS if "." not in known)
-    return f"; there are: {', '.join(names)}, and the fields of RunConfig by their paths, such as group.timing.poll"
+    return f"; known: {', '.join(names)}, and the paths of all fields of RunConfig, such as group.timing.poll"
 
 
 def _all_seeds(value: object) -> list[int]:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_RUNS:
-        raise ConfigError(f"it is how many seeds, from 0 on: a number from 1, not {value!r}; seed = [3, 5] names some")
+        raise ConfigError(
+            f"the number of seeds, counted from 0, must be at least 1, not {value!r}; or use seed = [3, 5]"
+        )
     return list(range(value))
 
 
 def _read_all(path: str, value: object) -> list[Any]:
     items = value if isinstance(value, list) else [value]
     if not items:
-        raise ConfigError("an empty list leaves no run; name at least one value, or take the key out")
+        raise ConfigError("an empty list leaves no run; give at least one value, or remove the key")
     return [_read(path, item) for item in items]
 
 
@@ -155,9 +159,11 @@ def _converted(item: object, kind: Any) -> Any:
         return msgspec.convert(item, kind)
     except msgspec.ValidationError as error:
         if isinstance(kind, type) and issubclass(kind, Enum):
-            raise ConfigError(f"{item!r} is none of: {', '.join(each.value for each in kind)}") from error
-        hint = "; a list within the list, such as [[0, 1]], is one value" if "array" in str(error) else ""
-        raise ConfigError(f"{item!r} is not right: {error}{hint}") from error
+            raise ConfigError(
+                f"invalid value {item!r}; choose one of: {', '.join(each.value for each in kind)}"
+            ) from error
+        hint = "; a list in the list, such as [[0, 1]], is one value" if "array" in str(error) else ""
+        raise ConfigError(f"invalid value {item!r}: {error}{hint}") from error
 
 
 # --- from values to runs ---
@@ -165,9 +171,9 @@ def _converted(item: object, kind: Any) -> Any:
 
 def _multiplied(given: Alternatives, where: str) -> Iterator[RunConfig]:
     if _PROTOCOL not in given:
-        raise ConfigError(f"{where}: no protocol is named; write protocol = one of: {', '.join(PROTOCOLS)}")
+        raise ConfigError(f"{where}: the key protocol is missing; set it to one of: {', '.join(PROTOCOLS)}")
     if prod(len(items) for items in given.values()) > MOST_RUNS:
-        raise ConfigError(f"{where}: more than {MOST_RUNS:,} runs; take fewer values, or several grids")
+        raise ConfigError(f"{where}: more than {MOST_RUNS:,} runs; use fewer values, or several grids")
     for combination in product(*given.values()):
         chosen = dict(zip(given, combination, strict=True))
         try:
@@ -177,11 +183,11 @@ def _multiplied(given: Alternatives, where: str) -> Iterator[RunConfig]:
 
 
 def _run(chosen: Mapping[str, Any]) -> RunConfig:
-    """The run that the command line would make of these values."""
+    """The run that `ordercast simulate` would make of these values."""
     config: RunConfig = _made(RunConfig, "", {**_defaults(chosen), **chosen})
     kind = machine_class(config.protocol, config.group.rules)
     if not config.network.channel.serves(kind.needs):
-        raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; name it, or none")
+        raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; use it, or omit the channel")
     config = msgspec.structs.replace(config, faults=(*chosen.get(_LOSS, ()), *chosen.get(_FAULT, ())))
     suited = config.suited()
     named = {path.removeprefix(_TIMING): value for path, value in chosen.items() if path.startswith(_TIMING)}
@@ -194,14 +200,14 @@ def _run(chosen: Mapping[str, Any]) -> RunConfig:
 
 
 def _defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """What suits the protocol, and what the command line takes where nothing is said."""
+    """Defaults that depend on the protocol, as on the command line."""
     protocol = chosen[_PROTOCOL]
     needed = machine_class(protocol, chosen.get(_RULES, GroupConfig(nodes=2).rules)).needs
     return {_NODES: 4, _CHANNEL: needed, _PRIORITIES: 3 if protocol in PRIORITISED else 1}
 
 
 def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:
-    """A struct from the values of its own fields and of those of its parts; timers are set later."""
+    """Builds a struct from the values of its fields and of nested fields; timers are set later."""
     arguments: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         path = prefix + field.name
@@ -213,7 +219,7 @@ def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:
 
 
 def _blamed(chosen: Mapping[str, Any], sentence: str, given: Alternatives) -> str:
-    """The one key that is wrong by itself, or the combination that is."""
+    """The key that is wrong by itself, or the combination of keys."""
     base = {path: chosen[path] for path in (_PROTOCOL,) if path in chosen}
     for path in sorted(chosen, key=lambda path: path != _PROTOCOL):  # a wrong one is wrong with any other key
         try:

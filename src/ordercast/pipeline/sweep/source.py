@@ -1,4 +1,4 @@
-"""Runs as a DataFrame: `spark.read.format("ordercast")` simulates what its options describe.
+"""The data source `ordercast`: simulations as a DataFrame. `spark.read.format("ordercast")` simulates its options.
 
     register(spark)
     spark.read.format("ordercast").option("protocol", "spo").option("nodes", 4).option("seeds", 10).load()
@@ -14,44 +14,38 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ordercast.model.errors import ConfigError, PipelineError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline.schema import EVENTS_TABLE, RUNS_TABLE
+from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.pipeline.sweep.worker import run_one
 from ordercast.trace.files import events_batch, runs_table
-from ordercast.trace.schema import ERROR, EVENTS_FOLDER, RUNS_FOLDER
+from ordercast.trace.schema import ERROR, EVENTS, EVENTS_FOLDER, RUNS, RUNS_FOLDER
 
 FORMAT = "ordercast"
 _TABLE, _GRID = "table", "grid"
-_SCHEMAS = {EVENTS_FOLDER: EVENTS_TABLE, RUNS_FOLDER: RUNS_TABLE}
-
-
-def register(spark: SparkSession) -> None:
-    """Makes the format `ordercast` known to a session."""
-    spark.dataSource.register(OrdercastSource)
+_SCHEMAS = {EVENTS_FOLDER: EVENTS, RUNS_FOLDER: RUNS}
 
 
 class OrdercastSource(DataSource):
-    """The format."""
+    """Spark's interface to the format."""
 
     @classmethod
     def name(cls) -> str:
-        """What `format` calls it."""
+        """The name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """That of the table asked for."""
-        return _SCHEMAS[_table(self.options)]
+        """The schema of the table asked for."""
+        return spark_schema(_SCHEMAS[_table(self.options)])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Simulates the runs."""
-        del schema  # it is ours
+        del schema  # always our own
         return _Reader(_table(self.options), _configs(self.options))
 
 
@@ -89,7 +83,7 @@ def _events(config: RunConfig) -> list[pa.RecordBatch]:
 def _table(options: Mapping[str, str]) -> str:
     table = options.get(_TABLE, EVENTS_FOLDER)
     if table not in _SCHEMAS:
-        raise ConfigError(f"the option {_TABLE} is one of {', '.join(_SCHEMAS)}, not {table!r}")
+        raise ConfigError(f"invalid option {_TABLE}={table!r}; choose one of: {', '.join(_SCHEMAS)}")
     return table
 
 
@@ -98,12 +92,12 @@ def _configs(options: Mapping[str, str]) -> list[RunConfig]:
     if _GRID not in options:
         return grid_of({key: _value(text) for key, text in keys.items()}, f"options of the format {FORMAT}")
     if keys:
-        raise ConfigError(f"the option {_GRID} names a file with all runs; leave out {', '.join(sorted(keys))}")
+        raise ConfigError(f"the option {_GRID} names a file with all runs; omit {', '.join(sorted(keys))}")
     return read_grid(Path(options[_GRID]))
 
 
 def _value(text: str) -> Any:
-    """A number, a truth or a list as TOML has them, or else the text itself."""
+    """A number, a boolean or a list in TOML, or else the text itself."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

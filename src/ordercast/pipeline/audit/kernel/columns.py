@@ -1,8 +1,8 @@
-"""The events of one run as arrays: what the kernel reads, without a Python object for any event.
+"""The events of one run as arrays: the input of the vectorised audit, without a Python object for each event.
 
-A message is its place among all sends: source by source, each in sending order. So the places of one source's
-messages compare as its sending log does, and a table over messages is an array.
-What contradicts itself is not described here: `StrangeError` hands it to the reference audit, which says what is wrong.
+A message is identified by its index among all sends, which are sorted by source and sending order. So the indices of
+one source's messages compare as their positions in its sending log, and a table over messages is an array. Inconsistent
+events raise `NotVectorisableError`: the reference audit then says what is wrong with them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,47 +24,47 @@ Nodes = npt.NDArray[np.int16]
 Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""The place of a message that nobody sent."""
-MOST_NODES = 1_000  # a table over nodes and messages is made; and a node's number takes 16 bits
+"""The index of a message that nobody sent."""
+MOST_NODES = 1_000  # there are tables over nodes and messages, and node numbers take 16 bits
 
 _TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
-_ENDINGS = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW)
-_KINDS = (EventKind.SEND, *_TIMED, *_ENDINGS)
+_MEMBERSHIP = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW)
+_KINDS = (EventKind.SEND, *_TIMED, *_MEMBERSHIP)
 CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}
-"""A number for each kind of event: first those about messages, sends and deliveries first of all."""
-FIRST_ENDING = CODES[_ENDINGS[0]]
-"""From here on they are about nodes."""
+"""The code of each kind of event: those about messages come first, and of these sends and deliveries."""
+FIRST_MEMBERSHIP = CODES[_MEMBERSHIP[0]]
+"""The first code of events about nodes: crashes, aborts and views."""
 OTHER = len(_KINDS)
-"""From here on an audit does not read them."""
+"""The code of all kinds that an audit does not read."""
 _SEND = CODES[EventKind.SEND]
 _NULL = np.iinfo(np.int64).min
 
 
-class StrangeError(Exception):
-    """These events are not what arrays can stand for; the reference audit knows what to say of them."""
+class NotVectorisableError(Exception):
+    """These events cannot be represented as arrays, because they are inconsistent; use the reference audit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Happenings:
+class EventArrays:
     """The events of one kind, sorted by node and step."""
 
     node: Nodes
     step: Numbers
     time: Numbers
     message: Numbers
-    """Places of the messages; `UNKNOWN` for those that nobody sent."""
+    """Indices of the messages; `UNKNOWN` for those that nobody sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sends:
-    """All messages of a run, by place."""
+    """All messages of a run, by index."""
 
     source: Nodes
     seq: Numbers
     step: Numbers
     priority: Numbers
     starts: Numbers
-    """Place of the first message of each source; one more at the end, which is the number of messages."""
+    """Index of the first message of each source; the last entry is the number of messages."""
     addressed: Flags
     """By node and message."""
 
@@ -75,49 +75,48 @@ class RunColumns:
 
     nodes: int
     sends: Sends
-    happened: Mapping[EventKind, Happenings]
+    events: Mapping[EventKind, EventArrays]
     stopped: frozenset[int]
-    gave_up: Mapping[int, int]
-    """The times at which nodes gave the group up."""
+    aborted_at: Mapping[int, int]
+    """By node that aborted the group: when."""
     views: Mapping[int, Sequence[tuple[int, int]]]
-    """By node that was told of any: the steps at which it was told, and the members from then on as a mask."""
+    """By node that installed any: the steps at which it did, and the members from then on as a mask."""
     levels_recorded: bool
-    """Whether the levels of knowledge were recorded."""
+    """True if the events contain acceptances, pre-acknowledgments or acknowledgments."""
     receipts_recorded: bool
 
 
 def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
-    """The arrays that the events of one run amount to. Rows may come in any order.
+    """Converts the events of one run, in any order, to arrays.
 
-    Batches may lack `time`, if no levels were recorded, and `priority`, if no service asks for it.
+    Batches may lack `time` if no levels were recorded, and `priority` if the service has none.
     """
     if nodes > MOST_NODES:
-        raise StrangeError
-    parts = [_Part.of(batch) for batch in batches]
-    rows = _Part.joined(parts)
+        raise NotVectorisableError
+    rows = _Rows.joined([_Rows.of(batch) for batch in batches])
     if rows.node.size and not (rows.node.min() >= 0 and rows.node.max() < nodes):
-        raise StrangeError
+        raise NotVectorisableError
     order = _by_node_and_step(rows)
     kind = rows.kind[order]
     sends = _sends_of(nodes, rows, order[kind == _SEND])
-    places = _Places(sends)
-    happened = {}
+    indices = _MessageIndex(sends)
+    events = {}
     for name in _TIMED:
         chosen = order[kind == CODES[name]]
-        message = places.of(rows.source[chosen], rows.seq[chosen])
-        happened[name] = Happenings(rows.node[chosen], rows.step[chosen], rows.time[chosen], message)
+        message = indices.of(rows.source[chosen], rows.seq[chosen])
+        events[name] = EventArrays(rows.node[chosen], rows.step[chosen], rows.time[chosen], message)
     return RunColumns(
         nodes,
         sends,
-        happened,
-        *endings_of(nodes, rows.endings),
-        levels_recorded=any(happened[level].node.size for level in LEVELS),
-        receipts_recorded=bool(happened[EventKind.RECEIVE].node.size),
+        events,
+        *membership_of(nodes, rows.membership),
+        levels_recorded=any(events[level].node.size for level in LEVELS),
+        receipts_recorded=bool(events[EventKind.RECEIVE].node.size),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Rows:
     """The rows of a batch that an audit reads, in the order of the batch."""
 
     kind: npt.NDArray[np.int8]
@@ -132,18 +131,18 @@ class _Part:
     """How many destinations each has."""
     destinations: Numbers
     """All of them, one send's after the other's."""
-    endings: tuple[Mapping[str, Any], ...]
-    """The few rows that are about nodes, not about messages."""
+    membership: tuple[Mapping[str, Any], ...]
+    """The few rows about nodes instead of messages."""
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch) -> "_Part":
+    def of(cls, batch: pa.RecordBatch) -> "_Rows":
         kind = kinds_of(batch.column(EVENT))
-        known = kind < FIRST_ENDING
-        endings: list[Mapping[str, Any]] = []
+        known = kind < FIRST_MEMBERSHIP
+        membership: list[Mapping[str, Any]] = []
         if not known.all():
-            ending = (kind >= FIRST_ENDING) & (kind < OTHER)
-            if ending.any():
-                endings = batch.filter(pa.array(ending)).to_pylist()
+            about_nodes = (kind >= FIRST_MEMBERSHIP) & (kind < OTHER)
+            if about_nodes.any():
+                membership = batch.filter(pa.array(about_nodes)).to_pylist()
             batch = batch.filter(pa.array(known))
             kind = kind[known]
         of_sends = [name for name in (PRIORITY, DESTINATIONS) if name in batch.schema.names]
@@ -151,13 +150,13 @@ class _Part:
         lists = sends.column(DESTINATIONS)
         destinations = pc.list_flatten(lists)
         if lists.null_count or destinations.null_count:
-            raise StrangeError
+            raise NotVectorisableError
         node = numbers(batch.column(NODE))
         if node.size and not (node.min() >= 0 and node.max() < MOST_NODES):
-            raise StrangeError
+            raise NotVectorisableError
         source, seq = numbers(batch.column(SOURCE), _NULL), numbers(batch.column(SEQ), _NULL)
         if source.size and min(source.min(), seq.min()) == _NULL:
-            raise StrangeError
+            raise NotVectorisableError
         return cls(
             kind=kind,
             node=node.astype(np.int16),
@@ -168,19 +167,21 @@ class _Part:
             priority=numbers(sends.column(PRIORITY), 0) if PRIORITY in of_sends else np.zeros(sends.num_rows, np.int64),
             addressees=numbers(pc.list_value_length(lists)),
             destinations=numbers(destinations),
-            endings=tuple(endings),
+            membership=tuple(membership),
         )
 
     @classmethod
-    def joined(cls, parts: Sequence["_Part"]) -> "_Part":
+    def joined(cls, parts: Sequence["_Rows"]) -> "_Rows":
         if len(parts) == 1:
             return parts[0]
         if not parts:
             return cls.of(pa.RecordBatch.from_pylist([], EVENTS))
         arrays = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__ if name != "endings"
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in cls.__slots__
+            if name != "membership"
         }
-        return cls(**arrays, endings=tuple(ending for part in parts for ending in part.endings))
+        return cls(**arrays, membership=tuple(about_nodes for part in parts for about_nodes in part.membership))
 
 
 def kinds_of(events: pa.Array) -> npt.NDArray[np.int8]:
@@ -194,16 +195,16 @@ def kinds_of(events: pa.Array) -> npt.NDArray[np.int8]:
 
 
 def numbers(column: pa.Array, instead_of_null: int | None = None) -> Numbers:
-    """A column as an array; nulls are strange, unless it is said what stands for them."""
+    """A column as an array; nulls are replaced by a value, or raise `NotVectorisableError` if there is none."""
     if column.null_count:
         if instead_of_null is None:
-            raise StrangeError
+            raise NotVectorisableError
         column = column.cast(pa.int64()).fill_null(instead_of_null)
     return column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]
 
 
-def _by_node_and_step(rows: _Part) -> Numbers:
-    """The places of the rows, sorted; rows that each node wrote in its order need no more than a look."""
+def _by_node_and_step(rows: _Rows) -> Numbers:
+    """The indices that sort rows by node and step; cheap if each node's rows are in order already."""
     order = np.argsort(rows.node, kind="stable")
     step, node = rows.step[order], rows.node[order]
     if np.all((step[1:] >= step[:-1]) | (node[1:] != node[:-1])):
@@ -211,22 +212,22 @@ def _by_node_and_step(rows: _Part) -> Numbers:
     else:
         rising = np.lexsort((rows.step, rows.node))
         step = rows.step[rising]
-    # Two events of a node at one step, of those that make logs: most likely one run was given twice.
+    # Two sends or deliveries of a node at one step: most likely the same run was passed twice.
     in_logs = rows.kind[rising] <= CODES[EventKind.DELIVER]
     step, node = step[in_logs], node[in_logs]
     if np.any((step[1:] == step[:-1]) & (node[1:] == node[:-1])):
-        raise StrangeError
+        raise NotVectorisableError
     return rising
 
 
-def _sends_of(nodes: int, rows: _Part, chosen: Numbers) -> Sends:
-    """The messages, given the places of the rows that are sends, sorted."""
+def _sends_of(nodes: int, rows: _Rows, chosen: Numbers) -> Sends:
+    """The messages, given the sorted indices of the rows that are sends."""
     source, seq = rows.node[chosen], rows.seq[chosen]
     if not np.array_equal(source, rows.source[chosen]):
-        raise StrangeError  # not sent at its source
+        raise NotVectorisableError  # not sent at its source
     destinations = rows.destinations
     if destinations.size and not (destinations.min() >= 0 and destinations.max() < nodes):
-        raise StrangeError
+        raise NotVectorisableError
     number = np.cumsum(rows.kind == _SEND)[chosen] - 1  # of each send among the sends of the batches
     place = np.empty(chosen.size, np.int64)
     place[number] = np.arange(chosen.size)
@@ -236,8 +237,8 @@ def _sends_of(nodes: int, rows: _Part, chosen: Numbers) -> Sends:
     return Sends(source, seq, rows.step[chosen], rows.priority[number], starts, addressed)
 
 
-class _Places:
-    """Finds messages by their names."""
+class _MessageIndex:
+    """Maps the names of messages, (source, seq), to their indices."""
 
     def __init__(self, sends: Sends) -> None:
         self._starts = sends.starts
@@ -249,17 +250,17 @@ class _Places:
         self._lowest[sending] = sends.seq[sends.starts[:-1][sending]]
         counted = self._lowest[sends.source] + np.arange(sends.seq.size) - sends.starts[sends.source]
         if np.array_equal(sends.seq, counted):
-            return  # as every trace of ours numbers them
+            return  # consecutive numbers: the index is an offset
         for start, end in pairwise(sends.starts):
             order = np.argsort(sends.seq[start:end], kind="stable")
             seqs = sends.seq[start:end][order]
             if np.any(seqs[1:] == seqs[:-1]):
-                raise StrangeError  # one name for two messages
+                raise NotVectorisableError  # one name for two messages
             self._seqs.append(seqs)
             self._orders.append(order + start)
 
     def of(self, source: Numbers, seq: Numbers) -> Numbers:
-        """Places of the messages of these names."""
+        """The indices of some messages; `UNKNOWN` for those that nobody sent."""
         nodes = self._sizes.size
         named = (source >= 0) & (source < nodes)
         inside = np.where(named, source, 0)
@@ -277,28 +278,28 @@ class _Places:
         return found
 
 
-Endings = tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]
-"""`stopped`, `gave_up` and `views` of a run."""
+Membership = tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]
+"""`stopped`, `aborted_at` and `views` of a run."""
 
 
-def endings_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Endings:
-    """What the few rows that are about nodes amount to."""
+def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
+    """Evaluates the rows about nodes."""
     stopped: set[int] = set()
-    gave_up: dict[int, int] = {}
+    aborted_at: dict[int, int] = {}
     views: dict[int, list[tuple[int, int]]] = {}
     for row in rows:
         node, remaining = row[NODE], row[DESTINATIONS]
         if not 0 <= node < nodes:
-            raise StrangeError
+            raise NotVectorisableError
         if row[EVENT] in {EventKind.CRASH, EventKind.ABORT}:
             stopped.add(node)
         if row[EVENT] == EventKind.ABORT:
-            gave_up[node] = row[TIME]
+            aborted_at[node] = row[TIME]
         if row[EVENT] == EventKind.VIEW and remaining is not None:
             if not all(other is not None and 0 <= other < nodes for other in remaining):
-                raise StrangeError
+                raise NotVectorisableError
             views.setdefault(node, []).append((row[STEP], mask_of(remaining)))
             stopped |= set(range(nodes)) - set(remaining)
-    for told in views.values():
-        told.sort()
-    return frozenset(stopped), gave_up, views
+    for known in views.values():
+        known.sort()
+    return frozenset(stopped), aborted_at, views

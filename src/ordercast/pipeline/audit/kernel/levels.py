@@ -1,6 +1,6 @@
-"""Whether nodes spoke the truth about what they knew, by array operations: `ordercast.audit.levels` once more.
+"""The vectorised check of `ordercast.audit.levels`: nodes reached each level of knowledge only when it was true.
 
-Of each level only the first time that a node reached it counts, as there.
+Only the first time that a node reached a level counts.
 """
 
 from collections.abc import Collection
@@ -19,11 +19,11 @@ from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Flags, Numbers, Run
 from ordercast.trace.schema import EventKind
 
 NEVER = int(np.iinfo(np.int64).max)
-"""The step, or the time, of what did not happen."""
+"""The step, or the time, of an event that did not happen."""
 
 
 def levels_truthful(run: RunColumns, promises: Collection[Property]) -> bool:
-    """Whether those of the four truths hold that are promised. What was delivered must have been sent."""
+    """True if those of the four properties hold that are promised. All delivered messages must have been sent."""
     firsts = _Firsts(run)
     return (
         (accepted_truthfully not in promises or _accepted(run, firsts))
@@ -34,7 +34,7 @@ def levels_truthful(run: RunColumns, promises: Collection[Property]) -> bool:
 
 
 class _Firsts:
-    """Tables by node and message: the step and the time at which a kind of event first happened there."""
+    """Tables by node and message: the step and the time at which a kind of event first events there."""
 
     def __init__(self, run: RunColumns) -> None:
         self._run = run
@@ -45,8 +45,10 @@ class _Firsts:
         if kind not in self._tables:
             shape = self._run.sends.addressed.shape
             steps, times = np.full(shape, NEVER), np.full(shape, NEVER)
-            rows = self._run.happened[kind]
-            known = np.flatnonzero(rows.message != UNKNOWN)[::-1]  # of equal places the last counts: the first step
+            rows = self._run.events[kind]
+            known = np.flatnonzero(rows.message != UNKNOWN)[
+                ::-1
+            ]  # reversed: of several assignments to one cell the last wins, which is the first event
             steps[rows.node[known], rows.message[known]] = rows.step[known]
             times[rows.node[known], rows.message[known]] = rows.time[known]
             self._tables[kind] = steps, times
@@ -54,7 +56,7 @@ class _Firsts:
 
 
 def _all_known(run: RunColumns, kind: EventKind) -> bool:
-    return not np.any(run.happened[kind].message == UNKNOWN)
+    return not np.any(run.events[kind].message == UNKNOWN)
 
 
 def _accepted(run: RunColumns, firsts: _Firsts) -> bool:
@@ -79,17 +81,17 @@ def _accepted(run: RunColumns, firsts: _Firsts) -> bool:
 
 
 def _after(run: RunColumns, firsts: _Firsts, effect: EventKind, cause: EventKind) -> bool:
-    """Whether each effect came after its cause at every destination that the node knew to be in the group."""
+    """True if each effect came after its cause at every destination in the node's view of the group."""
     if not _all_known(run, effect):
         return False
     effect_steps, effect_times = firsts.of(effect)
     cause_steps, cause_times = firsts.of(cause)
-    happened = effect_steps < NEVER
+    events = effect_steps < NEVER
     for to in range(run.nodes):
         late = cause_times[to] > effect_times
         late[to] = cause_steps[to] > effect_steps[to]
         late |= cause_steps[to] == NEVER
-        late &= happened & run.sends.addressed[to]
+        late &= events & run.sends.addressed[to]
         if run.views:
             late &= _counted_in(run, effect_steps, to)
         if late.any():
@@ -98,7 +100,7 @@ def _after(run: RunColumns, firsts: _Firsts, effect: EventKind, cause: EventKind
 
 
 def _counted_in(run: RunColumns, steps: Numbers, to: int) -> Flags:
-    """By node and message: whether the node counted another one in at a step of its own."""
+    """By node and message: whether the node's view at a step of its own contained another node."""
     counted = np.ones(steps.shape, np.bool_)
     for node, views in run.views.items():
         remaining = np.array([True, *(bool(mask >> to & 1) for _, mask in views)])
@@ -107,13 +109,13 @@ def _counted_in(run: RunColumns, steps: Numbers, to: int) -> Flags:
 
 
 def _delivered(run: RunColumns, firsts: _Firsts) -> bool:
-    """Handed over was only what the node had acknowledged, or, as it gave the group up, pre-acknowledged."""
+    """Delivered was only what the node had acknowledged or, at the instant of its abort, pre-acknowledged."""
     steps, times = firsts.of(EventKind.DELIVER)
     known, _ = firsts.of(EventKind.ACK)
-    if run.gave_up:
+    if run.aborted_at:
         preacknowledged, _ = firsts.of(EventKind.PREACK)
         known = known.copy()
-        for node, end in run.gave_up.items():
+        for node, end in run.aborted_at.items():
             at_the_end = (times[node] == end) & (known[node] == NEVER)
             known[node, at_the_end] = preacknowledged[node, at_the_end]
     return not np.any((steps < NEVER) & (known > steps))

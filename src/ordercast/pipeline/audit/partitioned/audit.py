@@ -1,149 +1,130 @@
-"""Judges a run that is too long for one task, box by box (see `boxes` and `cuts`). There is no Spark in here.
+"""Audits a run that is too long for one task, partition by partition (see `partition` and `cut_points`).
 
-The run is acquitted if each box is, if together they have every event of the run, and if they come one after the
-other: at each node what was delivered of one box before what was delivered of the next. Then a cycle could
-not leave a box, and the numbers of each source rise from box to box as within them. None of this trusts the cuts.
+The run passes if each partition does, if together they contain every event of the run, and if they come one after the
+other: at each node the deliveries of one partition before those of the next. Then a cycle cannot leave a partition, and
+the numbers of each source increase from partition to partition as within them. None of this relies on the cut points.
 
-**Nodes that stop, and views.** Each box is judged with all that the run says of them. Whether something is lacking is
-asked of each message by itself, and what a node knew at a step depends on its views alone; so both may be judged box by
-box. A sequencer's nodes that go on have, if their boxes are acquitted, one log; what a node that stopped was given is
-held against it up to where it departs, which adds nothing to the order. If the run is uniform it must not depart at
-all: in each box its log is a beginning of the others', and after a box of which it lacks something it has nothing.
+**Nodes that stop, and views.** Each partition is audited with all membership events of the run. Whether something is
+missing is a question about each message by itself, and what a node knew at a step depends on its views alone; so both
+can be checked by partition. A sequencer's nodes that go on have, if their partitions pass, one log; the log of a
+stopped node is compared with it up to where it departs, which adds nothing to the order. If the run is uniform it must
+not depart at all: in each partition its log is a prefix of the others', and after a partition of which it misses
+something it has nothing.
 
-**Priorities.** Under PriTO a message may wait while any number of later ones pass, so that there are hardly any closed
-cuts. There boxes need not be closed: they tell whether everything came once to everybody, and whether each sender's
-messages of one priority come in order, which is compared from box to box by steps. That there is one order is seen by
-laying the logs side by side, place by place: equal logs have equal priority runs.
+**Priorities.** Under PriTO a message may be overtaken by any number of later ones, so that hardly any cut point is
+closed. There partitions need not be closed: they show whether everything was delivered once to everybody, and their
+steps whether each sender's messages of one priority are in order. That there is one order is found by comparing the
+logs position by position (`log_comparison`): equal logs have equal priority runs.
 
-A box that is not acquitted is looked into by the reference audit, with its neighbours where they overlap. What that
-finds is broken; how often is counted in what was looked into only, and the verdict says so.
+A partition that does not pass is searched by the reference audit, together with neighbours that it overlaps. What that
+finds is a violation of the run; how many are counted in the searched partitions only, and the verdict says so.
 
-Left to be judged whole, in one task, are runs whose events are not in order in their files; that were given up by
-nobody knows whom; sequencers of which nobody goes on; PriTO in which nodes stop, and PriO; and orders for which no
-closed cuts are found.
+Runs that cannot be audited in partitions fall back to a single-task audit: see `NotPartitionableError`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.judge import Verdict
 from ordercast.audit.order import no_cycle
 from ordercast.audit.records import UNSEEN, has_one_clock
 from ordercast.audit.services import PROMISES
+from ordercast.audit.verdict import Verdict
 from ordercast.audit.violations import Message
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.partitioned.cut_points import cuts
-from ordercast.pipeline.audit.partitioned.explain import Interval, LookTask, look
-from ordercast.pipeline.audit.partitioned.log_comparison import Stretch, StretchTask, compare
-from ordercast.pipeline.audit.partitioned.long_run import Each, LongRun, WholeError
-from ordercast.pipeline.audit.partitioned.partition import BoxTask, SurveyTask, judge_box, survey
-from ordercast.pipeline.audit.partitioned.partitions import Boxes
-from ordercast.pipeline.audit.plan import Docket
+from ordercast.pipeline.audit.partitioned.cut_points import cut_points
+from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
+from ordercast.pipeline.audit.partitioned.long_run import LongRun, NotPartitionableError
+from ordercast.pipeline.audit.partitioned.partition import Partition
+from ordercast.pipeline.audit.partitioned.partitions import Partitions
+from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
+from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import ABORTED, RUN
 
-LONG = 3_000_000
-"""Runs of more events are judged in boxes."""
-_ROWS_OF_A_BOX = 600_000
-_MOST_LOOKED_INTO = 6  # boxes
+PARTITIONED_ABOVE = 3_000_000
+"""Runs with more events are audited in partitions."""
+_ROWS_OF_A_PARTITION = 600_000
+_MOST_SEARCHED = 6  # groups of partitions that do not pass
 
 Note = Callable[[str], None]
-"""Is told how a run was judged, where that is not as usual."""
-
-_KINDS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-    "survey": (SurveyTask, survey),
-    "judge": (BoxTask, judge_box),
-    "compare": (StretchTask, compare),
-    "look": (LookTask, look),
-}
+"""Called with a sentence where a run is audited in an unusual way."""
 
 
-def do(kind: str, task: bytes) -> bytes:
-    """Does one task, wherever that is."""
-    type_, work = _KINDS[kind]
-    return msgspec.msgpack.encode(work(msgspec.msgpack.decode(task, type=type_)))
-
-
-def here(kind: str, tasks: Sequence[bytes]) -> list[bytes]:
-    """Does tasks in this process."""
-    return [do(kind, task) for task in tasks]
-
-
-def judge_long(docket: Docket, service: Service, each: Each, note: Note) -> Verdict | None:
-    """What is found of a long run; None if it has to be judged whole, and why is noted."""
+def audit_partitioned(task: AuditTask, service: Service, run_tasks: RunTasks, note: Note) -> Verdict | None:
+    """The verdict on a long run; None, with a note, if it has to fall back to a single-task audit."""
     try:
-        run = LongRun.surveyed(docket, service, each)
-        _require_parts(run)
-        return _judged_in_boxes(run, note)
-    except WholeError as reason:
-        note(f"run {docket.row[RUN]} is judged whole, in one task: {reason}")
+        run = LongRun.indexed(task, service, run_tasks)
+        _require_partitionable(run)
+        return _audited(run, note)
+    except NotPartitionableError as reason:
+        note(f"run {task.row[RUN]}: falling back to a single-task audit: {reason}")
         return None
 
 
-def _require_parts(run: LongRun) -> None:
-    """A run in which parts tell nothing of the whole has to be judged whole."""
+def _require_partitionable(run: LongRun) -> None:
+    """Raises for runs whose partitions do not determine the verdict on the whole."""
     if run.row.get(UNSEEN) or not has_one_clock(run.row):
-        raise WholeError("some of its members left no whole record, or their clocks differ")
+        raise NotPartitionableError("some of its members left no complete record, or their clocks differ")
     if run.row[ABORTED] and not run.stopped:
-        raise WholeError("the group was given up, but it does not say by whom")
+        raise NotPartitionableError("the group was aborted, and the trace does not say by whom")
     if run.service is Service.PRIORITY:
-        raise WholeError("its priority runs are compared as wholes")
+        raise NotPartitionableError("its priority runs have to be compared as a whole")
     if run.stopped and run.service is Service.PRIORITY_TOTAL:
-        raise WholeError("nodes stop in it, and may have done so in the middle of a priority run")
+        raise NotPartitionableError("nodes stop in it, possibly in the middle of a priority run")
     if len(run.stopped) == run.nodes and run.service is Service.SEQUENCED:
-        raise WholeError("nobody goes on in it")
+        raise NotPartitionableError("all nodes stop in it")
 
 
-def _judged_in_boxes(run: LongRun, note: Note) -> Verdict:
-    by_place = run.service is Service.PRIORITY_TOTAL
-    closed = no_cycle in PROMISES[run.service] and not by_place
-    boxes = Boxes(run, cuts(run.survey, max(1, run.rows // _ROWS_OF_A_BOX), run.read, closed=closed), closed=closed)
-    while (overlap := boxes.judge()) is not None and boxes.all_acquitted():
-        if not boxes.merge(overlap):
-            found = run.look([boxes.interval(overlap[0]), boxes.interval(overlap[-1])])
+def _audited(run: LongRun, note: Note) -> Verdict:
+    by_position = run.service is Service.PRIORITY_TOTAL
+    closed = no_cycle in PROMISES[run.service] and not by_position
+    points = cut_points(run.index, max(1, run.rows // _ROWS_OF_A_PARTITION), run.read, closed=closed)
+    partitions = Partitions(run, points, closed=closed)
+    while (overlap := partitions.audit()) is not None and partitions.all_passed():
+        if not partitions.merge(overlap):
+            found = run.explain([partitions.partition(overlap[0]), partitions.partition(overlap[-1])])
             if not any(one.violations for one in found):
-                raise WholeError("there are no closed cuts in its order")
-            _note_parts(run, note, 2, len(boxes.ends), "parts")
+                raise NotPartitionableError("its order has no closed cut points")
+            _note_searched(run, note, 2, len(partitions.cut_points), "partitions")
             return run.verdict([found], lambda _: False)
-    if not boxes.cover_everything():
-        raise WholeError("its messages are not numbered in the order in which they were sent")
-    guilty, overlap_found = boxes.guilty()
-    looked = [run.look([boxes.interval(box) for box in group]) for group in guilty[:_MOST_LOOKED_INTO]]
-    if not guilty and by_place and (differing := _first_difference(run)):
-        looked = [run.look([_around(run, message) for message in differing])]
-        guilty = [[0]]
+    if not partitions.contain_everything():
+        raise NotPartitionableError("its messages are not numbered in the order in which they were sent")
+    suspects, overlap_found = partitions.suspects()
+    searched = [run.explain([partitions.partition(number) for number in group]) for group in suspects[:_MOST_SEARCHED]]
+    if not suspects and by_position and (differing := _first_difference(run)):
+        searched = [run.explain([_only(run, message) for message in differing])]
+        suspects = [[0]]
         overlap_found = True
-    if guilty and not any(one.violations for found in looked for one in found):
-        raise WholeError("no part of it shows by itself what is wrong")
-    if not guilty and run.uniform and run.stopped and boxes.go_on_after_a_stop():
-        raise WholeError("a node that stopped was given something after what it lacks")
-    if len(guilty) > _MOST_LOOKED_INTO:
-        _note_parts(run, note, _MOST_LOOKED_INTO, len(guilty), "bad parts")
-        return run.verdict(looked, lambda _: False)
-    # What is lacking or too much is seen in its own box; orders only where boxes come one after the other.
-    return run.verdict(looked, lambda name: not (overlap_found or by_place) or name == complete.__name__)
+    if suspects and not any(one.violations for found in searched for one in found):
+        raise NotPartitionableError("no partition by itself shows what is violated")
+    if not suspects and run.uniform and run.stopped and partitions.stopped_node_skips():
+        raise NotPartitionableError("a stopped node delivered something after a message that it misses")
+    if len(suspects) > _MOST_SEARCHED:
+        _note_searched(run, note, _MOST_SEARCHED, len(suspects), "partitions that do not pass")
+        return run.verdict(searched, lambda _: False)
+    # What is missing or surplus shows in its own partition; orders only if partitions come one after the other.
+    return run.verdict(searched, lambda name: not (overlap_found or by_position) or name == complete.__name__)
 
 
-def _note_parts(run: LongRun, note: Note, looked: int, of: int, what: str) -> None:
-    note(f"run {run.row[RUN]}: looked into {looked} of {of} {what}; violations are counted in these")
+def _note_searched(run: LongRun, note: Note, searched: int, of: int, what: str) -> None:
+    note(f"run {run.row[RUN]}: searched {searched} of {of} {what}; violations are counted in these")
 
 
 def _first_difference(run: LongRun) -> tuple[Message, ...]:
-    """The messages that nodes were given at the first place where these differ; all logs are of one length."""
+    """The messages that nodes delivered at the first position where they differ; all logs have the same length."""
     length = run.deliveries // run.nodes
-    size = max(1, _ROWS_OF_A_BOX // run.nodes)
-    tasks = [run.stretch(start, min(start + size, length)) for start in range(0, length, size)]
-    for answer in run.each("compare", tasks):
-        stretch = msgspec.msgpack.decode(answer, type=Stretch)
-        if stretch.differing:
-            return stretch.differing
+    size = max(1, _ROWS_OF_A_PARTITION // run.nodes)
+    tasks = [run.comparison_task(start, min(start + size, length)) for start in range(0, length, size)]
+    for answer in run.run_tasks(TaskKind.COMPARE, tasks):
+        comparison = msgspec.msgpack.decode(answer, type=Comparison)
+        if comparison.differing:
+            return comparison.differing
     return ()
 
 
-def _around(run: LongRun, message: Message) -> Interval:
-    """The box of one message alone."""
+def _only(run: LongRun, message: Message) -> Partition:
+    """The partition of one message alone."""
     source, seq = message
     numbers = [seq if node == source else 0 for node in range(run.nodes)]
-    return Interval(tuple(numbers), tuple(number + (node == source) for node, number in enumerate(numbers)))
+    return Partition(tuple(numbers), tuple(number + (node == source) for node, number in enumerate(numbers)))

@@ -1,7 +1,7 @@
-"""Whether all nodes were given the same messages at the same places: one order, where everything goes to everybody.
+"""Compares the receipt logs of all nodes position by position: one order, where everything goes to everybody.
 
-Places tell by themselves which stretches of the logs belong together. That suits orders by priority, in which a message
-may wait for so long that hardly any cut by numbers is closed. There is no Spark in here.
+Used for orders by priority, in which a message may be overtaken for so long that hardly any cut point is closed.
+Positions tell which parts of the logs belong together.
 """
 
 import msgspec
@@ -9,46 +9,46 @@ import numpy as np
 
 from ordercast.audit.violations import Message
 from ordercast.pipeline.audit.kernel.columns import CODES, kinds_of
-from ordercast.pipeline.audit.partitioned.partition import GroupsOfFile, values
+from ordercast.pipeline.audit.partitioned.row_groups import RowGroups, numbers_with_null
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, EventKind
 
 
-class StretchTask(msgspec.Struct, frozen=True):
-    """The places from `start` to below `end` of all logs, and where their deliveries are."""
+class ComparisonTask(msgspec.Struct, frozen=True):
+    """The positions from `start` to below `below` of all logs, and where their deliveries are."""
 
     nodes: int
     start: int
-    end: int
-    files: tuple[GroupsOfFile, ...]
+    below: int
+    files: tuple[RowGroups, ...]
     """One row group each."""
     before: tuple[tuple[int, ...], ...]
     """By row group and node: how many deliveries come before those in it."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """What was found of a stretch."""
+class Comparison(msgspec.Struct, frozen=True):
+    """The result of a comparison."""
 
     differing: tuple[Message, ...]
-    """The messages that two nodes were given at the first place where they were given different ones, if any."""
+    """The messages that two nodes delivered at the first position where they differ; empty if they do not."""
 
 
-def compare(task: StretchTask) -> Stretch:
-    """Lays the logs side by side; each of them must reach to the end."""
-    source = np.full((task.nodes, task.end - task.start), -1, np.int16)
+def compare(task: ComparisonTask) -> Comparison:
+    """Compares the logs; each of them must reach to the end."""
+    source = np.full((task.nodes, task.below - task.start), -1, np.int16)
     seq = np.full(source.shape, -1, np.int64)
     for file, before in zip(task.files, task.before, strict=True):
         batch = file.read((NODE, EVENT, SOURCE, SEQ))
         deliveries = kinds_of(batch.column(EVENT)) == CODES[EventKind.DELIVER]
-        at, sources, seqs = (values(batch.column(name))[deliveries] for name in (NODE, SOURCE, SEQ))
+        at, sources, seqs = (numbers_with_null(batch.column(name))[deliveries] for name in (NODE, SOURCE, SEQ))
         for node in range(task.nodes):
             (mine,) = np.nonzero(at == node)
-            place = before[node] + np.arange(mine.size) - task.start
-            inside = (place >= 0) & (place < source.shape[1])
-            source[node, place[inside]] = sources[mine[inside]]
-            seq[node, place[inside]] = seqs[mine[inside]]
+            position = before[node] + np.arange(mine.size) - task.start
+            inside = (position >= 0) & (position < source.shape[1])
+            source[node, position[inside]] = sources[mine[inside]]
+            seq[node, position[inside]] = seqs[mine[inside]]
     differs = (source != source[0]) | (seq != seq[0])
-    places = np.flatnonzero(differs.any(axis=0))
-    if not places.size:
-        return Stretch(())
-    other = int(np.argmax(differs[:, places[0]]))
-    return Stretch(tuple((int(source[node, places[0]]), int(seq[node, places[0]])) for node in (0, other)))
+    positions = np.flatnonzero(differs.any(axis=0))
+    if not positions.size:
+        return Comparison(())
+    other = int(np.argmax(differs[:, positions[0]]))
+    return Comparison(tuple((int(source[node, positions[0]]), int(seq[node, positions[0]])) for node in (0, other)))

@@ -1,4 +1,4 @@
-"""A long run, and what is known of its row groups before any of it is judged. There is no Spark in here."""
+"""A long run: the index of its row groups, and the tasks that read parts of it."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -7,141 +7,152 @@ import msgspec
 import numpy as np
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, Witness, add_uncounted, is_uniform
+from ordercast.audit.judge import add_missing_by_counters
+from ordercast.audit.run_rows import is_uniform
 from ordercast.audit.services import TRUTHS, promised
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.kernel.columns import Numbers, endings_of
-from ordercast.pipeline.audit.partitioned.cut_points import CUT_COLUMNS, Survey
-from ordercast.pipeline.audit.partitioned.explain import Found, Interval, LookTask, told_by_parts
-from ordercast.pipeline.audit.partitioned.log_comparison import StretchTask
-from ordercast.pipeline.audit.partitioned.partition import BoxTask, GroupsOfFile, Range, Surveyed, SurveyTask
-from ordercast.pipeline.audit.plan import Docket
+from ordercast.pipeline.audit.kernel.columns import Numbers, membership_of
+from ordercast.pipeline.audit.partitioned.cut_points import CUT_POINT_COLUMNS
+from ordercast.pipeline.audit.partitioned.explain import ExplainTask, PropertyViolations, checkable_in_partitions
+from ordercast.pipeline.audit.partitioned.index import IndexTask, RowGroupIndex, RowGroupSummary
+from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask
+from ordercast.pipeline.audit.partitioned.partition import Partition, PartitionTask
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
+from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
+from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import NODES, RUN
 
-_GROUPS_OF_A_SURVEY = 24
-
-Each = Callable[[str, Sequence[bytes]], list[bytes]]
-"""Does work of the kind named, for each of some tasks."""
+_GROUPS_OF_AN_INDEX_TASK = 24
 
 
-class WholeError(Exception):
-    """A run has to be judged whole."""
+class NotPartitionableError(Exception):
+    """A run cannot be audited in partitions; the message says why."""
 
 
 class LongRun:
-    """A run, and what is known of its row groups, which are in the order of time."""
+    """A run, and the summaries of its row groups, which are in the order of time."""
 
     def __init__(
-        self, docket: Docket, service: Service, each: Each, found: Sequence[Surveyed], files: Sequence[GroupsOfFile]
+        self,
+        task: AuditTask,
+        service: Service,
+        run_tasks: RunTasks,
+        found: Sequence[RowGroupSummary],
+        files: Sequence[RowGroups],
     ) -> None:
-        self.row = docket.row
-        self.nodes: int = docket.row[NODES]
+        self.row = task.row
+        self.nodes: int = task.row[NODES]
         self.service = service
-        self.uniform = service is Service.SEQUENCED and is_uniform(docket.row)
-        self.each = each
+        self.uniform = service is Service.SEQUENCED and is_uniform(task.row)
+        self.run_tasks = run_tasks
         self.files = files
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
-        self.endings = tuple(ending for one in found for ending in one.endings)
-        self.stopped, _, _ = endings_of(self.nodes, [ending.as_row() for ending in self.endings])
+        self.membership = tuple(event for one in found for event in one.membership)
+        self.stopped, _, _ = membership_of(self.nodes, [event.as_row() for event in self.membership])
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
-        self.survey = Survey(
+        self.index = RowGroupIndex(
             self.nodes, [one.numbers.tables() for one in found], [one.delivered.tables() for one in found]
         )
         counts = np.array([np.frombuffer(one.deliveries, np.int64) for one in found])
         self.deliveries = int(counts.sum())
         self.before = np.cumsum(counts, axis=0) - counts
         self.through = np.cumsum(counts, axis=0)
-        self.read = lru_cache(maxsize=32)(lambda group: self.files[group].read(CUT_COLUMNS))
+        self.read = lru_cache(maxsize=32)(lambda group: self.files[group].read(CUT_POINT_COLUMNS))
 
     @classmethod
-    def surveyed(cls, docket: Docket, service: Service, each: Each) -> "LongRun":
-        """Surveys a run."""
-        nodes = docket.row[NODES]
+    def indexed(cls, task: AuditTask, service: Service, run_tasks: RunTasks) -> "LongRun":
+        """Builds the index of a run's row groups."""
+        nodes = task.row[NODES]
         files = [
-            GroupsOfFile(place.path, place.in_path, (group,), docket.row[RUN] if place.shared else None)
-            for place in docket.places
-            for group in place.groups
+            RowGroups(location.path, location.in_path, (group,), task.row[RUN] if location.shared else None)
+            for location in task.locations
+            for group in location.groups
         ]
-        starts = range(0, len(files), _GROUPS_OF_A_SURVEY)
-        tasks = [SurveyTask(nodes, start, tuple(files[start : start + _GROUPS_OF_A_SURVEY])) for start in starts]
-        found: list[Surveyed] = []
-        for answer in each("survey", [msgspec.msgpack.encode(task) for task in tasks]):
-            found += msgspec.msgpack.decode(answer, type=list[Surveyed])
+        starts = range(0, len(files), _GROUPS_OF_AN_INDEX_TASK)
+        tasks = [IndexTask(nodes, start, tuple(files[start : start + _GROUPS_OF_AN_INDEX_TASK])) for start in starts]
+        found: list[RowGroupSummary] = []
+        for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
+            found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
         found.sort(key=lambda one: (one.begins, one.number))
-        if any(one.strange for one in found):
-            raise WholeError("it names nodes that there are not")
+        if any(one.unknown_nodes for one in found):
+            raise NotPartitionableError("it names nodes that are not in the group")
         if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):
-            raise WholeError("the events of a node are not in the order of its steps in the files")
-        return cls(docket, service, each, found, [files[one.number] for one in found])
+            raise NotPartitionableError("the events of a node are not in the order of its steps in the files")
+        return cls(task, service, run_tasks, found, [files[one.number] for one in found])
 
-    def task(self, number: int, start: Numbers, end: Numbers) -> bytes:
-        """The task of judging a box."""
+    def partition_task(self, number: int, partition: Partition) -> bytes:
+        """The task that audits a partition."""
+        groups = self.index.groups_of(np.array(partition.start), np.array(partition.below))
         return msgspec.msgpack.encode(
-            BoxTask(
+            PartitionTask(
                 number=number,
                 nodes=self.nodes,
                 service=self.service.value,
                 levels=self.levels,
                 receipts=self.receipts,
                 uniform=self.uniform,
-                endings=self.endings,
-                start=tuple(start.tolist()),
-                end=tuple(end.tolist()),
-                files=_together([self.files[group] for group in self.survey.groups_of(start, end)]),
+                membership=self.membership,
+                partition=partition,
+                files=_by_file([self.files[group] for group in groups]),
             )
         )
 
-    def stretch(self, start: int, end: int) -> bytes:
-        """The task of laying the logs side by side, from one place to below another."""
-        groups = np.flatnonzero(((self.before < end) & (self.through > start)).any(axis=1)).tolist()
-        return msgspec.msgpack.encode(StretchTask(self.nodes, start, end, *self._groups(groups)))
+    def comparison_task(self, start: int, below: int) -> bytes:
+        """The task that compares the logs from one position to below another."""
+        groups = np.flatnonzero(((self.before < below) & (self.through > start)).any(axis=1)).tolist()
+        return msgspec.msgpack.encode(ComparisonTask(self.nodes, start, below, *self._groups(groups)))
 
-    def look(self, boxes: Sequence[Interval]) -> list[Found]:
-        """What the reference audit finds in some boxes together."""
+    def explain(self, partitions: Sequence[Partition]) -> list[PropertyViolations]:
+        """The violations that the reference audit finds in some partitions together."""
         groups = sorted(
-            {group for box in boxes for group in self.survey.groups_of(np.array(box.start), np.array(box.end))}
+            {
+                group
+                for partition in partitions
+                for group in self.index.groups_of(np.array(partition.start), np.array(partition.below))
+            }
         )
-        task = LookTask(
+        task = ExplainTask(
             self.row[RUN],
             self.nodes,
             self.service.value,
             self.levels,
-            self.endings,
-            tuple(boxes),
+            self.membership,
+            tuple(partitions),
             *self._groups(groups),
         )
-        (answer,) = self.each("look", [msgspec.msgpack.encode(task)])
-        return msgspec.msgpack.decode(answer, type=list[Found])
+        (answer,) = self.run_tasks(TaskKind.EXPLAIN, [msgspec.msgpack.encode(task)])
+        return msgspec.msgpack.decode(answer, type=list[PropertyViolations])
 
-    def _groups(self, groups: Sequence[int]) -> tuple[tuple[GroupsOfFile, ...], tuple[tuple[int, ...], ...]]:
+    def _groups(self, groups: Sequence[int]) -> tuple[tuple[RowGroups, ...], tuple[tuple[int, ...], ...]]:
         """Row groups, and how many deliveries at each node come before those in them."""
         before = tuple(tuple(self.before[group].tolist()) for group in groups)
         return tuple(self.files[group] for group in groups), before
 
-    def verdict(self, looked: Sequence[Sequence[Found]], exact: Callable[[str], bool]) -> Verdict:
-        """What was found, in the form of the reference; `exact` says of which properties everything was found."""
+    def verdict(self, explained: Sequence[Sequence[PropertyViolations]], exact: Callable[[str], bool]) -> Verdict:
+        """The verdict, given what was found; `exact`: True for properties of which all violations were found."""
         verdict = Verdict(runs=1, deliveries=self.deliveries)
-        told = {promise.__name__ for promise in told_by_parts(self.service, stops=bool(self.stopped))}
+        checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
         for promise in promised(self.service, uniform=self.uniform):
             name = promise.__name__
             if promise in TRUTHS and not self.levels:
                 verdict.not_recorded[name] += 1
                 continue
             finding = verdict.findings[name] = Finding(runs=1)
-            finding.at_least = bool(looked) and not (exact(name) and name in told)
-            for one in (one for found in looked for one in found if one.breaks == name):
+            finding.at_least = bool(explained) and not (exact(name) and name in checked)
+            for one in (one for found in explained for one in found if one.breaks == name):
                 finding.violations += one.violations
                 room = MOST_WITNESSES - len(finding.witnesses)
                 finding.witnesses += [Witness(self.row[RUN], violation) for violation in one.witnesses[:room]]
         if verdict.findings[complete.__name__].holds:
-            add_uncounted(self.row, self.sends, self.deliveries, verdict)
+            add_missing_by_counters(self.row, self.sends, self.deliveries, verdict)
         return verdict
 
 
-def _in_order(steps: Sequence[Range]) -> bool:
-    """Whether at each node steps rise from one row group to the next."""
+def _in_order(steps: Sequence[Ranges]) -> bool:
+    """True if at each node steps increase from one row group to the next."""
     latest: Numbers | None = None
     for one in steps:
         lowest, highest = one.tables()
@@ -151,9 +162,9 @@ def _in_order(steps: Sequence[Range]) -> bool:
     return True
 
 
-def _together(files: Sequence[GroupsOfFile]) -> tuple[GroupsOfFile, ...]:
+def _by_file(files: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
     """The same row groups, with those of one file together."""
-    found: dict[tuple[str, str | None], list[GroupsOfFile]] = {}
+    found: dict[tuple[str, str | None], list[RowGroups]] = {}
     for file in files:
         found.setdefault((file.path, file.run), []).append(file)
     return tuple(

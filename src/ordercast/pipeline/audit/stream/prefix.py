@@ -1,13 +1,13 @@
-"""Judges a run while it grows: what its events so far break already. There is no Spark in here.
+"""Audits a prefix of a run while the run grows: which properties its events so far violate already.
 
-Of a beginning one can say whether each sender's order is kept, whether something was given twice or to somebody it was
-not for, and whether orders disagree. What is lacking may still come, and what nobody sent may have been sent by one
-whose record comes later. So completeness, priority runs and the levels are for an audit at the end to judge.
+In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice or to a node that
+is no destination, and whether orders disagree. Missing messages may still come, and unknown ones may be in a record
+that comes later. So completeness, priority runs and levels are checked by an audit of the complete trace.
 
-Messages that all have, up to a cut that no node's log crosses, are retired: of them only the cut is kept. So memory
-holds what is under way. Priority-based services retire nothing, since low priorities may wait for ever; and a
-sequencer's order is judged in a beginning only if it promises to be uniform, since otherwise a node that stops later
-may differ.
+Messages that all destinations have, up to a cut point that no node's log crosses, are retired: only the cut point is
+kept. So memory holds what is in flight. Priority-based services retire nothing, since low priorities may wait
+indefinitely; and a sequencer's order is checked in a prefix only if it promises to be uniform, since otherwise a node
+that stops later may differ.
 """
 
 from dataclasses import replace
@@ -18,17 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.audit.judge import MOST_WITNESSES
 from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle
 from ordercast.audit.priorities import same_runs
 from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.violations import Violation, message_name
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import name_of
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.audit.kernel.checks import acquits
-from ordercast.pipeline.audit.kernel.columns import UNKNOWN, Numbers, RunColumns, StrangeError, columns_of
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, NotVectorisableError, Numbers, RunColumns, columns_of
 from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.schema import DESTINATIONS, EVENT, EVENTS, NODE, SEQ, SOURCE, STEP, EventKind
 
@@ -36,29 +36,29 @@ _READ = [EVENTS.field(column) for column in COLUMNS]
 CARRIED = pa.schema(_READ)
 """The columns of the events that are kept."""
 _LEAST = int(np.iinfo(np.int64).min)
-_JUDGED = [EventKind.SEND, EventKind.DELIVER, EventKind.CRASH, EventKind.ABORT, EventKind.VIEW]
+_CHECKED = [EventKind.SEND, EventKind.DELIVER, EventKind.CRASH, EventKind.ABORT, EventKind.VIEW]
 
 
-class Beginning(msgspec.Struct):
-    """What is kept of a run that grows."""
+class Prefix(msgspec.Struct):
+    """The state of a growing run."""
 
     run: str
     nodes: int = 0
     retired: dict[int, int] = {}
-    """By source: all messages with lower numbers are done with."""
+    """By source: all messages with lower sequence numbers are retired."""
     steps: dict[int, int] = {}
-    """By node: the last step that was seen."""
+    """By node: its last step."""
     events: bytes = b""
-    """The events of all others, in the format of Arrow streams."""
+    """The events of all other messages, as an Arrow stream."""
 
     def grow(self, batch: pa.RecordBatch, service: Service, *, uniform: bool) -> list[Violation]:
-        """Takes in more events, later at each node than those before; what is broken now."""
-        batch = batch.select(list(COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_JUDGED, pa.string())))
+        """Adds more events, later at each node than those before; returns the violations that they show."""
+        batch = batch.select(list(COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_CHECKED, pa.string())))
         self._require_later(batch)
-        again, batch = self._without_retired(batch)
-        table = pa.concat_tables([self._carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
+        again, batch = self._split_retired(batch)
+        table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
         self._widen(table)
-        found = again + self._judge(table, _judged_by(service, uniform=uniform))
+        found = again + self._check(table, _checkable(service, uniform=uniform))
         if not found:
             table = self._retire(table, service)
         sink = pa.BufferOutputStream()
@@ -67,11 +67,12 @@ class Beginning(msgspec.Struct):
         self.events = sink.getvalue().to_pybytes()
         return found
 
-    def _carried(self) -> pa.Table:
+    def carried(self) -> pa.Table:
+        """The events that are kept."""
         return pa.ipc.open_stream(self.events).read_all() if self.events else CARRIED.empty_table()
 
     def _require_later(self, batch: pa.RecordBatch) -> None:
-        """Remembers how far each node is."""
+        """Updates the last step of each node."""
         node, step = (np.asarray(batch.column(name).to_numpy(zero_copy_only=False)) for name in (NODE, STEP))
         for one in np.unique(node).tolist():
             mine = step[node == one]
@@ -79,12 +80,12 @@ class Beginning(msgspec.Struct):
             if last is not None and mine.min() <= last:
                 raise TraceError(
                     f"run {self.run}: step {mine.min()} of {name_of(one)} came after its step {last}; files "
-                    "of a growing trace must appear in the order of steps: judge it with audit when it is whole"
+                    "of a growing trace must appear in the order of steps; audit the trace when it is complete"
                 )
             self.steps[one] = int(mine.max())
 
-    def _without_retired(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.RecordBatch]:
-        """Deliveries of messages that all had already, and all other events."""
+    def _split_retired(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.RecordBatch]:
+        """Deliveries of retired messages as violations, and all other events."""
         below = np.array(
             [
                 source is not None and seq is not None and seq < self.retired.get(source, _LEAST)
@@ -105,8 +106,8 @@ class Beginning(msgspec.Struct):
         highest = [pc.max(column).as_py() for column in (table.column(NODE), destinations, table.column(SOURCE))]
         self.nodes = max(self.nodes, *(1 + (value if value is not None else -1) for value in highest))
 
-    def _judge(self, table: pa.Table, service: Service) -> list[Violation]:
-        """What is broken among these events; a node that has not got everything yet passes for one that stopped."""
+    def _check(self, table: pa.Table, service: Service) -> list[Violation]:
+        """The violations among these events; every node counts as stopped, since it may not have everything yet."""
         batches = table.to_batches()
         try:
             run = columns_of(self.nodes, batches)
@@ -115,9 +116,9 @@ class Beginning(msgspec.Struct):
                 batches = table.filter(pa.array(known)).to_batches()
                 run = columns_of(self.nodes, batches)
             everybody = frozenset(range(self.nodes))
-            if acquits(replace(run, stopped=everybody, levels_recorded=False), service):
+            if passes(replace(run, stopped=everybody, levels_recorded=False), service):
                 return []
-        except StrangeError:
+        except NotVectorisableError:
             pass
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, stopped=frozenset(range(self.nodes)))
@@ -130,11 +131,11 @@ class Beginning(msgspec.Struct):
         promises = PROMISES[service]
         try:
             run = columns_of(self.nodes, table.to_batches())
-        except StrangeError:
+        except NotVectorisableError:
             return table
         if same_runs in promises or not run.sends.seq.size:
             return table
-        ends = _done_with(run, selective=service in SELECTIVE, closed=no_cycle in promises)
+        ends = _retirable(run, selective=service in SELECTIVE, closed=no_cycle in promises)
         for source in range(self.nodes):
             start, end = int(run.sends.starts[source]), int(ends[source])
             if end > start:
@@ -146,22 +147,22 @@ class Beginning(msgspec.Struct):
         return table.filter(pa.array(kept, pa.bool_()))
 
 
-def _judged_by(service: Service, *, uniform: bool) -> Service:
+def _checkable(service: Service, *, uniform: bool) -> Service:
     if service is Service.SEQUENCED:
         return Service.TOTAL if uniform else Service.PARTIAL
     return service
 
 
 def _sent(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether events are about messages whose sends are among them, or about none."""
+    """By event: whether the send of its message is among the events, or it is about no message."""
     rows = list(zip(*(table.column(name).to_pylist() for name in (EVENT, SOURCE, SEQ)), strict=True))
     sent = {(source, seq) for event, source, seq in rows if event == EventKind.SEND}
     return np.array([event != EventKind.DELIVER or (source, seq) in sent for event, source, seq in rows], np.bool_)
 
 
-def _done_with(run: RunColumns, *, selective: bool, closed: bool) -> Numbers:
-    """By source: the place of its first message that somebody still lacks, or that a log has among those."""
-    logs = run.happened[EventKind.DELIVER]
+def _retirable(run: RunColumns, *, selective: bool, closed: bool) -> Numbers:
+    """By source: the index of its first message that a destination lacks, or that a log has behind such a message."""
+    logs = run.events[EventKind.DELIVER]
     known = logs.message != UNKNOWN
     node, message = logs.node[known], logs.message[known]
     given = np.zeros_like(run.sends.addressed)

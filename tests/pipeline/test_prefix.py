@@ -8,23 +8,23 @@ import pytest
 from ordercast.audit.violations import Violation
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream.prefix import Beginning
+from ordercast.pipeline.audit.stream.prefix import Prefix
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import RandomRun, batch_of, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference
 
 
-def grown(chance: Random, run: RandomRun) -> tuple[list[Violation], Beginning]:
+def grown(chance: Random, run: RandomRun) -> tuple[list[Violation], Prefix]:
     """What is told of a run whose rows come a few at a time, by time, and the state at the end."""
-    beginning = Beginning("r")
+    prefix = Prefix("r")
     rows = run.rows()
     found: list[Violation] = []
     while rows and not found:
         count = chance.randint(1, 30)
         batch = batch_of(rows[:count])
         rows = rows[count:]
-        found = beginning.grow(batch, run.service, uniform=run.uniform)
-    return found, beginning
+        found = prefix.grow(batch, run.service, uniform=run.uniform)
+    return found, prefix
 
 
 @pytest.mark.parametrize("service", Service)
@@ -69,32 +69,30 @@ def test_memory_holds_what_is_under_way() -> None:
         run = random_run(chance, service, levels=False, messages=200)
         while run.nodes < 2 or len(run.rows()) < 200:
             run = random_run(chance, service, levels=False, messages=200)
-        _, beginning = grown(chance, run)
-        assert beginning._carried().num_rows < 20
-        assert beginning.retired
+        _, prefix = grown(chance, run)
+        assert prefix.carried().num_rows < 20
+        assert prefix.retired
 
 
 def test_a_message_is_given_again_long_after_all_had_it() -> None:
-    beginning = Beginning("r")
+    prefix = Prefix("r")
     rows: list[Row] = [(0, 0, 0, "send", 0, 0, (0, 1), None), (0, 1, 1, "deliver", 0, 0, None, None)]
     rows += [(1, 0, 2, "deliver", 0, 0, None, None)]
-    assert beginning.grow(batch_of(rows), Service.SELECTIVE_TOTAL, uniform=False) == []
-    assert beginning._carried().num_rows == 0
-    (found,) = beginning.grow(
-        batch_of([(1, 7, 9, "deliver", 0, 0, None, None)]), Service.SELECTIVE_TOTAL, uniform=False
-    )
+    assert prefix.grow(batch_of(rows), Service.SELECTIVE_TOTAL, uniform=False) == []
+    assert prefix.carried().num_rows == 0
+    (found,) = prefix.grow(batch_of([(1, 7, 9, "deliver", 0, 0, None, None)]), Service.SELECTIVE_TOTAL, uniform=False)
     assert found.breaks == "complete"
     assert found.sentence == "E2 was given E1#0 again, which everybody had been given"
 
 
 def test_files_out_of_order_are_refused() -> None:
-    beginning = Beginning("r")
-    beginning.grow(batch_of([(0, 5, 0, "send", 0, 0, (0,), None)]), Service.TOTAL, uniform=False)
+    prefix = Prefix("r")
+    prefix.grow(batch_of([(0, 5, 0, "send", 0, 0, (0,), None)]), Service.TOTAL, uniform=False)
     with pytest.raises(TraceError, match="step 3 of E1 came after its step 5"):
-        beginning.grow(batch_of([(0, 3, 0, "deliver", 0, 0, None, None)]), Service.TOTAL, uniform=False)
+        prefix.grow(batch_of([(0, 3, 0, "deliver", 0, 0, None, None)]), Service.TOTAL, uniform=False)
 
 
 def test_steps_may_begin_anywhere() -> None:
     """A trace from elsewhere counts as it likes; an audit of the whole takes it too."""
     rows: list[Row] = [(0, -7, 0, "send", 0, 0, (0,), None), (0, -6, 1, "deliver", 0, 0, None, None)]
-    assert Beginning("r").grow(batch_of(rows), Service.TOTAL, uniform=False) == []
+    assert Prefix("r").grow(batch_of(rows), Service.TOTAL, uniform=False) == []

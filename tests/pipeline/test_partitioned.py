@@ -1,24 +1,25 @@
-"""Runs that are judged box by box: as the reference judges them whole."""
+"""Runs that are audited in partitions: the verdict of the reference audit on the whole run."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import Verdict
 from ordercast.audit.judge import audit as audit_by_reference
+from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.partitioned import audit as long_runs
-from ordercast.pipeline.audit.partitioned import long_run as surveying
-from ordercast.pipeline.audit.partitioned.audit import here, judge_long
-from ordercast.pipeline.audit.plan import dockets_of
+from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.partitioned import long_run
+from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
+from ordercast.pipeline.audit.partitioned.tasks import TaskKind, run_in_process
+from ordercast.pipeline.audit.plan import audit_tasks
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.reader import read_events
@@ -31,24 +32,24 @@ RUNS = 80
 
 
 @pytest.fixture
-def small_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of some hundred events stand for runs of millions."""
-    monkeypatch.setattr(long_runs, "_ROWS_OF_A_BOX", 60)
-    monkeypatch.setattr(surveying, "_GROUPS_OF_A_SURVEY", 3)
+    monkeypatch.setattr(partitioned, "_ROWS_OF_A_PARTITION", 60)
+    monkeypatch.setattr(long_run, "_GROUPS_OF_AN_INDEX_TASK", 3)
 
 
-def judged(folder: Path, notes: list[str]) -> Verdict | None:
-    (docket,) = dockets_of([folder])
-    return judge_long(docket, Service(docket.row["protocol"]), here, notes.append)
+def audited(folder: Path, notes: list[str]) -> Verdict | None:
+    (task,) = audit_tasks([folder])
+    return audit_partitioned(task, Service(task.row["protocol"]), run_in_process, notes.append)
 
 
 def stops(run: RandomRun) -> bool:
     return run.aborted or any(what[1] in ENDINGS for log in run.logs for what in log)
 
 
-@pytest.mark.usefixtures("small_boxes")
+@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("service", [service for service in Service if service is not Service.PRIORITY])
-def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> None:
+def test_partitions_agree_with_the_reference(tmp_path: Path, service: Service) -> None:
     chance = Random(f"boxes {service.value}")
     found: Counter[str] = Counter()
     for number in range(RUNS):
@@ -61,10 +62,10 @@ def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> Non
         kind = f"{'good' if expected.holds else 'bad'}{', stops' if stops(run) else ''}"
         notes: list[str] = []
         folder = write(tmp_path / str(number), {"r": run}, rows_in_a_group=chance.choice([10, 30, 70]))
-        verdict = judged(folder, notes)
+        verdict = audited(folder, notes)
         if verdict is None:
             assert notes
-            found[f"{kind}, whole"] += 1
+            found[f"{kind}, single task"] += 1
             continue
         found[kind] += 1
         assert verdict.holds == expected.holds, (number, notes, expected.as_document())
@@ -77,15 +78,15 @@ def test_boxes_agree_with_the_reference(tmp_path: Path, service: Service) -> Non
             if not finding.at_least:
                 assert finding.violations == there.violations, name
         if not verdict.findings["complete"].at_least:
-            # Box by box, so in another order.
+            # Partition by partition, so in another order.
             assert set(verdict.findings["complete"].witnesses) == set(expected.findings["complete"].witnesses)
     assert found["good"] >= 10
     assert found["bad"] >= 4
-    assert found["good, whole"] + found["bad, whole"] <= 26
+    assert found["good, single task"] + found["bad, single task"] <= 26
     assert found["good, stops"] + found["bad, stops"] >= 5 or service is Service.PRIORITY_TOTAL
 
 
-@pytest.mark.usefixtures("small_boxes")
+@pytest.mark.usefixtures("small_partitions")
 def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path) -> None:
     chance = Random("a swap")
     run = random_run(chance, Service.TOTAL, levels=False, messages=200)
@@ -96,32 +97,32 @@ def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path) -> Non
     place = next(at for at in places[60:] if log[at][2][0] != log[at + 1][2][0])  # type: ignore[index]
     log[place], log[place + 1] = (log[place][0], *log[place + 1][1:]), (log[place + 1][0], *log[place][1:])
     folder = write(tmp_path, {"r": run}, rows_in_a_group=30)
-    verdict = judged(folder, [])
+    verdict = audited(folder, [])
     assert verdict is not None
     assert verdict.as_document() == audit_by_reference([folder]).as_document()
     assert verdict.findings["same_order"].witnesses[0].violation.places[0] >= 60
 
 
-@pytest.mark.usefixtures("small_boxes")
+@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("service", sorted(ORDERED - PRIORITISED, key=str))
-def test_a_run_has_many_boxes(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise nothing here would be about boxes."""
+def test_a_run_has_many_partitions(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise nothing here would be about partitions."""
     chance = Random(service.value)
     run = random_run(chance, service, levels=False, messages=300)
     while run.nodes < 3 or len(run.logs[0]) < 200:
         run = random_run(chance, service, levels=False, messages=300)
     tasks: list[int] = []
 
-    def each(kind: str, payloads: Any) -> list[bytes]:
-        if kind == "judge":
+    def run_tasks(kind: TaskKind, payloads: Sequence[bytes]) -> list[bytes]:
+        if kind is TaskKind.AUDIT:
             tasks.append(len(payloads))
-        return here(kind, payloads)
+        return run_in_process(kind, payloads)
 
-    (docket,) = dockets_of([write(tmp_path, {"r": run}, rows_in_a_group=30)])
-    verdict = judge_long(docket, service, each, pytest.fail)
+    (task,) = audit_tasks([write(tmp_path, {"r": run}, rows_in_a_group=30)])
+    verdict = audit_partitioned(task, service, run_tasks, pytest.fail)
     assert verdict is not None
     assert verdict.holds
-    assert len(tasks) == 1, "no two boxes overlap"
+    assert len(tasks) == 1, "no two partitions overlap"
     assert tasks[0] >= 6
 
 
@@ -144,7 +145,7 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
     return folder / "parts"
 
 
-@pytest.mark.usefixtures("small_boxes")
+@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
 @pytest.mark.parametrize(
     ("protocol", "resilience", "faults"),
@@ -154,23 +155,23 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
         ("prito", 0, ()),
     ],
 )
-def test_runs_of_the_simulator_are_judged_in_parts(
+def test_runs_of_the_simulator_are_audited_in_partitions(
     tmp_path: Path, protocol: str, resilience: int, faults: tuple[Fault, ...], record: Record
 ) -> None:
     folder = simulated(tmp_path, protocol, *faults, resilience=resilience, record=record)
     kinds = {kind for batch in read_events([folder]) for kind in batch.column("event").to_pylist()}
     assert ("view" in kinds) == (protocol == "sequencer")
     notes: list[str] = []
-    verdict = judged(folder, notes)
+    verdict = audited(folder, notes)
     assert notes == []
     assert verdict is not None
     assert verdict.holds
     assert verdict.as_document() == audit_by_reference([folder]).as_document()
 
 
-@pytest.mark.usefixtures("small_boxes")
-def test_a_swap_under_priorities_is_found_side_by_side(tmp_path: Path) -> None:
-    """Two messages that are in different boxes, so that each box by itself is good."""
+@pytest.mark.usefixtures("small_partitions")
+def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path) -> None:
+    """Two messages in different partitions, so that each partition by itself passes."""
     folder = simulated(tmp_path, "prito", record=Record.DELIVERIES)
     (path,) = (folder / "events").iterdir()
     table = pq.read_table(path)
@@ -188,7 +189,7 @@ def test_a_swap_under_priorities_is_found_side_by_side(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path, row_group_size=300)
     expected = audit_by_reference([folder])
     assert not expected.holds
-    verdict = judged(folder, [])
+    verdict = audited(folder, [])
     assert verdict is not None
     assert not verdict.findings["same_order"].holds
     assert verdict.findings["same_order"].at_least

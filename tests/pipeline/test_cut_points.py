@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ordercast.pipeline.audit.partitioned.cut_points import Survey, cuts
+from ordercast.pipeline.audit.partitioned.cut_points import cut_points
+from ordercast.pipeline.audit.partitioned.index import RowGroupIndex
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
 
@@ -35,7 +36,7 @@ def random_groups(chance: Random, nodes: int) -> list[list[Row]]:
     return groups
 
 
-def survey_of(groups: Sequence[Sequence[Row]], nodes: int) -> Survey:
+def index_of(groups: Sequence[Sequence[Row]], nodes: int) -> RowGroupIndex:
     numbers, delivered = [], []
     for rows in groups:
         found = [np.full(nodes * nodes, value) for value in (NONE_LOW, NONE_HIGH, NONE_LOW, NONE_HIGH)]
@@ -48,7 +49,7 @@ def survey_of(groups: Sequence[Sequence[Row]], nodes: int) -> Survey:
                 found[high][place] = max(found[high][place], seq)
         numbers.append((found[0], found[1]))
         delivered.append((found[2], found[3]))
-    return Survey(nodes, numbers, delivered)
+    return RowGroupIndex(nodes, numbers, delivered)
 
 
 def logs_of(groups: Sequence[Sequence[Row]], nodes: int) -> list[list[tuple[int, int]]]:
@@ -91,32 +92,32 @@ def expected(groups: Sequence[Sequence[Row]], nodes: int, wanted: int, *, closed
 
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("seed", range(25))
-def test_cuts_are_those_of_the_definition(seed: int, closed: bool) -> None:
+def test_cut_points_are_those_of_the_definition(seed: int, closed: bool) -> None:
     chance = Random(seed)
     nodes = chance.randint(1, 4)
     groups = random_groups(chance, nodes)
     wanted = chance.randint(1, 8)
     batches = [batch_of(rows) for rows in groups]
-    found = cuts(survey_of(groups, nodes), wanted, batches.__getitem__, closed=closed)
+    found = cut_points(index_of(groups, nodes), wanted, batches.__getitem__, closed=closed)
     assert [cut.tolist() for cut in found] == expected(groups, nodes, wanted, closed=closed)
 
 
-def test_where_cuts_are_closed_already_nothing_is_read() -> None:
+def test_where_cut_points_are_closed_already_nothing_is_read() -> None:
     groups: list[list[Row]] = [[(0, number, number, "deliver", 0, number, None, None)] for number in range(8)]
 
     def read(group: int) -> pa.RecordBatch:
-        pytest.fail(f"row group {group} lies on one side of every cut")
+        pytest.fail(f"row group {group} lies on one side of every cut point")
 
-    found = cuts(survey_of(groups, 1), 4, read, closed=True)
+    found = cut_points(index_of(groups, 1), 4, read, closed=True)
     assert [cut.tolist() for cut in found[:-1]] == [[2], [4], [6]]
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_row_groups_of_a_box_are_those_that_may_have_something_of_it(seed: int) -> None:
+def test_the_row_groups_of_a_partition_are_those_that_may_have_something_of_it(seed: int) -> None:
     chance = Random(seed)
     nodes = chance.randint(1, 3)
     groups = random_groups(chance, nodes)
-    survey = survey_of(groups, nodes)
+    index = index_of(groups, nodes)
     for _ in range(20):
         start = np.array([chance.randint(0, 8) for _ in range(nodes)])
         end = start + np.array([chance.randint(1, 5) for _ in range(nodes)])
@@ -124,7 +125,7 @@ def test_the_row_groups_of_a_box_are_those_that_may_have_something_of_it(seed: i
         def spans(
             rows: Sequence[Row], start: Sequence[int] = start.tolist(), end: Sequence[int] = end.tolist()
         ) -> bool:
-            """Whether what some node has of some source lies around a number of the box."""
+            """Whether what some node has of some source lies around a number of the partition."""
             for node in range(nodes):
                 for source in range(nodes):
                     seqs = [row[5] for row in rows if row[0] == node and row[4] == source and row[5] is not None]
@@ -132,4 +133,4 @@ def test_the_row_groups_of_a_box_are_those_that_may_have_something_of_it(seed: i
                         return True
             return False
 
-        assert survey.groups_of(start, end) == [number for number, rows in enumerate(groups) if spans(rows)]
+        assert index.groups_of(start, end) == [number for number, rows in enumerate(groups) if spans(rows)]

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream.follow import CHECKPOINT, Follower, follow
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
+from ordercast.pipeline.audit.stream.follower import Follower
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import RandomRun, batch_of, random_run
 
@@ -79,7 +80,7 @@ def test_an_outcome_that_is_known_is_not_judged_again(tmp_path: Path) -> None:
     again.take(None, 0)  # type: ignore[arg-type] # a batch that would fail if it were looked at
     again.take_events(pa.Table.from_batches([batch_of(rows[60:])]), 1)
     assert again.state.witnesses == []
-    with pytest.raises(ConfigError, match="remembers an audit by to"):
+    with pytest.raises(ConfigError, match="is the checkpoint of an audit by to"):
         Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL)
     shutil.rmtree(tmp_path / "remembered")
     assert Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL).state.batch == -1

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream.follow import CHECKPOINT, Follower
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT
+from ordercast.pipeline.audit.stream.follower import Follower
 from tests.pipeline.sparks import environment, outcome, wait_for
-from tests.pipeline.test_following import add, long_enough
+from tests.pipeline.test_follow import add, long_enough
 
 pytestmark = pytest.mark.cluster
 
