@@ -182,11 +182,11 @@ def test_who_gave_up_is_excused_and_nobody_else(tmp_path: Path) -> None:
     assert {witness.violation.nodes for witness in witnesses} == {(1,)}
 
 
-def test_runs_that_unfinished_are_left_out_but_not_all(tmp_path: Path) -> None:
+def test_failed_runs_are_left_out_but_not_all(tmp_path: Path) -> None:
     write(tmp_path / "good", Figure(BY_LETTER, TOTAL).rows)
     write(tmp_path / "failed", [], run="f", complete=False, error="it stumbled")
     assert audit([tmp_path / "failed", tmp_path / "good"]).runs == 1
-    with pytest.raises(TraceError, match=r"no run came to an end.*the first failed: it stumbled"):
+    with pytest.raises(TraceError, match=r"all runs failed.*the first error: it stumbled"):
         audit([tmp_path / "failed"])
 
 
@@ -253,5 +253,5 @@ def test_events_without_a_runs_row_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "1", Figure(BY_LETTER, TOTAL).rows, "known")
     write(tmp_path / "2", Figure(BY_LETTER, TOTAL).rows, "unknown")
     (tmp_path / "2/events/unknown.parquet").rename(tmp_path / "1/events/unknown.parquet")
-    with pytest.raises(TraceError, match="events of run unknown but no row"):
+    with pytest.raises(TraceError, match="run unknown has events but no row"):
         audit([tmp_path / "1"])

@@ -142,7 +142,7 @@ def test_a_node_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 
 def test_silence_is_believed_only_if_somebody_came_to_the_end(tmp_path: Path) -> None:
     assert audit([keep(tmp_path / "ended", [], 0, sent=0)]).holds
-    with pytest.raises(TraceError, match="nothing to judge"):
+    with pytest.raises(TraceError, match="recorded without its events"):
         audit([keep(tmp_path / "killed", [], 0, sent=None, complete=False)])
 
 

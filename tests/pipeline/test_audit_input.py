@@ -8,13 +8,10 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from ordercast.audit.judge import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit import spark as on_spark
-from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from tests.pipeline.random_runs import RandomRun, random_run
 from tests.pipeline.traces import write
@@ -129,16 +126,6 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], Non
     spoil(folder)
     assert re.search(sentence, refusal(lambda folders: audit_vectorised(folders, note=pytest.fail), folder))
     assert re.search(sentence, refusal(audit, folder))
-
-
-@pytest.mark.parametrize("partitioned", [False, True])
-def test_damage_that_only_a_worker_meets_is_told_as_well(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioned: bool
-) -> None:
-    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
-    scratch(folder)
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
-    assert "events/part-0.parquet" in refusal(lambda folders: audit_on_spark(spark, folders), folder)
 
 
 def test_deliveries_without_sends_are_no_bad_input_but_a_violation(tmp_path: Path) -> None:

@@ -10,8 +10,13 @@ from pyspark.sql import functions as sql
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.pipeline import audit, audit_tables
+from ordercast.pipeline.audit import plan
+from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.schema import EVENTS, RUNS
+from tests.pipeline.random_runs import long_enough
+from tests.pipeline.test_audit_input import refusal, scratch, some_run
 from tests.pipeline.test_audit_kernel import by_reference
 from tests.pipeline.traces import random_runs, write
 
@@ -81,3 +86,26 @@ def test_tables_tell_runs_that_failed_from_runs_that_are_bad(spark: SparkSession
     assert (row["property"], row["holds"]) == (None, None)
     assert row["error"] == "the run failed: RuntimeError: it is lost"
     assert all(row["error"] is None for row in judged if row["run"] == other)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_damage_that_only_a_worker_meets_is_told_as_well(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioned: bool
+) -> None:
+    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
+    scratch(folder)
+    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
+    assert "events/part-0.parquet" in refusal(lambda folders: audit_on_spark(spark, folders), folder)
+
+
+def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
+    folder = write(tmp_path, {"r": long_enough("on Spark")})
+    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 10**15)
+
+    def inflated(folders: list[Path]) -> list[plan.AuditTask]:
+        return [plan.AuditTask(one.row, one.locations, 10**12) for one in plan.audit_tasks(folders)]
+
+    monkeypatch.setattr(on_spark, "audit_tasks", inflated)
+    with pytest.raises(TraceError, match="needs a single-task audit"):
+        audit_on_spark(spark, [folder])

@@ -17,9 +17,10 @@ from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
 from ordercast.pipeline.audit.stream.follower import Follower
 from ordercast.pipeline.session import session
+from tests.pipeline.random_runs import long_enough
 from tests.pipeline.sparks import connect_server, ordercast, outcome
 from tests.pipeline.test_audit_kernel import by_reference
-from tests.pipeline.test_follow import add, long_enough
+from tests.pipeline.test_follow import add
 from tests.pipeline.traces import random_runs, write
 
 pytestmark = pytest.mark.cluster

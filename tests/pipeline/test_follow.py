@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from random import Random
 from threading import Thread
 from time import sleep
 
@@ -16,15 +15,7 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
 from ordercast.pipeline.audit.stream.follower import Follower
 from tests.audit.figures import Row
-from tests.pipeline.random_runs import RandomRun, batch_of, random_run
-
-
-def long_enough(seed: str) -> RandomRun:
-    chance = Random(seed)
-    while True:
-        run = random_run(chance, Service.TOTAL, levels=False, messages=80)
-        if run.nodes >= 3 and len(run.logs[0]) > 60:
-            return run
+from tests.pipeline.random_runs import batch_of, long_enough
 
 
 def add(folder: Path, number: int, rows: list[Row]) -> None:

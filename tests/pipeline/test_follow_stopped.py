@@ -11,8 +11,9 @@ import pytest
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT
 from ordercast.pipeline.audit.stream.follower import Follower
+from tests.pipeline.random_runs import long_enough
 from tests.pipeline.sparks import environment, outcome, wait_for
-from tests.pipeline.test_follow import add, long_enough
+from tests.pipeline.test_follow import add
 
 pytestmark = pytest.mark.cluster
 

@@ -1,23 +1,19 @@
-"""A run that does not fit into memory is refused before, in a sentence, by each means."""
+"""A run that does not fit into memory is refused before it is read, in a sentence."""
 
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline.audit import memory, plan
-from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit import memory
 from ordercast.pipeline.audit.memory import BY_KERNEL, BY_REFERENCE, free_memory, require_memory
-from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.audit.vectorised import audit_vectorised
-from tests.pipeline.test_follow import long_enough
+from tests.pipeline.random_runs import long_enough
 from tests.pipeline.traces import random_runs, write
 
 
-@pytest.fixture
-def little(monkeypatch: pytest.MonkeyPatch) -> None:
+def leave_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_CHECKED_FROM", 1)
     monkeypatch.setattr(memory, "free_memory", lambda: 50 * BY_REFERENCE)
 
@@ -42,15 +38,15 @@ def test_a_control_group_counts(tmp_path: Path) -> None:
     assert memory.free_in_control_group(tmp_path) is None
 
 
-@pytest.mark.usefixtures("little")
-def test_a_run_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_little_memory(monkeypatch)
     folder = write(tmp_path, {"r": long_enough("much")})
     with pytest.raises(TraceError, match="needs a single-task audit"):
         audit_vectorised([folder], Service.TOTAL, note=pytest.fail)
 
 
-@pytest.mark.usefixtures("little")
-def test_a_good_run_fits_where_a_bad_one_does_not(tmp_path: Path) -> None:
+def test_a_good_run_fits_where_a_bad_one_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_little_memory(monkeypatch)
     runs = random_runs("fits", 40)
     small = {name: run for name, run in runs.items() if 50 < len(run.rows()) < 50 * BY_REFERENCE // BY_KERNEL}
     found: set[bool | None] = set()
@@ -61,16 +57,3 @@ def test_a_good_run_fits_where_a_bad_one_does_not(tmp_path: Path) -> None:
         except TraceError:
             found.add(None)
     assert found == {True, None}
-
-
-def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
-    folder = write(tmp_path, {"r": long_enough("on Spark")})
-    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 10**15)
-
-    def inflated(folders: list[Path]) -> list[plan.AuditTask]:
-        return [plan.AuditTask(one.row, one.locations, 10**12) for one in plan.audit_tasks(folders)]
-
-    monkeypatch.setattr(on_spark, "audit_tasks", inflated)
-    with pytest.raises(TraceError, match="needs a single-task audit"):
-        audit_on_spark(spark, [folder])

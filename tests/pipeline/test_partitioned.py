@@ -31,8 +31,7 @@ ENDINGS = {"crash", "abort", "view"}
 RUNS = 80
 
 
-@pytest.fixture
-def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def make_partitions_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of some hundred events stand for runs of millions."""
     monkeypatch.setattr(partitioned, "_ROWS_OF_A_PARTITION", 60)
     monkeypatch.setattr(long_run, "_GROUPS_OF_AN_INDEX_TASK", 3)
@@ -47,9 +46,9 @@ def stops(run: RandomRun) -> bool:
     return run.aborted or any(what[1] in ENDINGS for log in run.logs for what in log)
 
 
-@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("service", [service for service in Service if service is not Service.PRIORITY])
-def test_partitions_agree_with_the_reference(tmp_path: Path, service: Service) -> None:
+def test_partitions_agree_with_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
+    make_partitions_small(monkeypatch)
     chance = Random(f"boxes {service.value}")
     found: Counter[str] = Counter()
     for number in range(RUNS):
@@ -86,8 +85,8 @@ def test_partitions_agree_with_the_reference(tmp_path: Path, service: Service) -
     assert found["good, stops"] + found["bad, stops"] >= 5 or service is Service.PRIORITY_TOTAL
 
 
-@pytest.mark.usefixtures("small_partitions")
-def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path) -> None:
+def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_partitions_small(monkeypatch)
     chance = Random("a swap")
     run = random_run(chance, Service.TOTAL, levels=False, messages=200)
     while run.nodes < 3 or len(run.logs[0]) < 150:
@@ -103,10 +102,10 @@ def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path) -> Non
     assert verdict.findings["same_order"].witnesses[0].violation.places[0] >= 60
 
 
-@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("service", sorted(ORDERED - PRIORITISED, key=str))
 def test_a_run_has_many_partitions(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing here would be about partitions."""
+    make_partitions_small(monkeypatch)
     chance = Random(service.value)
     run = random_run(chance, service, levels=False, messages=300)
     while run.nodes < 3 or len(run.logs[0]) < 200:
@@ -145,7 +144,6 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
     return folder / "parts"
 
 
-@pytest.mark.usefixtures("small_partitions")
 @pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
 @pytest.mark.parametrize(
     ("protocol", "resilience", "faults"),
@@ -156,8 +154,14 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
     ],
 )
 def test_runs_of_the_simulator_are_audited_in_partitions(
-    tmp_path: Path, protocol: str, resilience: int, faults: tuple[Fault, ...], record: Record
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    resilience: int,
+    faults: tuple[Fault, ...],
+    record: Record,
 ) -> None:
+    make_partitions_small(monkeypatch)
     folder = simulated(tmp_path, protocol, *faults, resilience=resilience, record=record)
     kinds = {kind for batch in read_events([folder]) for kind in batch.column("event").to_pylist()}
     assert ("view" in kinds) == (protocol == "sequencer")
@@ -169,9 +173,9 @@ def test_runs_of_the_simulator_are_audited_in_partitions(
     assert verdict.as_document() == audit_by_reference([folder]).as_document()
 
 
-@pytest.mark.usefixtures("small_partitions")
-def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path) -> None:
+def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two messages in different partitions, so that each partition by itself passes."""
+    make_partitions_small(monkeypatch)
     folder = simulated(tmp_path, "prito", record=Record.DELIVERIES)
     (path,) = (folder / "events").iterdir()
     table = pq.read_table(path)
