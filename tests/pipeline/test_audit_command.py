@@ -51,7 +51,7 @@ def test_following_ends_with_an_audit_of_the_whole(ordercast: Command, tmp_path:
         deliveries = [place for place, what in enumerate(log) if what[1] == "deliver"]
         del log[deliveries[-1]]
     folder = write(tmp_path, {one: runs[one]})
-    done = ordercast("audit --follow --until-idle 2", folder)
+    done = ordercast("audit --follow --until-idle 1.5", folder)
     assert done.status == 1
     assert "lacks" in done.out
     assert (folder / "_audit").is_dir()

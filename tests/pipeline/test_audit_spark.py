@@ -25,7 +25,7 @@ from tests.pipeline.traces import random_runs, write
 def test_folders_are_judged_as_by_the_reference(
     spark: SparkSession, tmp_path: Path, runs_in_a_file: int, rows_in_a_group: int
 ) -> None:
-    runs = random_runs(f"folders {runs_in_a_file}", 140)
+    runs = random_runs(f"folders {runs_in_a_file}", 56)
     write(tmp_path, runs, runs_in_a_file=runs_in_a_file, rows_in_a_group=rows_in_a_group)
     expected = audit_by_reference([tmp_path])
     assert not expected.holds
@@ -33,7 +33,7 @@ def test_folders_are_judged_as_by_the_reference(
 
 
 def test_tables_are_judged_as_by_the_reference(spark: SparkSession, tmp_path: Path) -> None:
-    runs = random_runs("tables", 30)
+    runs = random_runs("tables", 21)
     write(tmp_path, runs, runs_in_a_file=7, rows_in_a_group=40)
     events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "events"))
     rows = spark.read.schema(spark_schema(RUNS)).parquet(str(tmp_path / "runs"))

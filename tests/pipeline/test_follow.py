@@ -30,11 +30,11 @@ def test_a_good_trace_is_followed_to_its_end_and_once_only(spark: SparkSession, 
     rows = long_enough("good").rows()
     add(tmp_path, 0, rows[:50])
     add(tmp_path, 1, rows[50:90])
-    assert follow(spark, tmp_path, Service.TOTAL, until_idle=4) == []
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     assert (tmp_path / CHECKPOINT).is_dir()
     add(tmp_path, 2, rows[90:])
     # If the first two files were judged again, everything in them would have been given twice.
-    assert follow(spark, tmp_path, Service.TOTAL, until_idle=4) == []
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
     assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}  # the last step of each node
 
@@ -90,6 +90,6 @@ def test_what_could_not_be_judged_is_not_lost(spark: SparkSession, tmp_path: Pat
     add(tmp_path, 0, rows)
     with pytest.raises(TraceError, match="--service"):
         follow(spark, tmp_path, until_idle=30)
-    assert follow(spark, tmp_path, Service.TOTAL, until_idle=4) == []
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
     assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}

@@ -102,6 +102,46 @@ def test_a_swap_is_told_with_its_places_in_the_whole_logs(tmp_path: Path, monkey
     assert verdict.findings["same_order"].witnesses[0].violation.places[0] >= 60
 
 
+def test_numbers_that_do_not_follow_the_sending_order_need_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sends have each other's numbers: each partition passes by itself, and so does the order of deliveries."""
+    make_partitions_small(monkeypatch)
+    run = random_run(chance := Random("numbers"), Service.TOTAL, levels=False, messages=200)
+    while run.nodes < 3 or len(run.logs[0]) < 150:
+        run = random_run(chance, Service.TOTAL, levels=False, messages=200)
+    log = run.logs[0]
+    first, *_, last = [place for place, what in enumerate(log) if what[1] == "send"]
+    log[first], log[last] = (log[first][0], *log[last][1:]), (log[last][0], *log[first][1:])
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=30)
+    assert not audit_by_reference([folder]).holds
+    notes: list[str] = []
+    assert audited(folder, notes) is None
+    assert notes == [
+        "run r: falling back to a single-task audit: its messages are not numbered in the order in which they were sent"
+    ]
+
+
+def test_a_stopped_node_of_a_uniform_run_may_not_skip_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is: the last message of a partition is missed only by comparing partitions."""
+    make_partitions_small(monkeypatch)
+    run = random_run(chance := Random("skips"), Service.SEQUENCED, levels=False, messages=60)
+    while run.nodes < 3 or len(run.logs[2]) < 60:
+        run = random_run(chance, Service.SEQUENCED, levels=False, messages=60)
+    run.uniform = True
+    log = run.logs[2]
+    end = log[-1][0] + 1
+    places = [place for place, what in enumerate(log) if what[1] == "deliver"]
+    notes: list[str] = []
+    for place in places[:-1]:
+        run.logs[2] = [*log[:place], *log[place + 1 :], (end, "crash", None, None, None)]
+        verdict = audited(write(tmp_path / str(place), {"r": run}, rows_in_a_group=20), notes)
+        assert verdict is None or not verdict.holds, place
+    assert any("a stopped node delivered something after a message that it misses" in note for note in notes)
+
+
 @pytest.mark.parametrize("service", sorted(ORDERED - PRIORITISED, key=str))
 def test_a_run_has_many_partitions(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing here would be about partitions."""
