@@ -1,6 +1,7 @@
-"""The evaluation: every table and figure of the papers as an experiment, run with any means of measuring.
+"""The evaluation: every table and figure of the papers as an experiment (package `papers`).
 
-Nothing here simulates or plots. `experiments(size)` lists them; `Experiment.run(measure)` gives a `Result`.
+Nothing here simulates or plots. `experiments(size)` lists them; `Experiment.run(measure)` gives a `Result`, where
+`measure` simulates configurations, for instance `ordercast.pipeline.measure`.
 """
 
 from ordercast.evaluation.experiment import Experiment, Measure, Size
@@ -17,7 +18,7 @@ __all__ = ["Experiment", "Measure", "Size", "experiments"]
 
 
 def experiments(size: Size) -> list[Experiment]:
-    """All of them, in the order in which they are reported."""
+    """All experiments, in the order in which they are reported."""
     makers = (
         spo_table_1.table_1,
         spo_delay_and_log_length.preacknowledgment,
