@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -15,9 +16,12 @@ from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
 from ordercast.model.services import Service
+from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.partitioned import long_run
 from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
+from ordercast.pipeline.audit.partitioned.cut_points import cut_points
+from ordercast.pipeline.audit.partitioned.long_run import LongRun
 from ordercast.pipeline.audit.partitioned.tasks import TaskKind, run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
 from ordercast.protocols.registry import machine_class
@@ -213,33 +217,42 @@ def test_runs_of_the_simulator_are_audited_in_partitions(
     assert verdict.as_document() == audit_by_reference([folder]).as_document()
 
 
+def cut_points_of(folder: Path) -> list[Numbers]:
+    (task,) = audit_tasks([folder])
+    run = LongRun.indexed(task, Service.PRIORITY_TOTAL, run_in_process)
+    return cut_points(run.index, run.rows // 60, run.read, closed=False)
+
+
+def in_one_partition(points: list[Numbers], *messages: tuple[int, int]) -> bool:
+    return len({sum(bool(seq >= point[source]) for point in points) for source, seq in messages}) == 1
+
+
 def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two messages in different partitions, so that each partition by itself passes."""
     make_partitions_small(monkeypatch)
     folder = simulated(tmp_path, "prito", record=Record.DELIVERIES)
     (path,) = (folder / "events").iterdir()
     table = pq.read_table(path)
+    pq.write_table(table, path, row_group_size=40)
+    points = cut_points_of(folder)
     rows = table.to_pylist()
-    priorities = {(row["source"], row["seq"]): row["priority"] for row in rows if row["event"] == "send"}
     mine = [place for place, row in enumerate(rows) if (row["node"], row["event"]) == (1, "deliver")]
-    names = [(rows[place]["source"], rows[place]["seq"]) for place in mine]
-    one, other = next(
-        (place, place + 1)
-        for place in range(100, len(names))
-        if names[place][0] != names[place + 1][0]
-        and priorities[names[place]] != priorities[names[place + 1]]
-        and abs(names[place][1] - names[place + 1][1]) > 6  # a partition has about two numbers of each source
-    )
-    for column in ("source", "seq"):
-        rows[mine[one]][column], rows[mine[other]][column] = rows[mine[other]][column], rows[mine[one]][column]
-    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path, row_group_size=40)
-    expected = audit_by_reference([folder])
-    assert not expected.holds
+    for one, other in pairwise(mine[100:]):
+        first, second = ((rows[place]["source"], rows[place]["seq"]) for place in (one, other))
+        if first[0] == second[0] or in_one_partition(points, first, second):
+            continue
+        changed = [dict(row) for row in rows]
+        changed[one] |= {"source": second[0], "seq": second[1]}
+        changed[other] |= {"source": first[0], "seq": first[1]}
+        pq.write_table(pa.Table.from_pylist(changed, schema=table.schema), path, row_group_size=40)
+        if not in_one_partition(cut_points_of(folder), first, second):  # which the swap may have moved
+            break
+    assert not audit_by_reference([folder]).holds
     verdict = audited(folder, [])
     assert verdict is not None
     assert not verdict.findings["same_order"].holds
     assert verdict.findings["same_order"].at_least
     assert verdict.findings["complete"].holds
     assert not verdict.findings["complete"].at_least
-    told = verdict.findings["same_order"].witnesses[0].violation
-    assert {names[one], names[other]} <= set(told.messages)
+    found = verdict.findings["same_order"].witnesses[0].violation
+    assert {first, second} <= set(found.messages)
