@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted

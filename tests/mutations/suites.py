@@ -192,27 +192,39 @@ SUITES = (
     Suite(
         "audit",
         "audit",
-        [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],
+        [
+            *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
+            *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "judge")),
+        ],
         Battery(
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
-                "audit.test_audit_records",
+                *("audit.test_audit_records", "audit.test_verdict"),
             ]
         ),
     ),
     Suite(
         "kernel",
         "kernel",
-        [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
+        [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "kernel.columns", "run", "memory")],
         Battery(
             [
-                "pipeline.test_kernel_levels",
-                "pipeline.test_kernel_rules",
-                "pipeline.test_cuts",
+                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_memory"),
                 "pipeline.test_audit_kernel",
             ],
-            without=["test_taking_out_any_check_is_noticed"],
+        ),
+    ),
+    Suite(
+        "partitioned",
+        "partitioned",
+        [
+            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "index", "partition", "partition_order")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("partitions", "cut_points", "log_comparison")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
+        ],
+        Battery(
+            ["pipeline.test_cut_points", "pipeline.test_partition_order", "pipeline.test_partitioned"],
         ),
     ),
     Suite(
