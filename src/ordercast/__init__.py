@@ -30,7 +30,7 @@ from ordercast.model.errors import (
     TraceError,
 )
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.model.services import Service
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ __all__ = [
     "PriorityConfig",
     "PriorityReadings",
     "Receipt",
-    "Record",
     "Recovery",
     "Rules",
     "RunConfig",
@@ -76,6 +75,7 @@ __all__ = [
     "Split",
     "Stats",
     "Timing",
+    "TraceDetail",
     "TraceError",
     "UnitKind",
     "Workload",

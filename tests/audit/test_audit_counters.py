@@ -9,7 +9,7 @@ import pytest
 from ordercast.audit.judge import Verdict, audit
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
-from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.pipeline import in_process, long_runs
 from ordercast.pipeline.in_process import audit_in_process
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -27,7 +27,7 @@ def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     return verdict
 
 
-def run_of(protocol: str, record: Record, *faults: Fault) -> RunConfig:
+def run_of(protocol: str, record: TraceDetail, *faults: Fault) -> RunConfig:
     return RunConfig(
         protocol=protocol,
         group=GroupConfig(nodes=4, sequencer=SequencerConfig(resilience=1 if faults else 0)),
@@ -39,10 +39,10 @@ def run_of(protocol: str, record: Record, *faults: Fault) -> RunConfig:
 
 
 @pytest.mark.parametrize("faults", [(), (Crash(node=1, at=1_500_000),)])
-@pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
+@pytest.mark.parametrize("record", [TraceDetail.ALL, TraceDetail.DELIVERIES])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_recorded_is_what_was_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, record: Record, faults: tuple[Fault, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, record: TraceDetail, faults: tuple[Fault, ...]
 ) -> None:
     """Whether the run came to its end or not: what it counted is what it recorded."""
     result = simulate(run_of(protocol, record, *faults), tmp_path)
@@ -54,7 +54,7 @@ def test_what_is_recorded_is_what_was_counted(
 def test_a_message_that_is_taken_out_with_its_send_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
-    simulate(run_of(protocol, Record.DELIVERIES), tmp_path)
+    simulate(run_of(protocol, TraceDetail.DELIVERIES), tmp_path)
     (path,) = (tmp_path / "events").iterdir()
     table = pq.read_table(path)
     gone = pc.and_(pc.equal(table["source"], 1), pc.equal(table["seq"], 19))  # the last, so that no number lacks
@@ -67,7 +67,7 @@ def test_a_message_that_is_taken_out_with_its_send_is_missed(
 
 
 def test_other_breakages_are_told_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulate(run_of("spo", Record.DELIVERIES), tmp_path)
+    simulate(run_of("spo", TraceDetail.DELIVERIES), tmp_path)
     (path,) = (tmp_path / "events").iterdir()
     table = pq.read_table(path)
     last = max(place for place, kind in enumerate(table["event"].to_pylist()) if kind == "deliver")

@@ -9,7 +9,7 @@ import pytest
 from ordercast.audit.judge import Verdict, audit
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.in_process import audit_in_process
-from ordercast.trace.growing import GrowingTrace
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from tests.audit.figures import Figure, Row
 
 NAMES = ["ada", "bob", "cy"]
@@ -22,7 +22,7 @@ def config(*, one_clock: bool = True) -> str:
 def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
     """What one member recorded, as a live member does it."""
     told = {"protocol": "to", "nodes": 3, "node": node, "config": config(), "complete": True, "sent": 1, **row}
-    trace = GrowingTrace(folder, f"s-{node}", "g-s")
+    trace = IncrementalTraceWriter(folder, f"s-{node}", "g-s")
     trace.begin({**told, "complete": False, "sent": None})
     trace.append([(*cells, None, None, None) for cells in rows if cells[0] == node])
     trace.describe(told)

@@ -13,7 +13,7 @@ from ordercast.audit.judge import Verdict
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
-from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.model.services import Service
 from ordercast.pipeline import long_runs, surveying
 from ordercast.pipeline.dockets import dockets_of
@@ -124,7 +124,9 @@ def test_a_run_has_many_boxes(tmp_path: Path, service: Service, monkeypatch: pyt
     assert tasks[0] >= 6
 
 
-def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, record: Record = Record.ALL) -> Path:
+def simulated(
+    folder: Path, protocol: str, *faults: Fault, resilience: int = 0, record: TraceDetail = TraceDetail.ALL
+) -> Path:
     """The trace of a run of a few thousand events, in row groups of some hundred."""
     config = RunConfig(
         protocol=protocol,
@@ -144,7 +146,7 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
 
 
 @pytest.mark.usefixtures("small_boxes")
-@pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
+@pytest.mark.parametrize("record", [TraceDetail.ALL, TraceDetail.DELIVERIES])
 @pytest.mark.parametrize(
     ("protocol", "resilience", "faults"),
     [
@@ -154,7 +156,7 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
     ],
 )
 def test_runs_of_the_simulator_are_judged_in_parts(
-    tmp_path: Path, protocol: str, resilience: int, faults: tuple[Fault, ...], record: Record
+    tmp_path: Path, protocol: str, resilience: int, faults: tuple[Fault, ...], record: TraceDetail
 ) -> None:
     folder = simulated(tmp_path, protocol, *faults, resilience=resilience, record=record)
     kinds = {kind for batch in read_events([folder]) for kind in batch.column("event").to_pylist()}
@@ -170,7 +172,7 @@ def test_runs_of_the_simulator_are_judged_in_parts(
 @pytest.mark.usefixtures("small_boxes")
 def test_a_swap_under_priorities_is_found_side_by_side(tmp_path: Path) -> None:
     """Two messages that are in different boxes, so that each box by itself is good."""
-    folder = simulated(tmp_path, "prito", record=Record.DELIVERIES)
+    folder = simulated(tmp_path, "prito", record=TraceDetail.DELIVERIES)
     (path,) = (folder / "events").iterdir()
     table = pq.read_table(path)
     rows = table.to_pylist()

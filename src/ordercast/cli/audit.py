@@ -18,7 +18,7 @@ from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.trace.files import write_whole
+from ordercast.trace.files import write_atomically
 from ordercast.trace.reader import count_events
 
 _SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
@@ -126,7 +126,7 @@ def _write(path: Path, verdict: Verdict) -> None:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(document)
         else:
-            write_whole(path, document)
+            write_atomically(path, document)
     except OSError as error:
         reason = error.strerror or error
         raise TraceError(f"cannot write the verdict {path}: {reason}; choose another place") from error

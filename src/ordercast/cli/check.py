@@ -8,19 +8,19 @@ import msgspec
 import typer
 from rich.console import Console
 
-from ordercast.cli.heeded import tell_unheeded, tell_unread
+from ordercast.cli.check_output import print_broken, print_figures, searching
 from ordercast.cli.pictures import show_picture
-from ordercast.cli.searched import print_broken, print_figures, searching
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.cli.unused_options import report_unused_options, report_unused_readings
 from ordercast.explorer.explore import Report
-from ordercast.explorer.files import ScheduleFile, write_schedule
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.rows import names_of_messages, rows_of
 from ordercast.explorer.scenario import Scenario, script_in_words
-from ordercast.explorer.scenarios import scenario, usual_lines
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.scenarios import default_scripts, scenario
+from ordercast.explorer.schedule_files import ScheduleFile, write_schedule
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model import values
 from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
@@ -57,7 +57,7 @@ _Owed = Annotated[
 
 def check_command(
     protocol: Annotated[str, typer.Argument(help=f"One of: {', '.join(PROTOCOLS)}.")],
-    nodes: Annotated[int | None, _option(_GROUP, "Nodes; if not said, 3, or as many as lines.")] = None,
+    nodes: Annotated[int | None, _option(_GROUP, "NodeStates; if not said, 3, or as many as lines.")] = None,
     script: _Script = None,
     rules: Annotated[Rules, _option(_GROUP, "The mended rules, or the printed ones.")] = Rules.SOUND,
     reading: _Reading = None,
@@ -67,14 +67,14 @@ def check_command(
     recovery: Annotated[Recovery, _option(_GROUP, "What ST sends again.")] = Recovery.SELECTIVE,
     hearsay: Annotated[bool, _option(_GROUP, "Ask early about losses that others' words show.")] = False,
     history: Annotated[int, _option(_GROUP, "Broadcasts that the sequencer keeps.")] = 1024,
-    resilience: Annotated[int, _option(_GROUP, "Nodes that hold a broadcast besides the sequencer.")] = 0,
+    resilience: Annotated[int, _option(_GROUP, "NodeStates that hold a broadcast besides the sequencer.")] = 0,
     channel: Annotated[Channel | None, _option(_BOUNDS, "If not said, what the protocol needs.")] = None,
     losses: Annotated[int, _option(_BOUNDS, "Units that are lost.", least=0)] = 1,
     duplicates: Annotated[int, _option(_BOUNDS, "Units that come again.", least=0)] = 0,
     firings: Annotated[int, _option(_BOUNDS, "Timers that fire on the way.", least=0)] = 0,
-    crashes: Annotated[int, _option(_BOUNDS, "Nodes that stop for ever.", least=0)] = 0,
+    crashes: Annotated[int, _option(_BOUNDS, "NodeStates that stop for ever.", least=0)] = 0,
     patient: Annotated[bool, _option(_BOUNDS, "Timers fire only when nothing is under way.")] = False,
-    drained: Annotated[bool, _option(_BOUNDS, "Nodes may be told that nothing waits.")] = False,
+    drained: Annotated[bool, _option(_BOUNDS, "NodeStates may be told that nothing waits.")] = False,
     owed: _Owed = None,
     most: Annotated[int, _option(_HOW, "States after which the search is cut.", least=1)] = 1_000_000,
     every: Annotated[bool, _option(_HOW, "Search equivalent interleavings too.", "--every-interleaving")] = False,
@@ -94,10 +94,10 @@ def check_command(
     how |= {"channel": channel} if channel is not None else {}
     if owed is not None:
         require(owed in _ENDS, f"--owed is one of {', '.join(_ENDS)}, not {owed!r}")
-        how["in_the_end"] = _ENDS[owed]
+        how["liveness_goal"] = _ENDS[owed]
     asked = _asked(protocol, script or [], nodes, rules, how)
     group, usual = asked.group, GroupConfig(nodes=2)
-    tell_unheeded(
+    report_unused_options(
         protocol,
         {
             "--log-limit": group.log_limit != usual.log_limit,
@@ -108,7 +108,7 @@ def check_command(
             "a priority in --script": any(item.submission.priority for item in asked.items),
         },
     )
-    tell_unread(group)
+    report_unused_readings(group)
     report = _searched(asked, most, reduced=not every, jobs=jobs, master=master)
     _show(protocol, asked, report, json=json, draw=draw, svg=svg, write=write)
 
@@ -121,7 +121,7 @@ def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, ho
     size = nodes if nodes is not None else max(3, len(lines))
     require(2 <= size <= 16, f"a group has 2 to 16 nodes here, not {size}: nobody could wait for the schedules of more")
     require(len(lines) <= size, f"{len(lines)} lines say what nodes send, but there are {size} nodes")
-    lines = lines + [""] * (size - len(lines)) if lines else usual_lines(protocol, size)
+    lines = lines + [""] * (size - len(lines)) if lines else default_scripts(protocol, size)
     channel: Channel = how.get("channel", kind.needs)
     require(channel.serves(kind.needs), f"{protocol} needs the channel `{kind.needs.value}`")
     require(
@@ -131,7 +131,7 @@ def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, ho
     )
     made = scenario(protocol, lines, rules, **(_VIEWS if how["crashes"] and kind.has_views else {}), **how)
     require(
-        not how["crashes"] or kind.has_views or made.promise.in_the_end is None,
+        not how["crashes"] or kind.has_views or made.promise.liveness_goal is None,
         f"the {rules.value} {protocol} gives the group up when a node crashes; "
         "--crashes is for the sound sequencer, or with --owed nothing",
     )
@@ -151,33 +151,36 @@ def _searched(asked: Scenario, most: int, *, reduced: bool, jobs: int | None, ma
 def _show(
     protocol: str, asked: Scenario, report: Report, *, json: bool, draw: bool, svg: Path | None, write: Path | None
 ) -> None:
-    violation = report.violation
+    counterexample = report.counterexample
     console = Console(highlight=False)
     if json:
         typer.echo(msgspec.json.encode(_document(protocol, asked, report)))
     else:
         _print(console, protocol, asked, report)
-    if violation is not None:
+    if counterexample is not None:
         if write is not None:
             told = ScheduleFile(
-                scenario=asked, schedule=violation.schedule, sentence=violation.sentence, live=violation.live
+                scenario=asked,
+                schedule=counterexample.schedule,
+                sentence=counterexample.sentence,
+                live=counterexample.live,
             )
             write_schedule(write, told)
-        _draw(asked, violation.schedule, console if draw and not json else None, svg)
+        _draw(asked, counterexample.schedule, console if draw and not json else None, svg)
     elif svg is not None or write is not None:
         typer.echo("ordercast: nothing is broken, so there is no schedule to draw or to write", err=True)
-    raise typer.Exit(0 if violation is None else 1)
+    raise typer.Exit(0 if counterexample is None else 1)
 
 
 def _draw(asked: Scenario, schedule: tuple[str, ...], console: Console | None, svg: Path | None) -> None:
     """Draws what `replay` would: what goes wrong afterwards too, if it is that."""
-    world = World(asked)
-    outcome = outcome_of(world, schedule_from_words(world, schedule))
-    rows, names = rows_of(world, outcome.shown()), names_of_messages(world)
-    show_picture(rows, world.size, None, svg, names=names, steps=True)
+    space = StateSpace(asked)
+    outcome = outcome_of(space, parse_schedule(space, schedule))
+    rows, names = rows_of(space, outcome.shown()), names_of_messages(space)
+    show_picture(rows, space.size, None, svg, names=names, steps=True)
     if console is not None:
         try:
-            show_picture(rows, world.size, console, None, names=names, steps=True)
+            show_picture(rows, space.size, console, None, names=names, steps=True)
         except ConfigError as error:  # too large a picture is no reason to hide what was found
             console.print(f"no picture: {error}", markup=False, soft_wrap=True)
 
@@ -185,17 +188,17 @@ def _draw(asked: Scenario, schedule: tuple[str, ...], console: Console | None, s
 def _document(protocol: str, asked: Scenario, report: Report) -> dict[str, Any]:
     bounds = ("losses", "duplicates", "firings", "crashes", "patient", "drained")
     counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
-    found = report.violation
+    found = report.counterexample
     return {
         "protocol": protocol,
         "rules": asked.group.rules.value,
         "group": msgspec.to_builtins(asked.group),
         "scripts": [script_in_words(script) for script in asked.scripts],
         "channel": asked.channel.value,
-        "owed": next(name for name, level in _ENDS.items() if level is asked.promise.in_the_end),
+        "owed": next(name for name, level in _ENDS.items() if level is asked.promise.liveness_goal),
         **{name: getattr(asked, name) for name in bounds},
         **{name: getattr(report, name) for name in counted},
-        "violation": found
+        "counterexample": found
         and {"sentence": found.sentence, "schedule": found.schedule, "after_the_schedule": found.live},
     }
 
@@ -208,13 +211,13 @@ def _print(console: Console, protocol: str, asked: Scenario, report: Report) -> 
     bounds += ["patient timers"] * asked.patient + ["drained nodes"] * asked.drained
     console.print(f"bounds: {', '.join(bounds)}")
     print_figures(console, report)
-    if report.violation is not None:
-        print_broken(console, report.violation)
+    if report.counterexample is not None:
+        print_broken(console, report.counterexample)
         return
     if report.exhausted:
         console.print("[green]nothing is broken[/]: no schedule within these bounds breaks a promise")
     else:
         console.print("[yellow]cut[/]: nothing is broken so far; --most searches on")
-    if asked.promise.in_the_end is None:
+    if asked.promise.liveness_goal is None:
         printed = _MOST_WAIT if asked.group.rules is Rules.PAPER else ""
         console.print(f"{_NOTHING_OWED}{printed}. {_TO_ASK}", style="yellow", markup=False, soft_wrap=True)

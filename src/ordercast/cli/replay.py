@@ -8,17 +8,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ordercast.cli.check_output import print_broken, print_figures, searching
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.printing import print_promise_broken
-from ordercast.cli.searched import print_broken, print_figures, searching
 from ordercast.cli.shrink import replay_simulation
-from ordercast.explorer.files import KIND, read_schedule
+from ordercast.explorer.execution import Execution
+from ordercast.explorer.notation import format_effects, format_step, parse_schedule
 from ordercast.explorer.outcome import Outcome, outcome_of
-from ordercast.explorer.replay import Replay
+from ordercast.explorer.paper_counterexamples import MOST, search_again, search_sound
 from ordercast.explorer.rows import names_of_messages, rows_of
-from ordercast.explorer.stories import MOST, search_again, search_sound
-from ordercast.explorer.wording import happening_in_words, schedule_from_words, step_in_words
-from ordercast.explorer.world import World
+from ordercast.explorer.schedule_files import KIND, read_schedule
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 from ordercast.model.toml import read_toml
@@ -59,8 +59,8 @@ def _search(file: Path, most: int, *, sound: bool) -> bool:
     console = Console(highlight=False)
     print_figures(console, report)
     rules = "sound rules" if sound else "rules of the file"
-    if report.violation is not None:
-        print_broken(console, report.violation)
+    if report.counterexample is not None:
+        print_broken(console, report.counterexample)
         verdict, style = f"the {rules} break a promise within the bounds of the file", "red"
     elif report.exhausted:
         verdict, style = (
@@ -70,18 +70,18 @@ def _search(file: Path, most: int, *, sound: bool) -> bool:
     else:
         verdict, style = f"nothing is broken so far under the {rules}; the search was cut, --most searches on", "yellow"
     console.print(verdict, style=style, soft_wrap=True)
-    return report.violation is not None
+    return report.counterexample is not None
 
 
 def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
     """Whether a promise is broken."""
     told = read_schedule(file)
-    world = World(told.scenario)
-    outcome = outcome_of(world, schedule_from_words(world, told.schedule))
+    space = StateSpace(told.scenario)
+    outcome = outcome_of(space, parse_schedule(space, told.schedule))
     console = Console(highlight=False)
     if told.about:
         console.print(told.about, markup=False, soft_wrap=True)
-    _tell(console, world, outcome)
+    _tell(console, space, outcome)
     if outcome.sentence:
         print_promise_broken(console, outcome.sentence)
     else:
@@ -90,22 +90,22 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
         expected = told.sentence or "nothing"
         console.print(f"the file expects: {expected}", style="yellow", markup=False, soft_wrap=True)
     if draw or svg:
-        names = names_of_messages(world)
-        rows = rows_of(world, outcome.shown())
-        show_picture(rows, world.size, console if draw else None, svg, names=names, steps=True)
+        names = names_of_messages(space)
+        rows = rows_of(space, outcome.shown())
+        show_picture(rows, space.size, console if draw else None, svg, names=names, steps=True)
     return bool(outcome.sentence)
 
 
-def _tell(console: Console, world: World, outcome: Outcome) -> None:
+def _tell(console: Console, space: StateSpace, outcome: Outcome) -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("step", "what happens", "what follows from it"):
         table.add_column(column, justify="right" if column == "step" else "left")
-    replay = Replay(world)
+    replay = Execution(space)
     for number, step in enumerate(outcome.shown(), start=1):
-        words = step_in_words(replay, step)
+        words = format_step(replay, step)
         if number == len(outcome.steps) + 1:
             table.add_row("", "[dim]from here on nothing is lost[/dim]", "")
-        follows = ", ".join(happening_in_words(world, replay.take(step)))
+        follows = ", ".join(format_effects(space, replay.take(step)))
         table.add_row(str(number), escape(words), escape(follows))
     left = len(outcome.continuation) + len(outcome.steps) - len(outcome.shown())
     if left:

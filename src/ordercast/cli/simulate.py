@@ -7,16 +7,16 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from ordercast.cli.heeded import tell_unheeded, tell_unread
 from ordercast.cli.pictures import show_picture
 from ordercast.cli.progress import bar
 from ordercast.cli.summary import as_json, print_summary
+from ordercast.cli.unused_options import report_unused_options, report_unused_readings
 from ordercast.drawing import require_drawable
 from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Loss
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.model.services import PRIORITISED
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
@@ -125,7 +125,9 @@ def simulate_command(
     ] = False,
     seed: Annotated[int, typer.Option(help="Same seed, same run.", rich_help_panel=_NET)] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the trace there.", rich_help_panel=_SHOW)] = None,
-    record: Annotated[Record, typer.Option(help="How much the trace keeps.", rich_help_panel=_SHOW)] = Record.ALL,
+    record: Annotated[
+        TraceDetail, typer.Option(help="How much the trace keeps.", rich_help_panel=_SHOW)
+    ] = TraceDetail.ALL,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_SHOW)] = False,
     draw: Annotated[bool, typer.Option("--draw", help="Draw a small run here.", rich_help_panel=_SHOW)] = False,
     svg: Annotated[Path | None, typer.Option(help="Draw a small run as SVG there.", rich_help_panel=_SHOW)] = None,
@@ -229,7 +231,7 @@ def _tell_unheeded(config: RunConfig) -> None:
         "--urgent": work.urgent > 0,
         "--no-synchronise": not group.priority.synchronises,
     }
-    tell_unheeded(config.protocol, given)
-    tell_unread(group)
+    report_unused_options(config.protocol, given)
+    report_unused_readings(group)
     if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
         typer.echo("ordercast: --burst changes nothing here: it is for --pattern bursty", err=True)

@@ -11,7 +11,7 @@ from rich.text import Text
 from ordercast.cli.printing import counted
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
-from ordercast.model.runs import Record
+from ordercast.model.runs import TraceDetail
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.workloads import senders
@@ -74,7 +74,7 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
                 console.print(f"  {name_of(node)}: {line}", soft_wrap=True, markup=False)
     if out is not None:
         sentence = f"The trace is in {out}"
-        if result.config.record is not Record.NONE:
+        if result.config.record is not TraceDetail.NONE:
             sentence += f"; judge it with: ordercast audit {quote(str(out))}"
         console.print(sentence, soft_wrap=True, markup=False)
 

@@ -11,7 +11,7 @@ from ordercast.cli.printing import counted
 from ordercast.cli.progress import bar
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
 from ordercast.model.config import require
-from ordercast.model.runs import Record
+from ordercast.model.runs import TraceDetail
 
 if TYPE_CHECKING:
     from ordercast.pipeline import SweepResult
@@ -27,7 +27,9 @@ def sweep_command(
     master: Annotated[str | None, MASTER] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a sweep that was stopped.")] = False,
     time_limit: Annotated[float | None, typer.Option(help="Seconds that a run may take.")] = None,
-    record: Annotated[Record | None, typer.Option(help="How much the trace keeps, whatever the grid says.")] = None,
+    record: Annotated[
+        TraceDetail | None, typer.Option(help="How much the trace keeps, whatever the grid says.")
+    ] = None,
 ) -> None:
     """Simulates all runs of a grid. Exit 0: all were run; 3: all but some that failed; 2: bad input, or no Spark."""
     require(time_limit is None or 0 < time_limit < 1e9, "--time-limit must be a positive number of seconds")

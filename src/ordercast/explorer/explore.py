@@ -14,13 +14,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.completion import Completion
-from ordercast.explorer.reduction import Everything, Plan, Reduction
+from ordercast.explorer.actions import EXPANDED
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.counterexample import Counterexample, counterexample_from, shortened
+from ordercast.explorer.notation import parse_schedule
+from ordercast.explorer.reduction import NoReduction, Reduction, Selection
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.strands import EXPANDED
-from ordercast.explorer.verdict import Violation, ends_badly, shortened
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import Kind, State, World
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.config import require
 
 SAMPLE = 61
@@ -48,7 +48,7 @@ class Report:
     """The most rounds of timers that one of them takes."""
     depth: int
     """Steps of the longest shortest schedule."""
-    violation: Violation | None
+    counterexample: Counterexample | None
 
     def __str__(self) -> str:
         pace = self.states / self.seconds if self.seconds else 0
@@ -56,7 +56,7 @@ class Report:
         return (
             f"{self.states} states, {self.edges} edges, {end}, depth {self.depth}, "
             f"{self.node_states} node states, {self.continued} continuations of up to {self.longest} rounds, "
-            f"{self.seconds:.1f} s, {pace:.0f} states/s" + (f"\n{self.violation}" if self.violation else "")
+            f"{self.seconds:.1f} s, {pace:.0f} states/s" + (f"\n{self.counterexample}" if self.counterexample else "")
         )
 
 
@@ -66,24 +66,24 @@ class Search:
     def __init__(
         self,
         scenario: Scenario,
-        most: int = 1_000_000,
+        max_states: int = 1_000_000,
         *,
         reduced: bool = False,
         eager: bool = False,
         begins: Sequence[str] = (),
     ) -> None:
-        """`most`: the states after which it is cut off; `reduced`: equivalent interleavings are left out.
+        """`max_states`: the states after which it is cut off; `reduced`: equivalent interleavings are left out.
 
         `eager`: every state is continued, not only those in which everything is delivered. It is slower, but what it
         takes a long recovery to bring to light is found a few steps after the loss.
         `begins`: steps in words that come first in every schedule; only what follows them is searched.
         """
-        self.world = World(scenario)
+        self.space = StateSpace(scenario)
         self._eager = eager
-        self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)
-        self._most = most
-        self._completion = Completion(self.world)
-        self._given = schedule_from_words(self.world, begins)
+        self._selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
+        self._max_states = max_states
+        self._continuations = FairContinuations(self.space)
+        self._given = parse_schedule(self.space, begins)
         start = self._state_behind_what_is_given()
         self._packing = struct.Struct(f"{len(start)}I")
         key = self._packing.pack(*start)
@@ -93,35 +93,35 @@ class Search:
         self._parents = array("q", [-1])  # by state, in the order of discovery
         self._steps = array("q", [-1])
         self._edges = 0
-        self._violation: Violation | None = None
+        self._counterexample: Counterexample | None = None
 
     def run(self, progress: Progress | None = None) -> Report:
         """Searches until everything is seen, something is wrong, or it is enough."""
         began, told = time.perf_counter(), 0
-        while self._frontier and self._violation is None and len(self._asleep) < self._most:
+        while self._frontier and self._counterexample is None and len(self._asleep) < self._max_states:
             self._expand(*self._frontier.popleft())
             if progress is not None and len(self._asleep) >= told + _TOLD_EVERY:
                 told = len(self._asleep)
                 progress(told, time.perf_counter() - began)
-        exhausted = not self._frontier and self._violation is None
-        if self._violation is None:
+        exhausted = not self._frontier and self._counterexample is None
+        if self._counterexample is None:
             self._continue_frontier()
         return Report(
             states=len(self._asleep),
             edges=self._edges,
             exhausted=exhausted,
             seconds=time.perf_counter() - began,
-            node_states=len(self.world.nodes.states),
-            continued=self._completion.runs,
-            longest=self._completion.longest,
+            node_states=len(self.space.nodes.states),
+            continued=self._continuations.runs,
+            longest=self._continuations.longest,
             depth=len(self.schedule(len(self._steps) - 1)),
-            violation=self._violation,
+            counterexample=self._counterexample,
         )
 
     def _state_behind_what_is_given(self) -> State:
-        state = self.world.start()
+        state = self.space.initial_state()
         for step in self._given:
-            state, _ = self.world.take(state, step)
+            state, _ = self.space.successor(state, step)
         require(
             min(state) >= 0, "what the search begins with fires more timers than the scenario allows: raise `firings`"
         )
@@ -140,24 +140,26 @@ class Search:
         return map(self._packing.unpack, self._asleep)
 
     def _expand(self, index: int, state: State, key: bytes) -> None:
-        world, plan = self.world, self._plan
-        free = world.free_steps(state)
+        space, plan = self.space, self._selection
+        free = space.progress_steps(state)
         if self._eager or not free:
             self._continue(index, state)
-        if self._violation is not None:
+        if self._counterexample is not None:
             return
         asleep = self._asleep[key]
         self._asleep[key] = asleep | EXPANDED
-        for step, strand in plan.steps(state, free, asleep):
+        for step, action in plan.steps(state, free, asleep):
             self._edges += 1
-            after, effect = world.take(state, step)
-            problem = world.problem(after, effect) if effect is not None else ""
+            after, effect = space.successor(state, step)
+            problem = space.problem(after, effect) if effect is not None else ""
             if problem:
                 steps = [*self.schedule(index), step]
-                self._violation = shortened(self.world, self._completion, steps, live=False, given=len(self._given))
+                self._counterexample = shortened(
+                    self.space, self._continuations, steps, live=False, given=len(self._given)
+                )
                 return
-            self._arrive(index, step, after, plan.asleep_behind(state, step, strand, effect, asleep))
-            asleep |= strand
+            self._arrive(index, step, after, plan.sleep_set_after(state, step, action, effect, asleep))
+            asleep |= action
 
     def _arrive(self, index: int, step: int, after: State, asleep: int) -> None:
         key = self._packing.pack(*after)
@@ -166,29 +168,31 @@ class Search:
             self._asleep[key] = asleep
         elif woken := known & ~asleep & ~EXPANDED:
             self._asleep[key] = known & ~woken & ~EXPANDED
-        comes_back = known is not None and known & EXPANDED and step & 7 == Kind.RECEIVE
-        if comes_back and not self._completion.settles(after):
+        comes_back = known is not None and known & EXPANDED and step & 7 == StepKind.RECEIVE
+        if comes_back and not self._continuations.settles(after):
             steps = [*self.schedule(index), step]
-            self._violation = ends_badly(self.world, self._completion, steps, after, len(self._given))
+            self._counterexample = counterexample_from(self.space, self._continuations, steps, after, len(self._given))
         if known is None or (woken and known & EXPANDED):
             self._frontier.append((len(self._steps), after, key))
             self._parents.append(index)
             self._steps.append(step)
 
     def _continue(self, index: int, state: State) -> None:
-        if self._completion.bad_end(state) is not None:
+        if self._continuations.failure_from(state) is not None:
             given = len(self._given)
-            self._violation = ends_badly(self.world, self._completion, self.schedule(index), state, given)
+            self._counterexample = counterexample_from(
+                self.space, self._continuations, self.schedule(index), state, given
+            )
 
     def _continue_frontier(self) -> None:
         for place, (index, state, _) in enumerate(self._frontier):
-            if not place % SAMPLE and self._violation is None:
+            if not place % SAMPLE and self._counterexample is None:
                 self._continue(index, state)
 
 
 def explore(
     scenario: Scenario,
-    most: int = 1_000_000,
+    max_states: int = 1_000_000,
     *,
     reduced: bool = False,
     eager: bool = False,
@@ -196,4 +200,4 @@ def explore(
     progress: Progress | None = None,
 ) -> Report:
     """Searches a scenario; see `Search` for how, and `Report` for what comes back."""
-    return Search(scenario, most, reduced=reduced, eager=eager, begins=begins).run(progress)
+    return Search(scenario, max_states, reduced=reduced, eager=eager, begins=begins).run(progress)

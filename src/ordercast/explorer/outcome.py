@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.completion import Completion
-from ordercast.explorer.replay import Replay
-from ordercast.explorer.world import World
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.execution import Execution
+from ordercast.explorer.state_space import StateSpace
 
 _SHOWN = 24  # steps of a continuation
 
@@ -28,13 +28,13 @@ class Outcome:
         return (*self.steps, *(self.continuation[:_SHOWN] if self.stuck else self.continuation))
 
 
-def outcome_of(world: World, steps: Sequence[int]) -> Outcome:
+def outcome_of(space: StateSpace, steps: Sequence[int]) -> Outcome:
     """Acts a schedule out, and then lets everything happen that can."""
-    replay = Replay(world)
+    replay = Execution(space)
     taken = []
-    for happening in replay.run(steps):
-        taken.append(happening.step)
-        if happening.problem:
-            return Outcome(tuple(taken), (), happening.problem)
-    end = Completion(world).bad_end(replay.state)
+    for executed in replay.run(steps):
+        taken.append(executed.step)
+        if executed.problem:
+            return Outcome(tuple(taken), (), executed.problem)
+    end = FairContinuations(space).failure_from(replay.state)
     return Outcome(tuple(taken), end.steps, end.sentence, end.live) if end else Outcome(tuple(taken), (), "")

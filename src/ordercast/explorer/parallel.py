@@ -14,12 +14,12 @@ from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from signal import SIG_DFL, SIGTERM, signal
 
-from ordercast.explorer.expansion import Expansion, Tally, violation_of
+from ordercast.explorer.actions import EXPANDED
+from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
 from ordercast.explorer.explore import SAMPLE, Progress, Report
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.strands import EXPANDED
-from ordercast.explorer.world import State
+from ordercast.explorer.state_space import State
 from ordercast.model.errors import ConfigError
 
 Row = tuple[Path, int]
@@ -33,7 +33,7 @@ class Share:
         self.expansion, self.reduced = Expansion(scenario, reduced=reduced), reduced
         self._number, self._of = number, of
         self._portable = self.expansion.portable
-        start = self.expansion.world.start()
+        start = self.expansion.space.initial_state()
         self._packing = struct.Struct(f"{len(start)}I")
         self._pack = self._packing.pack
         self.asleep: dict[bytes, int] = {}
@@ -105,7 +105,7 @@ class Share:
 def explore_on(
     processes: int,
     scenario: Scenario,
-    most: int = 1_000_000,
+    max_states: int = 1_000_000,
     *,
     reduced: bool = True,
     progress: Progress | None = None,
@@ -132,10 +132,10 @@ def explore_on(
         theirs.close()
         workers.append(worker)
     try:
-        return _conducted(pipes, scenario, most, began, progress)
+        return _conducted(pipes, scenario, max_states, began, progress)
     except (EOFError, ConnectionError) as error:
         raise ConfigError(
-            "a process of the search died, for want of memory perhaps; ask for fewer states by --most, or take Spark"
+            "a worker process of the search died, probably out of memory; lower --max-states, or search on Spark"
         ) from error
     finally:
         for worker in workers:
@@ -144,7 +144,7 @@ def explore_on(
 
 
 def _conducted(
-    pipes: list[Connection], scenario: Scenario, most: int, began: float, progress: Progress | None
+    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: Progress | None
 ) -> Report:
     """Goes from level to level until nothing is left, something is broken, or it is enough."""
     letters: list[list[Row]] = [[] for _ in pipes]
@@ -162,7 +162,7 @@ def _conducted(
         if last or broken or not left:
             break
         letters = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
-        last = states >= most  # some of what is left is continued
+        last = states >= max_states  # some of what is left is continued
         depth += 1
     return Report(
         states=states,
@@ -173,7 +173,7 @@ def _conducted(
         continued=sum(tally.continued for tally in tallies),
         longest=max(tally.longest for tally in tallies),
         depth=depth,
-        violation=violation_of(scenario, min(broken, key=lambda path: (len(path), path))) if broken else None,
+        counterexample=counterexample_of(scenario, min(broken, key=lambda path: (len(path), path))) if broken else None,
     )
 
 

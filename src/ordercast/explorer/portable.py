@@ -1,6 +1,6 @@
 """States and schedules that mean the same in every process.
 
-Inside a world states, units and timers are numbered as they are met, so numbers say nothing elsewhere. A *path* does:
+Inside a space states, units and timers are numbered as they are met, so numbers say nothing elsewhere. A *path* does:
 it is a schedule from the start, eight bytes for each step, in which timers go by their names and the units of a bag by
 their contents. A state is sent as a path that leads to it, and told from others by a digest of all that it holds, of 16
 bytes: two different states of a search would have to share one for anything to be overlooked, and among a billion
@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from zlib import crc32
 
-from ordercast.explorer.world import Kind, State, World
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.runs import Channel
 
 Path = bytes
@@ -20,24 +20,24 @@ _WIDTH = 8  # bytes of a step
 
 
 class Portable:
-    """Reads and writes them for one world."""
+    """Reads and writes them for one space."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._bags = world.scenario.channel is Channel.ANY
-        self._of_node = cache(lambda number: _digest(repr(world.nodes.states[number]).encode()))
-        self._of_unit = cache(lambda number: _digest(repr(world.nodes.units[number]).encode()))
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self._bags = space.scenario.channel is Channel.ANY
+        self._of_node = cache(lambda number: _digest(repr(space.nodes.states[number]).encode()))
+        self._of_unit = cache(lambda number: _digest(repr(space.nodes.units[number]).encode()))
         self._of_queue = cache(self._digest_of_queue)
-        self._busiest = max(range(world.size), key=lambda node: len(world.scenario.scripts[node]))
+        self._busiest = max(range(space.size), key=lambda node: len(space.scenario.scripts[node]))
         self._replayed = array("q")
-        self._states = [world.start()]
+        self._states = [space.initial_state()]
 
     def digest(self, state: State) -> bytes:
         """What tells a state from all others."""
-        world = self._world
-        parts = [self._of_node(number) for number in state[: world.size]]
-        parts += [self._of_queue(number) for number in state[world.first_link : world.past_links]]
-        parts.append(repr(state[world.past_links :]).encode())
+        space = self._space
+        parts = [self._of_node(number) for number in state[: space.size]]
+        parts += [self._of_queue(number) for number in state[space.first_link : space.past_links]]
+        parts.append(repr(state[space.past_links :]).encode())
         return _digest(b"".join(parts))
 
     def home(self, state: State) -> int:
@@ -50,14 +50,14 @@ class Portable:
 
     def ends_in_receipt(self, path: Path) -> bool:
         """Whether its last step is one."""
-        return path[-_WIDTH] & 7 == Kind.RECEIVE
+        return path[-_WIDTH] & 7 == StepKind.RECEIVE
 
     def steps(self, path: Path) -> list[int]:
-        """A path as steps of this world."""
-        state, steps = self._world.start(), []
+        """A path as steps of this space."""
+        state, steps = self._space.initial_state(), []
         for step in _parted(path):
             steps.append(self._local(state, step))
-            state, _ = self._world.take(state, steps[-1])
+            state, _ = self._space.successor(state, steps[-1])
         return steps
 
     def state(self, path: Path) -> State:
@@ -71,35 +71,35 @@ class Portable:
         del self._states[shared + 1 :]
         for step in wanted[shared:]:
             state = self._states[-1]
-            self._states.append(self._world.take(state, self._local(state, step))[0])
+            self._states.append(self._space.successor(state, self._local(state, step))[0])
         self._replayed = wanted
         return self._states[-1]
 
     def _portable(self, state: State, step: int) -> int:
         what, which = step & 0xFFFF, step >> 16
-        if step & 7 == Kind.FIRE:
-            which = crc32(self._world.nodes.timer_names[which].encode())
-        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+        if step & 7 == StepKind.FIRE:
+            which = crc32(self._space.nodes.timer_names[which].encode())
+        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
             which = self._by_contents(state[what >> 3]).index(which)
         return what | which << 16
 
     def _local(self, state: State, step: int) -> int:
         what, which = step & 0xFFFF, step >> 16
-        if step & 7 == Kind.FIRE:
-            nodes = self._world.nodes
+        if step & 7 == StepKind.FIRE:
+            nodes = self._space.nodes
             timers = nodes.timers[state[what >> 3]]
             which = next(timer for timer in timers if crc32(nodes.timer_names[timer].encode()) == which)
-        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
             which = self._by_contents(state[what >> 3])[which]
         return what | which << 16
 
     def _by_contents(self, queue: int) -> list[int]:
         """The places of a bag in an order that is the same everywhere."""
-        units = self._world.queues.contents[queue]
-        return sorted(self._world.queues.places(queue), key=lambda place: self._of_unit(units[place]))
+        units = self._space.queues.contents[queue]
+        return sorted(self._space.queues.places(queue), key=lambda place: self._of_unit(units[place]))
 
     def _digest_of_queue(self, number: int) -> bytes:
-        units = [self._of_unit(unit) for unit in self._world.queues.contents[number]]
+        units = [self._of_unit(unit) for unit in self._space.queues.contents[number]]
         return _digest(b"".join(sorted(units) if self._bags else units))
 
 

@@ -72,7 +72,7 @@ class Promise:
     """Of that only what two nodes can see: both deliver what goes to both in the same order."""
     ladder: bool = True
     """Pre-acknowledged means accepted by every destination, acknowledged pre-acknowledged by every destination."""
-    in_the_end: Level | None = Level.ACKNOWLEDGED
+    liveness_goal: Level | None = Level.ACKNOWLEDGED
     """How far everything gets once nothing is lost any more; the highest level means delivered too, None nothing."""
     never_less: tuple[str, ...] = ()
     """Vectors of the machine that never go down, such as the papers' TREQ."""
@@ -107,7 +107,7 @@ class Scenario:
     drained: bool = False
     """A machine may be told that nothing more waits for it."""
     crashes: int = 0
-    """Nodes that stop for ever."""
+    """NodeStates that stop for ever."""
     rounds: int = 40
     """Rounds of timers in which a fair continuation must come to its end."""
 
@@ -117,7 +117,7 @@ class Scenario:
 
     @cached_property
     def items(self) -> tuple["Item", ...]:
-        """Everything that the scripts send; an item's place in here is its number."""
+        """NoReduction that the scripts send; an item's place in here is its number."""
         found: list[Item] = []
         for source, script in enumerate(self.scripts):
             first, earlier = 0, [0] * self.group.nodes
@@ -154,7 +154,7 @@ class Scenario:
 
     def may_lose(self, unit: Unit, node: int) -> bool:
         """Whether it is among what may be lost on its way to a node."""
-        return not self.loses or bool({word_of(unit), f"{word_of(unit)} at {name_of(node)}"} & set(self.loses))
+        return not self.loses or bool({unit_name(unit), f"{unit_name(unit)} at {name_of(node)}"} & set(self.loses))
 
     def echo(self) -> Echo:
         """How the machines hear themselves."""
@@ -163,7 +163,7 @@ class Scenario:
         return echo
 
 
-def word_of(unit: Unit) -> str:
+def unit_name(unit: Unit) -> str:
     """What a unit is called: a message by its name, anything else by its kind."""
     if isinstance(unit, DataUnit):
         return unit.packet.payload.decode() or "nothing"

@@ -19,16 +19,16 @@ _TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by")
 _URGENT_FIRST = replace(_TOTAL, urgent_first=True)
 _PROMISES: dict[tuple[str, Rules], Promise] = {
     ("spo", Rules.SOUND): _SENDER_ORDER,
-    ("spo", Rules.PAPER): Promise(in_the_end=None, never_less=("expected", "expected_to_me")),
+    ("spo", Rules.PAPER): Promise(liveness_goal=None, never_less=("expected", "expected_to_me")),
     ("po", Rules.SOUND): _SENDER_ORDER,
     ("st", Rules.SOUND): Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen")),
-    ("st", Rules.PAPER): Promise(one_order=True, in_the_end=None),
+    ("st", Rules.PAPER): Promise(one_order=True, liveness_goal=None),
     ("to", Rules.SOUND): _TOTAL,
     ("prito", Rules.SOUND): _URGENT_FIRST,
-    ("prito", Rules.PAPER): Promise(one_order=True, sender_order=False, in_the_end=None),
+    ("prito", Rules.PAPER): Promise(one_order=True, sender_order=False, liveness_goal=None),
     ("prio", Rules.SOUND): _URGENT_FIRST,
     ("sequencer", Rules.SOUND): Promise(one_order=True, ladder=False, views=True, never_less=("ordered_below",)),
-    ("sequencer", Rules.PAPER): Promise(one_order=True, ladder=False, in_the_end=None),
+    ("sequencer", Rules.PAPER): Promise(one_order=True, ladder=False, liveness_goal=None),
 }
 
 _TO_ANY_SUBSET = {"spo", "st"}
@@ -49,7 +49,7 @@ def scenario(
     """A group of a protocol, whose nodes send what the lines say; `how` are fields of its configuration and bounds.
 
     Where packets have priorities, "p1" may be said for "p[1]". `machine` and `promise` take the place of the
-    protocol's own, and `in_the_end` that of what the promise says about it. The channel is the one that is needed.
+    protocol's own, and `liveness_goal` that of what the promise says about it. The channel is the one that is needed.
     """
     kind = machine_class(protocol, rules)
     if protocol in {"to", "prito", "prio"}:
@@ -68,8 +68,8 @@ def scenario(
         **{name: how.pop(name) for name in _GROUP & how.keys()},
     )
     owed = promise or promise_of(protocol, group)
-    if "in_the_end" in how:
-        owed = replace(owed, in_the_end=how.pop("in_the_end"))
+    if "liveness_goal" in how:
+        owed = replace(owed, liveness_goal=how.pop("liveness_goal"))
     asked = {"channel": kind.needs, **how}
     return Scenario(machine=machine or kind, group=group, scripts=sends, promise=owed, **asked)
 
@@ -82,7 +82,7 @@ def promise_of(protocol: str, group: GroupConfig) -> Promise:
     return replace(owed, uniform=True) if owed.views and group.sequencer.resilience else owed
 
 
-def usual_lines(protocol: str, nodes: int) -> list[str]:
+def default_scripts(protocol: str, nodes: int) -> list[str]:
     """What two nodes send, where nobody said what is sent."""
     others = ",".join(str(node + 1) for node in range(1, nodes))
     two = {

@@ -150,7 +150,7 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
 _PATIENT_POLLS = 1024  # more than a node leaves unanswered: where a unit takes seconds, so does patience
 
 
-class Record(Enum):
+class TraceDetail(Enum):
     """How much of a run goes into its trace."""
 
     ALL = "all"
@@ -169,7 +169,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
     workload: Workload = Workload()
     faults: tuple[Fault, ...] = ()
     seed: int = 0
-    record: Record = Record.ALL
+    record: TraceDetail = TraceDetail.ALL
     patience: int = SECOND
     """Virtual time without any progress after which a run is called stalled."""
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ordercast.explorer.expansion import Expansion, Tally, violation_of
+from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
 from ordercast.explorer.explore import SAMPLE, Progress, Report
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.portable import Path
@@ -38,7 +38,7 @@ _ROWS = 20_000  # that a task gives at once
 def explore_on_spark(
     spark: SparkSession,
     scenario: Scenario,
-    most: int = 1_000_000,
+    max_states: int = 1_000_000,
     *,
     reduced: bool = True,
     progress: Progress | None = None,
@@ -50,14 +50,14 @@ def explore_on_spark(
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
-    strands = here.expansion.strands
-    require(strands < 1 << 62, "a group of so many nodes is too large for a search on Spark; take fewer nodes")
+    actions = here.expansion.actions
+    require(actions < 1 << 62, "a group of so many nodes is too large for a search on Spark; take fewer nodes")
     total = _Total(here.expansion.tally)
-    while here.frontier and len(here.frontier) < from_states and len(here.asleep) < most and total.broken is None:
+    while here.frontier and len(here.frontier) < from_states and len(here.asleep) < max_states and total.broken is None:
         here.level()
         total.level(len(here.asleep), len(here.frontier))
-    if total.left and total.broken is None and total.states < most:
-        _search(spark, here, total, most, began, progress)
+    if total.left and total.broken is None and total.states < max_states:
+        _search(spark, here, total, max_states, began, progress)
     elif total.left and total.broken is None:
         here.continue_frontier()
     tally = total.tally
@@ -70,7 +70,7 @@ def explore_on_spark(
         continued=tally.continued,
         longest=tally.longest,
         depth=total.depth,
-        violation=None if total.broken is None else violation_of(scenario, total.broken),
+        counterexample=None if total.broken is None else counterexample_of(scenario, total.broken),
     )
 
 
@@ -109,16 +109,16 @@ class _Total:
 
 
 def _search(
-    spark: SparkSession, here: Share, total: _Total, most: int, began: float, progress: Progress | None
+    spark: SparkSession, here: Share, total: _Total, max_states: int, began: float, progress: Progress | None
 ) -> None:
     """Goes on from what was searched here, until nothing is left, something is broken, or it is enough."""
-    world = here.expansion.world
-    expand = partial(_expanded, scenario=pickle.dumps(world.scenario), reduced=here.reduced)
+    space = here.expansion.space
+    expand = partial(_expanded, scenario=pickle.dumps(space.scenario), reduced=here.reduced)
     rows = [{_DIGEST: digest, _ASLEEP: asleep, _PATH: path} for digest, asleep, path in here.portable_states()]
     known = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_STATE))
     frontier = known.where(f.col(_PATH).isNotNull()).localCheckpoint()
     known = known.select(_DIGEST, _ASLEEP).localCheckpoint()
-    while total.left and total.broken is None and total.states < most:
+    while total.left and total.broken is None and total.states < max_states:
         shares = max(1, min(total.left // _SHARE, _SHARES))
         spread = frontier.repartitionByRange(shares, _PATH)
         reached = spread.mapInArrow(expand, spark_schema(_REACHED)).localCheckpoint()

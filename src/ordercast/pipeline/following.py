@@ -28,7 +28,7 @@ from ordercast.model.errors import ConfigError, PipelineError, TraceError, reaso
 from ordercast.model.services import Service
 from ordercast.pipeline.prefixes import Beginning
 from ordercast.pipeline.schemas import EVENTS_TABLE
-from ordercast.trace.files import write_whole
+from ordercast.trace.files import write_atomically
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
 
@@ -112,7 +112,7 @@ class Follower:
     def _remember(self) -> None:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._file, msgspec.msgpack.encode(self.state))
+            write_atomically(self._file, msgspec.msgpack.encode(self.state))
         except OSError as error:
             raise TraceError(
                 f"cannot write {self._file}: {reason_of(error)}; give --checkpoint a place with room"

@@ -27,7 +27,7 @@ from ordercast.model import values
 from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat, read_toml
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -43,12 +43,12 @@ Alternatives = dict[str, list[Any]]
 """The values of each path, to be multiplied."""
 
 
-def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
+def read_grid(path: Path, record: TraceDetail | None = None) -> list[RunConfig]:
     """All runs of a grid file, each once; `record` is recorded instead of what the file says."""
     return grid_of(read_toml(path, "the grid"), str(path), record)
 
 
-def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None) -> list[RunConfig]:
+def grid_of(document: Mapping[str, Any], name: str, record: TraceDetail | None = None) -> list[RunConfig]:
     """All runs of a grid, each once, in the order written; `name` is what errors call it."""
     blocks = document.get(_BLOCKS, [{}])
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):

@@ -28,7 +28,7 @@ from ordercast.pipeline.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, al
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
 from ordercast.swarm.soak import Soaked, Tally, came_to_nothing, soak_config, soaked
-from ordercast.trace.files import UNFINISHED, cannot_write, events_batch, write_whole
+from ordercast.trace.files import UNFINISHED, cannot_write, events_batch, write_atomically
 from ordercast.trace.schema import RUN, EventRow
 
 MANIFEST = "soak.json"
@@ -133,7 +133,7 @@ class Soak:
             (self.out / ROUNDS).mkdir(parents=True, exist_ok=True)
             path = self.out / MANIFEST
             if not path.exists():
-                write_whole(path, msgspec.json.encode(_Manifest(__version__, self.protocols, self.first)))
+                write_atomically(path, msgspec.json.encode(_Manifest(__version__, self.protocols, self.first)))
             with path.open("rb") as file:
                 try:
                     fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +149,7 @@ class Soak:
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
-        write_whole(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
+        write_atomically(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
         self.rounds.append(done)
 
 

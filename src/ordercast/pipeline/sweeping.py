@@ -25,7 +25,7 @@ from ordercast.pipeline.measuring import chunks_table
 from ordercast.pipeline.progress import Progress, watched
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.worker import SWEPT, UNDER_WAY, chunk_name, sweep_chunks
-from ordercast.trace.files import UNFINISHED, cannot_write, write_whole
+from ordercast.trace.files import UNFINISHED, cannot_write, write_atomically
 from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import COMPLETE, ERROR, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
 from ordercast.trace.writer import require_no_trace
@@ -157,7 +157,7 @@ def _with_manifest(plan: _Plan) -> Path:
     path = plan.out / MANIFEST
     if not path.exists():
         plan.out.mkdir(parents=True, exist_ok=True)
-        write_whole(path, msgspec.json.encode(_manifest_of(plan)))
+        write_atomically(path, msgspec.json.encode(_manifest_of(plan)))
     return path
 
 

@@ -6,10 +6,10 @@ What is lost on the way is none of their business: see `rules`.
 from typing import Protocol
 
 from ordercast.model.runs import Channel, Network
-from ordercast.simulator.chance import stream
+from ordercast.simulator.randomness import stream
 
 
-class Carrier(Protocol):
+class ChannelModel(Protocol):
     """A channel."""
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
@@ -77,7 +77,7 @@ class AnyOrder:
         return [done + self._network.propagation + int(jitter * draw()) for _ in self._busy_until]
 
 
-def carrier(network: Network, nodes: int, seed: int) -> Carrier:
+def channel_model(network: Network, nodes: int, seed: int) -> ChannelModel:
     """The channel that a network has."""
     if network.channel is Channel.ONE:
         return OneChannel(network, nodes, seed)

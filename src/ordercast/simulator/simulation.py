@@ -30,17 +30,17 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import everybody, members
-from ordercast.model.runs import PROMISES, Channel, Pattern, Record, RunConfig
+from ordercast.model.runs import PROMISES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
-from ordercast.simulator.channels import carrier
+from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
-from ordercast.simulator.entries import DRAINED, Arrival, Departure, Entry, Looped, Lost, timer
-from ordercast.simulator.ledger import Ledger
-from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.fault_recorder import FaultRecorder
+from ordercast.simulator.fault_rules import DUPLICATED, Flight, fault_effect, rules_for
+from ordercast.simulator.measurements import Measurements
+from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
-from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
@@ -61,11 +61,11 @@ class Simulation:
         sink: Sink | None = None,
         *,
         machine: type[Machine] | None = None,
-        mishaps: Mishaps | None = None,
+        fault_recorder: FaultRecorder | None = None,
     ) -> None:
         """`sink` gets the rows of the trace, as far as the configuration wants any.
 
-        `machine` is run in place of the protocol's own; `mishaps` is told what befalls units.
+        `machine` is run in place of the protocol's own; `fault_recorder` is told what befalls units.
         """
         nodes, seed = config.group.nodes, config.seed
         self.config = config
@@ -78,16 +78,16 @@ class Simulation:
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
         self._recorder: Recorder | None = None
-        if sink is not None and config.record is not Record.NONE:
-            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is Record.DELIVERIES)
-        self._mishaps = mishaps
-        self._carrier = carrier(config.network, nodes, seed)
+        if sink is not None and config.record is not TraceDetail.NONE:
+            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is TraceDetail.DELIVERIES)
+        self._fault_recorder = fault_recorder
+        self._channel = channel_model(config.network, nodes, seed)
         self._rules = rules_for(config.faults, seed, nodes)
         self._echo = kind.echo
         self._send_time = config.network.send_time
         self._buffered = max(self._send_time, config.network.receive_time, config.network.receive_buffer) > 0
 
-        self._heap: list[tuple[int, int, int, Entry, int]] = []  # time, running number, node, what, transmission
+        self._heap: list[tuple[int, int, int, PendingEvent, int]] = []  # time, running number, node, what, transmission
         self._number = 0
         self._transmissions = 0
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
@@ -103,18 +103,18 @@ class Simulation:
         self._queued = [0] * nodes
 
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
-        self._ledger = Ledger(nodes, self.counters, self._completion, self._recorder)
+        self._measurements = Measurements(nodes, self.counters, self._completion, self._recorder)
         self._doers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
-            Deliver: self._ledger.deliver,
-            Discard: self._ledger.discard,
+            Deliver: self._measurements.deliver,
+            Discard: self._measurements.discard,
             Numbered: self._numbered,
-            Reached: self._ledger.reached,
-            Resumed: self._ledger.resumed,
+            Reached: self._measurements.reached,
+            Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
-            Stopped: self._ledger.stopped,
+            Stopped: self._measurements.stopped,
             View: self._view,
         }
 
@@ -138,7 +138,7 @@ class Simulation:
             elif type(what) is not TimerFired:
                 self._happen(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - max(self._ledger.last_progress, self._disturbed_until(time)) > self.config.patience:
+                if time - max(self._measurements.last_progress, self._disturbed_until(time)) > self.config.patience:
                     stalled = not self._is_at_rest()  # a heartbeat goes on when all is done
                     break
                 self._fire(time, node, what)
@@ -175,7 +175,7 @@ class Simulation:
 
     # --- what happens besides units and timers ---
 
-    def _is_away(self, time: int, number: int, node: int, what: Entry, transmission: int) -> bool:
+    def _is_away(self, time: int, number: int, node: int, what: PendingEvent, transmission: int) -> bool:
         """A crashed node does nothing any more; a paused one does it when it is back."""
         if self._crashed[node]:
             return True
@@ -193,7 +193,7 @@ class Simulation:
             for _ in range(self.config.group.window + 1 if self._saturated else 1):
                 self._arrange_submission(node)
 
-    def _arrange(self, time: int, node: int, what: Entry, transmission: int = 0) -> int:
+    def _arrange(self, time: int, node: int, what: PendingEvent, transmission: int = 0) -> int:
         self._number += 1
         heappush(self._heap, (time, self._number, node, what, transmission))
         return self._number
@@ -209,13 +209,13 @@ class Simulation:
             if not self._saturated:
                 self._arrange_submission(node)
 
-    def _happen(self, time: int, node: int, what: Entry, transmission: int) -> None:
+    def _happen(self, time: int, node: int, what: PendingEvent, transmission: int) -> None:
         match what:
             case Arrival():
                 self._queue(time, node, what.event, transmission)
             case Departure():
                 self._depart(time, node, what.output)
-            case Looped():
+            case LoopBack():
                 self._hand(time, node, what.event, transmission)
             case Lost():
                 assert self._recorder is not None
@@ -234,8 +234,8 @@ class Simulation:
         network = self.config.network
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
             self._count_loss(node, event.unit)
-            if self._mishaps is not None:
-                self._mishaps.befell(transmission, node, "overrun")
+            if self._fault_recorder is not None:
+                self._fault_recorder.affected(transmission, node, "overrun")
             if self._recorder is not None:
                 self._recorder.lose(time, node, event.unit, transmission, "overrun")
             return
@@ -263,12 +263,12 @@ class Simulation:
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
         self._completion.aborted(node)
-        self._ledger.last_progress = time
+        self._measurements.last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
     def _view(self, time: int, node: int, output: View) -> None:
-        self._ledger.last_progress = time
+        self._measurements.last_progress = time
         for gone in members(everybody(self.config.group.nodes) & ~output.members):
             self._completion.left(gone)  # whether it knows or not
         if not output.members >> node & 1:
@@ -277,7 +277,7 @@ class Simulation:
             self._recorder.view(time, node, output)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
-        self._ledger.numbered(time, node, output.packet)
+        self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._arrange_submission(node, time)
 
@@ -296,17 +296,17 @@ class Simulation:
             self._recorder.transmit(time, node, unit, number, again=output.again)
         if output.to == node:  # it waits for its turn, but it has not far to go
             self._queued[node] += self._buffered
-            self._arrange(self._busy(time, node, self.config.network.receive_time), node, Looped(event), number)
+            self._arrange(self._busy(time, node, self.config.network.receive_time), node, LoopBack(event), number)
             return
         size, control = unit.size(), not isinstance(unit, DataUnit)
         self._count(unit, size, again=output.again)
         flight = Flight(number, time, node, control=control, copy=output.again)
-        if self._mishaps is not None:
-            self._mishaps.departed(flight)
-        arrivals = self._carrier.arrivals(time, node, size)
+        if self._fault_recorder is not None:
+            self._fault_recorder.transmitted(flight)
+        arrivals = self._channel.arrivals(time, node, size)
         if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
             self._queued[node] += self._buffered
-            self._arrange(time, node, Looped(event), number)
+            self._arrange(time, node, LoopBack(event), number)
         self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
 
     def _count(self, unit: Unit, size: int, *, again: bool) -> None:
@@ -329,7 +329,7 @@ class Simulation:
                     continue
             elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
                 continue
-            decided = verdict(rules, flight, receiver) if rules else None
+            decided = fault_effect(rules, flight, receiver) if rules else None
             if decided is None:
                 self._number += 1
                 heappush(heap, (arrival, self._number, receiver, what, flight.number))
@@ -337,8 +337,8 @@ class Simulation:
                 self._disturb(flight, receiver, arrival, what, decided)
 
     def _disturb(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
-        if self._mishaps is not None:
-            self._mishaps.befell(flight.number, receiver, decided)
+        if self._fault_recorder is not None:
+            self._fault_recorder.affected(flight.number, receiver, decided)
         if decided == DUPLICATED:
             self.counters.duplicated += 1
             self._arrange(arrival, receiver, what, flight.number)
@@ -366,7 +366,7 @@ class Simulation:
         return RunResult(
             config=self.config,
             counters=self.counters,
-            virtual_time=self._ledger.last_progress,
+            virtual_time=self._measurements.last_progress,
             complete=self._completion.is_complete(),
             stalled=stalled,
             aborted=self._completion.any_aborted(),

@@ -10,7 +10,7 @@ from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Pattern, RunConfig, Sending
 from ordercast.model.services import BROADCASTS
-from ordercast.simulator.chance import exponential, stream
+from ordercast.simulator.randomness import exponential, stream
 
 _SMALL_GROUP = 12
 

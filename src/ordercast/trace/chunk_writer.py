@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ordercast.trace.atomic_writer import AtomicWriter
 from ordercast.trace.files import events_batch, runs_table
-from ordercast.trace.making import Making
 from ordercast.trace.schema import EventRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ChunkWriter(Making):
+class ChunkWriter(AtomicWriter):
     """Some runs of a trace in the making, one after the other.
 
     Used as a context manager it throws away what it wrote unless `finish` was reached:
@@ -47,13 +47,13 @@ class ChunkWriter(Making):
         if self._kept_events:
             self._held.append(batch)
         else:
-            self._put(batch)
+            self._write_batch(batch)
             self._streamed = True
 
     def keep(self, runs_row: Mapping[str, object]) -> None:
         """Ends the run under way with its row."""
         for batch in self._held:
-            self._put(batch)
+            self._write_batch(batch)
         self._held = []
         self._kept_events = self._kept_events or self._streamed
         self._rows.append(runs_row)
@@ -62,10 +62,10 @@ class ChunkWriter(Making):
         """Ends the run under way with a row that says why; its events are forgotten."""
         self._held = []
         if self._streamed and not self._kept_events:
-            self._begin_anew()
+            self._restart()
             self._streamed = False
         self._rows.append(runs_row)
 
     def finish(self) -> None:
         """Makes the chunk whole. If somebody else did so meanwhile, theirs stays: it is the same."""
-        self._land(runs_table(self._rows))
+        self._commit(runs_table(self._rows))

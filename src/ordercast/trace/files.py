@@ -22,7 +22,7 @@ def unfinished(path: Path) -> Path:
     return path.with_name(f"_{path.name}.{gethostname()}.{os.getpid()}{UNFINISHED}")
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Writes a small file that is there whole or not at all: what was there before stays if the disk is full."""
     hidden = unfinished(path)
     try:

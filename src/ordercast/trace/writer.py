@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from ordercast.model.errors import TraceError, reason_of
+from ordercast.trace.atomic_writer import AtomicWriter
 from ordercast.trace.files import events_batch, runs_table
-from ordercast.trace.making import Making
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, EventRow, is_hidden
 
 
-class TraceWriter(Making):
+class TraceWriter(AtomicWriter):
     """The trace of one run in the making.
 
     Used as a context manager it throws away what it wrote unless `finish` was reached:
@@ -35,7 +35,7 @@ class TraceWriter(Making):
     def write(self, rows: Sequence[EventRow]) -> None:
         """Appends a batch of events. Batches of some ten thousand rows are a good size."""
         if rows:
-            self._put(events_batch(self.run, rows))
+            self._write_batch(events_batch(self.run, rows))
 
     def finish(self, runs_row: Mapping[str, object]) -> None:
         """Makes the trace whole with the row of its run; columns that the row does not name are null."""
@@ -46,7 +46,7 @@ class TraceWriter(Making):
         except TraceError:
             self.discard()
             raise
-        self._land(table)
+        self._commit(table)
 
     def discard(self) -> None:
         """Throws away what was written, and the folders made for it. Nothing happens after `finish`."""

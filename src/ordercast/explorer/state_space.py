@@ -8,8 +8,8 @@ from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
-from ordercast.explorer.channel import EMPTY, Links, Queues
-from ordercast.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
+from ordercast.explorer.links import EMPTY, Links, Queues
+from ordercast.explorer.node_states import DRAINED, SUBMIT, Effect, NodeStates
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import Input, Level
 from ordercast.model.nodes import name_of
@@ -18,7 +18,7 @@ from ordercast.model.runs import Channel
 State = tuple[int, ...]
 
 
-class Kind(IntEnum):
+class StepKind(IntEnum):
     """What happens in a step."""
 
     SUBMIT = 0
@@ -39,12 +39,12 @@ class Kind(IntEnum):
     """A node stops for ever, and what is under way to it is lost."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, Kind)  # plain numbers are quicker
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, StepKind)  # plain numbers are quicker
 
 
-def decode(step: int) -> tuple[Kind, int, int]:
+def decode(step: int) -> tuple[StepKind, int, int]:
     """What happens in a step, at which node or link, and by which timer, or to which unit of the link."""
-    return Kind(step & 7), step >> 3 & 0x1FFF, step >> 16
+    return StepKind(step & 7), step >> 3 & 0x1FFF, step >> 16
 
 
 def fire_step(node: int, timer: int) -> int:
@@ -52,31 +52,31 @@ def fire_step(node: int, timer: int) -> int:
     return _FIRE | node << 3 | timer << 16
 
 
-class World:
-    """Everything that states are made of, for one scenario."""
+class StateSpace:
+    """NoReduction that states are made of, for one scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.size = scenario.group.nodes
         self.links = Links(scenario.channel, scenario.echo(), self.size)
         self.queues = Queues(bags=scenario.channel is Channel.ANY)
-        self.nodes = Nodes(scenario, self.links)
+        self.nodes = NodeStates(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
         self.losses, self.duplicates, self.firings, self.crashes = range(self.past_links, self.past_links + 4)
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
 
-    def start(self) -> State:
+    def initial_state(self) -> State:
         """The state before anything happened."""
         asked = self.scenario
         nodes = [self.nodes.start(node) for node in range(self.size)]
         return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings, asked.crashes)
 
     def steps(self, state: State, free: list[int] | None = None) -> list[int]:
-        """Everything that may happen next; `free` are the steps that need no leave, if they are known."""
-        return [*(self.free_steps(state) if free is None else free), *self.disturbances(state)]
+        """NoReduction that may happen next; `free` are the steps that need no leave, if they are known."""
+        return [*(self.progress_steps(state) if free is None else free), *self.environment_steps(state)]
 
-    def free_steps(self, state: State) -> list[int]:
+    def progress_steps(self, state: State) -> list[int]:
         """Receipts and submissions: they need no leave, and there is an end to them."""
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         if self.scenario.channel is Channel.ANY:
@@ -93,7 +93,7 @@ class World:
         place = self.first_link + self.links.loop_backs[node] if self.links.loop_backs else 0
         return [_RECEIVE | place << 3] if place and state[place] != EMPTY else []
 
-    def disturbances(self, state: State) -> list[int]:
+    def environment_steps(self, state: State) -> list[int]:
         """Losses, duplicates, timers, and machines that are told to settle their debts."""
         found: list[int] = []
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
@@ -133,12 +133,12 @@ class World:
     def _hears(self, step: int) -> set[int]:
         """The node that hears something else than itself in a step."""
         kind, place, _ = decode(step)
-        if kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
+        if kind in {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN}:
             return {place}
         link = place - self.first_link
-        return {self.links.receivers[link]} if kind is Kind.RECEIVE and link not in self.links.loop_backs else set()
+        return {self.links.receivers[link]} if kind is StepKind.RECEIVE and link not in self.links.loop_backs else set()
 
-    def take(self, state: State, step: int) -> tuple[State, Effect | None]:
+    def successor(self, state: State, step: int) -> tuple[State, Effect | None]:
         """The state after a step, and what it did to a node, if it did anything to one."""
         kind, place = step & 7, step >> 3 & 0x1FFF
         if kind == _RECEIVE:
@@ -154,24 +154,24 @@ class World:
         elif kind == _DRAIN:
             node, code, after = place, DRAINED, list(state)
         else:
-            return self._disturb(state, Kind(kind), place, step >> 16), None
+            return self._disturb(state, StepKind(kind), place, step >> 16), None
         return self._carry_out(after, node, code)
 
-    def may(self, state: State, step: int) -> bool:
+    def is_enabled(self, state: State, step: int) -> bool:
         """Whether a step can be taken; a timer that is set may fire, whatever is left of the leave to do so."""
         kind, place, timer = decode(step)
-        if kind is not Kind.FIRE:
+        if kind is not StepKind.FIRE:
             return step in self.steps(state)
         return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
 
-    def meets(self, state: State, step: int) -> tuple[int, Input] | None:
+    def input_of(self, state: State, step: int) -> tuple[int, Input] | None:
         """The node that a step is an input of, and the input; None if no machine takes notice."""
         kind, place, timer = decode(step)
-        if kind is Kind.RECEIVE:
+        if kind is StepKind.RECEIVE:
             unit = self.queues.contents[state[place]][timer]
             node, code = self.links.receivers[place - self.first_link], unit << 2
-        elif kind in {Kind.SUBMIT, Kind.DRAIN, Kind.FIRE}:
-            node, code = place, {Kind.SUBMIT: SUBMIT, Kind.DRAIN: DRAINED, Kind.FIRE: timer << 2 | 1}[kind]
+        elif kind in {StepKind.SUBMIT, StepKind.DRAIN, StepKind.FIRE}:
+            node, code = place, {StepKind.SUBMIT: SUBMIT, StepKind.DRAIN: DRAINED, StepKind.FIRE: timer << 2 | 1}[kind]
         else:
             return None
         return node, self.nodes.event(state[node], code)
@@ -188,9 +188,9 @@ class World:
                         after[place] = longer(after[place], unit)
         return tuple(after), effect
 
-    def _disturb(self, state: State, kind: Kind, place: int, which: int) -> State:
+    def _disturb(self, state: State, kind: StepKind, place: int, which: int) -> State:
         after = list(state)
-        if kind is Kind.CRASH:
+        if kind is StepKind.CRASH:
             after[self.crashes] -= 1
             after[place] = self.nodes.crashed(state[place])
             for link, receiver in enumerate(self.links.receivers):
@@ -198,12 +198,12 @@ class World:
                     after[self.first_link + link] = EMPTY
             return tuple(after)
         units = self.queues.contents[state[place]]
-        if kind is Kind.LOSE:
+        if kind is StepKind.LOSE:
             after[self.losses] -= 1
             after[place] = self.queues.without(state[place], which)
         else:
             after[self.duplicates] -= 1
-            more = (units[which], *units) if kind is Kind.TWICE else (*units, units[0])
+            more = (units[which], *units) if kind is StepKind.TWICE else (*units, units[0])
             after[place] = self.queues.of(more)
         return tuple(after)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ordercast.explorer.world import Kind, State, World, decode
+from ordercast.explorer.state_space import State, StateSpace, StepKind, decode
 from ordercast.model.machine import Input, Output, Send
 from ordercast.model.units import Unit
 
@@ -28,11 +28,11 @@ class Transmission:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ExecutedStep:
     """What one step did."""
 
     step: int
-    kind: Kind
+    kind: StepKind
     node: int
     """Where it happened; for what is under way, whom it was to reach."""
     transmission: Transmission | None
@@ -46,62 +46,62 @@ class Happening:
     """The promise that it broke; empty if it broke none."""
 
 
-class Replay:
+class Execution:
     """A group that is taken through a schedule."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.state: State = world.start()
-        self._under_way: list[list[Transmission]] = [[] for _ in range(len(world.links))]
-        self._counts = [0] * world.size
+    def __init__(self, space: StateSpace) -> None:
+        self.space = space
+        self.state: State = space.initial_state()
+        self._under_way: list[list[Transmission]] = [[] for _ in range(len(space.links))]
+        self._counts = [0] * space.size
         self._number = 0
 
-    def run(self, steps: Iterable[int]) -> Iterator[Happening]:
+    def run(self, steps: Iterable[int]) -> Iterator[ExecutedStep]:
         """Takes steps, until one breaks a promise."""
         for step in steps:
-            happening = self.take(step)
-            yield happening
-            if happening.problem:
+            executed = self.take(step)
+            yield executed
+            if executed.problem:
                 return
 
     def transmission(self, step: int) -> Transmission:
         """What would arrive, be lost or be doubled."""
         _, place, which = decode(step)
-        unit = self.world.queues.contents[self.state[place]][which]
-        lying = self._under_way[place - self.world.first_link]
-        return next(one for one in lying if one.unit == self.world.nodes.units[unit])
+        unit = self.space.queues.contents[self.state[place]][which]
+        lying = self._under_way[place - self.space.first_link]
+        return next(one for one in lying if one.unit == self.space.nodes.units[unit])
 
-    def take(self, step: int) -> Happening:
+    def take(self, step: int) -> ExecutedStep:
         """Takes one step, which must be possible here."""
-        world = self.world
+        space = self.space
         kind, place, _ = decode(step)
-        of_a_link = kind in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE, Kind.LATER}
+        of_a_link = kind in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE, StepKind.LATER}
         transmission = self.transmission(step) if of_a_link else None
-        node = world.links.receivers[place - world.first_link] if of_a_link else place
-        met = world.meets(self.state, step)
+        node = space.links.receivers[place - space.first_link] if of_a_link else place
+        met = space.input_of(self.state, step)
         outputs: tuple[Output, ...] = ()
         if met is not None:
-            machine = world.nodes.machine(node, world.nodes.states[self.state[node]].snapshot)
+            machine = space.nodes.machine(node, space.nodes.states[self.state[node]].snapshot)
             with suppress(Exception):  # the problem of the step says what was raised
                 outputs = tuple(machine.handle(met[1]))
-        self.state, effect = world.take(self.state, step)
+        self.state, effect = space.successor(self.state, step)
         if transmission is not None:
-            self._disturb(kind, place - world.first_link, transmission)
-        elif kind is Kind.CRASH:
+            self._disturb(kind, place - space.first_link, transmission)
+        elif kind is StepKind.CRASH:
             self._empty(node)
         sent = tuple(self._transmit(node, output) for output in outputs if isinstance(output, Send))
-        problem = world.problem(self.state, effect) if effect is not None else ""
-        return Happening(step, kind, node, transmission, met[1] if met else None, outputs, sent, problem)
+        problem = space.problem(self.state, effect) if effect is not None else ""
+        return ExecutedStep(step, kind, node, transmission, met[1] if met else None, outputs, sent, problem)
 
-    def _disturb(self, kind: Kind, link: int, transmission: Transmission) -> None:
+    def _disturb(self, kind: StepKind, link: int, transmission: Transmission) -> None:
         lying = self._under_way[link]
-        if kind in {Kind.RECEIVE, Kind.LOSE}:
+        if kind in {StepKind.RECEIVE, StepKind.LOSE}:
             lying.remove(transmission)
         else:
-            lying.insert(0 if kind is Kind.TWICE else len(lying), transmission)
+            lying.insert(0 if kind is StepKind.TWICE else len(lying), transmission)
 
     def _empty(self, node: int) -> None:
-        for link, receiver in enumerate(self.world.links.receivers):
+        for link, receiver in enumerate(self.space.links.receivers):
             if receiver == node:
                 self._under_way[link].clear()
 
@@ -109,7 +109,7 @@ class Replay:
         made = Transmission(node, self._counts[node], self._number, output.unit, output.again)
         self._counts[node] += 1
         self._number += 1
-        for link in self.world.links.reached(node, output.to):
-            if not self.world.nodes.states[self.state[self.world.links.receivers[link]]].crashed:
+        for link in self.space.links.reached(node, output.to):
+            if not self.space.nodes.states[self.state[self.space.links.receivers[link]]].crashed:
                 self._under_way[link].append(made)
         return made

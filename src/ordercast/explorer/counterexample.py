@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.completion import Completion
-from ordercast.explorer.wording import schedule_in_words
-from ordercast.explorer.world import State, World
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.notation import format_schedule
+from ordercast.explorer.state_space import State, StateSpace
 
 
 @dataclass(frozen=True)
-class Violation:
+class Counterexample:
     """A promise that was broken, and the schedule that breaks it."""
 
     sentence: str
@@ -28,42 +28,44 @@ class _Trial:
     sentence: str
 
 
-def shortened(world: World, completion: Completion, steps: Sequence[int], *, live: bool, given: int = 0) -> Violation:
-    """The violation that a schedule ends in; steps without which it would end in one too are left out.
+def shortened(
+    space: StateSpace, continuations: FairContinuations, steps: Sequence[int], *, live: bool, given: int = 0
+) -> Counterexample:
+    """The counterexample that a schedule ends in; steps without which it would end in one too are left out.
 
     `given`: the first steps, which stay, whether they are needed or not.
     """
-    best = _try(world, completion, steps, live=live)
+    best = _try(space, continuations, steps, live=live)
     assert best is not None, "only a schedule that breaks a promise is shortened"
     at = given
     while at < len(best.steps):
-        shorter = _try(world, completion, [*best.steps[:at], *best.steps[at + 1 :]], live=live)
+        shorter = _try(space, continuations, [*best.steps[:at], *best.steps[at + 1 :]], live=live)
         if shorter is None:
             at += 1
         else:
             best, at = shorter, given
-    return Violation(best.sentence, tuple(schedule_in_words(world, best.steps)), live)
+    return Counterexample(best.sentence, tuple(format_schedule(space, best.steps)), live)
 
 
-def ends_badly(
-    world: World, completion: Completion, steps: Sequence[int], state: State, given: int = 0
-) -> Violation | None:
+def counterexample_from(
+    space: StateSpace, continuations: FairContinuations, steps: Sequence[int], state: State, given: int = 0
+) -> Counterexample | None:
     """What becomes of the state that a schedule led to, if it does not end well."""
-    end = completion.bad_end(state)
+    end = continuations.failure_from(state)
     if end is None:
         return None
-    return shortened(world, completion, steps if end.live else [*steps, *end.steps], live=end.live, given=given)
+    return shortened(space, continuations, steps if end.live else [*steps, *end.steps], live=end.live, given=given)
 
 
-def _try(world: World, completion: Completion, steps: Sequence[int], *, live: bool) -> _Trial | None:
+def _try(space: StateSpace, continuations: FairContinuations, steps: Sequence[int], *, live: bool) -> _Trial | None:
     """Follows a schedule until a promise is broken; None if none is, or not in the way asked for."""
-    state = world.start()
+    state = space.initial_state()
     for count, step in enumerate(steps, start=1):
-        if not world.may(state, step):
+        if not space.is_enabled(state, step):
             return None
-        state, effect = world.take(state, step)
-        problem = world.problem(state, effect) if effect is not None else ""
+        state, effect = space.successor(state, step)
+        problem = space.problem(state, effect) if effect is not None else ""
         if problem:
             return None if live else _Trial(steps[:count], problem)
-    end = completion.bad_end(state) if live else None
+    end = continuations.failure_from(state) if live else None
     return _Trial(steps, end.sentence) if end is not None and end.live else None

@@ -27,7 +27,7 @@
     window = 8
 
     [promise]                      # what is owed, as far as it differs from `Promise`
-    in_the_end = "accepted"
+    liveness_goal = "accepted"
 
 The steps name nothing that is numbered inside, so a file outlives the program that wrote it; `wording` says how they
 are read. A file that cannot be read is refused with its line and what to do about it.
@@ -40,9 +40,9 @@ from typing import Any
 
 import msgspec
 
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.machine import Level
@@ -98,7 +98,7 @@ class _Promise(ConfigValue, frozen=True, kw_only=True):
     one_order: bool = False
     in_pairs: bool = False
     ladder: bool = True
-    in_the_end: str = "acknowledged"
+    liveness_goal: str = "acknowledged"
     never_less: tuple[str, ...] = ()
     never_discards: tuple[str, ...] = ()
     views: bool = False
@@ -161,7 +161,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         channel=asked.channel,
         **bounds,
     )
-    schedule_from_words(World(scenario), said.schedule)
+    parse_schedule(StateSpace(scenario), said.schedule)
     expected = said.expected or _Expected(sentence="")
     return ScheduleFile(
         scenario=scenario,
@@ -176,10 +176,10 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
 
 def _promise(said: _Promise) -> Promise:
     names = {_NOTHING: None, **{level.name.lower(): level for level in Level}}
-    if said.in_the_end not in names:
-        raise ConfigError(f"in_the_end is one of {', '.join(names)}, not {said.in_the_end!r}")
+    if said.liveness_goal not in names:
+        raise ConfigError(f"liveness_goal is one of {', '.join(names)}, not {said.liveness_goal!r}")
     values = {name: getattr(said, name) for name in said.__struct_fields__}
-    return Promise(**{**values, "in_the_end": names[said.in_the_end]})
+    return Promise(**{**values, "liveness_goal": names[said.liveness_goal]})
 
 
 def _line_of(text: str, sentence: str) -> str:
@@ -214,10 +214,10 @@ def schedule_text(file: ScheduleFile) -> str:
     lines += table_lines("scenario", named | bounds, _defaults(Scenario, _BOUNDS))
     group, usual = (msgspec.to_builtins(config) for config in (asked.group, GroupConfig(nodes=asked.group.nodes)))
     lines += table_lines("group", dict(flat(group)), {**dict(flat(usual)), "rules": rules.value})
-    end = asked.promise.in_the_end
+    end = asked.promise.liveness_goal
     promise = {field.name: getattr(asked.promise, field.name) for field in fields(Promise)}
-    promise["in_the_end"] = _NOTHING if end is None else end.name.lower()
-    usual_end = {"in_the_end": _Promise().in_the_end}
+    promise["liveness_goal"] = _NOTHING if end is None else end.name.lower()
+    usual_end = {"liveness_goal": _Promise().liveness_goal}
     lines += table_lines("promise", promise, {**_defaults(Promise, promise), **usual_end})
     return "\n".join(lines) + "\n"
 

@@ -23,13 +23,13 @@ _HEEDED_BY: dict[str, Collection[str]] = {
 }
 
 
-def tell_unheeded(protocol: str, given: Mapping[str, bool]) -> None:
+def report_unused_options(protocol: str, given: Mapping[str, bool]) -> None:
     """Says of each option that was given whether this protocol does not heed it."""
     for sentence in unheeded(protocol, [option for option, is_given in given.items() if is_given]):
         typer.echo(f"ordercast: {sentence}", err=True)
 
 
-def tell_unread(group: GroupConfig) -> None:
+def report_unused_readings(group: GroupConfig) -> None:
     """Says of readings of the printed rules that nobody reads them under the sound ones."""
     if group.rules is Rules.SOUND and group.paper != PaperRules():
         typer.echo("ordercast: --reading changes nothing here: it is for --rules paper", err=True)

@@ -12,7 +12,7 @@ from ordercast.trace.schema import EventKind
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
-class Ledger:
+class Measurements:
     """Keeps the books of one run; it moves nothing."""
 
     def __init__(self, nodes: int, counters: Counters, completion: Completion, recorder: Recorder | None) -> None:

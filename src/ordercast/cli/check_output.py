@@ -8,8 +8,8 @@ from rich.table import Table
 
 from ordercast.cli.printing import in_lines
 from ordercast.cli.progress import status_line
+from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import Progress, Report
-from ordercast.explorer.verdict import Violation
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def searching() -> Iterator[Progress | None]:
 
 def print_figures(console: Console, report: Report) -> None:
     """How much was searched, and how fast."""
-    whole = "all there are" if report.exhausted else "and there are more" if report.violation is None else "so far"
+    whole = "all there are" if report.exhausted else "and there are more" if report.counterexample is None else "so far"
     pace = report.states / report.seconds if report.seconds else 0
     table = Table.grid(padding=(0, 2))
     table.add_row("states", f"{report.states:,}, {whole}")
@@ -33,14 +33,14 @@ def print_figures(console: Console, report: Report) -> None:
     console.print(table)
 
 
-def print_broken(console: Console, violation: Violation) -> None:
+def print_broken(console: Console, counterexample: Counterexample) -> None:
     """The schedule, a line for each step, and what it breaks."""
     console.print("[bold red]broken[/]")
-    for number, line in enumerate(violation.schedule, start=1):
+    for number, line in enumerate(counterexample.schedule, start=1):
         console.print(f"  {number:>3}  {line}", markup=False, soft_wrap=True)
-    if violation.live:
-        since = "from there on nothing is lost" if violation.schedule else "nothing is lost at all"
+    if counterexample.live:
+        since = "from there on nothing is lost" if counterexample.schedule else "nothing is lost at all"
         console.print(f"       {since}, and yet:")
-    first, *others = in_lines(violation.sentence)
+    first, *others = in_lines(counterexample.sentence)
     for line in (f"  => {first}", *(f"       {line}" for line in others)):
         console.print(line, markup=False, soft_wrap=True)

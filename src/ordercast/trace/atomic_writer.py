@@ -16,7 +16,7 @@ from ordercast.trace.files import WRITE_ERRORS, cannot_write, open_parquet, unfi
 from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUNS, RUNS_FOLDER, SUFFIX
 
 
-class Making:
+class AtomicWriter:
     """What a writer of a run and one of many runs have in common.
 
     Used as a context manager it throws away what it wrote unless it was landed.
@@ -60,13 +60,13 @@ class Making:
     def _make_folder(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
-    def _put(self, batch: pa.RecordBatch) -> None:
+    def _write_batch(self, batch: pa.RecordBatch) -> None:
         try:
             self._open_writer().write_batch(batch)
         except WRITE_ERRORS as error:
             self._fail(error)
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         """Forgets all events so far."""
         try:
             self._open_writer().close()
@@ -74,7 +74,7 @@ class Making:
         except WRITE_ERRORS as error:
             self._fail(error)
 
-    def _land(self, runs: pa.Table) -> None:
+    def _commit(self, runs: pa.Table) -> None:
         """Gives both files their names. If somebody else did so meanwhile, theirs stay: equal runs give equal bytes."""
         writer = self._open_writer()
         try:

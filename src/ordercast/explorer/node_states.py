@@ -7,8 +7,8 @@ restored from its snapshot, and everything that can be judged at one node alone 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ordercast.explorer.channel import Links
-from ordercast.explorer.scenario import Item, Scenario, packet_in_words, word_of
+from ordercast.explorer.links import Links
+from ordercast.explorer.scenario import Item, Scenario, packet_in_words, unit_name
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -78,11 +78,11 @@ class Effect:
         """What was wrong with it, as far as this node alone can tell."""
 
 
-class Wrong(Exception):  # noqa: N818 - a judgement, not an error
+class PromiseBroken(Exception):  # noqa: N818 - a judgement, not an error
     """A promise was broken; the sentence says which."""
 
 
-class Nodes:
+class NodeStates:
     """All node states that were met, and the transitions between them."""
 
     def __init__(self, scenario: Scenario, links: Links) -> None:
@@ -152,12 +152,12 @@ class Nodes:
         vectors = self._vectors(machine)
         try:
             outputs = machine.handle(event)
-            judge = Judge(self._scenario, before, event)
+            judge = PromiseChecker(self._scenario, before, event)
             for output in outputs:
                 judge.take(output)
             for name, old, new in zip(self._scenario.promise.never_less, vectors, self._vectors(machine), strict=True):
                 judge.never_less(name, old, new)
-        except Wrong as wrong:
+        except PromiseBroken as wrong:
             effect.problem = str(wrong)
         except MemoryError:  # it is ours, not the machine's
             raise
@@ -189,7 +189,7 @@ class Nodes:
         return number
 
 
-class Judge:
+class PromiseChecker:
     """Takes the outputs of one transition in their order, and the promises at their word."""
 
     def __init__(self, scenario: Scenario, before: NodeState, event: Input) -> None:
@@ -205,7 +205,7 @@ class Judge:
         self.sends: list[Send] = []
 
     def take(self, output: Output) -> None:
-        """Notes one output; raises `Wrong` if it breaks a promise."""
+        """Notes one output; raises `PromiseBroken` if it breaks a promise."""
         match output:
             case Send():
                 self.sends.append(output)
@@ -220,13 +220,13 @@ class Judge:
             case Deliver(packet=packet):
                 self._delivers(self._item(packet))
             case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
-                raise Wrong(f"{self._name} throws {word_of(unit)} of {name_of(unit.source)} away ({why})")
+                raise PromiseBroken(f"{self._name} throws {unit_name(unit)} of {name_of(unit.source)} away ({why})")
             case View(number=number, members=members):
                 self.view, self.left = (number, members), not members >> self._node & 1
             case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:
                 self.left = True  # too few can be reached; any other reason is a contradiction
             case Abort(why=why):
-                raise Wrong(f"{self._name} gives the group up: {why}")
+                raise PromiseBroken(f"{self._name} gives the group up: {why}")
             case _:
                 pass
 
@@ -252,18 +252,18 @@ class Judge:
         """A vector that never goes down."""
         for place, (was, now) in enumerate(zip(old, new, strict=True)):
             if now < was:
-                raise Wrong(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")
+                raise PromiseBroken(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")
 
     def _item(self, packet: Packet) -> Item:
         item = self._scenario.item_of(packet)
         if item is None:
-            raise Wrong(f"{self._name} speaks of {packet_in_words(packet)}, which nobody submitted")
+            raise PromiseBroken(f"{self._name} speaks of {packet_in_words(packet)}, which nobody submitted")
         return item
 
     def _numbers(self, item: Item) -> None:
         mine = [other for other in self._scenario.items if other.source == self._node]
         if mine[self.numbered : self.numbered + 1] != [item]:
-            raise Wrong(f"{self._name} numbers {item.describe()} out of turn")
+            raise PromiseBroken(f"{self._name} numbers {item.describe()} out of turn")
         self.numbered += 1
 
     def _reaches(self, level: Level, item: Item) -> None:
@@ -271,11 +271,11 @@ class Judge:
         for_me = self._node in item.destinations
         bit = 1 << item.number
         if self.reached[level] & bit:
-            raise Wrong(f"{what} is {level.name.lower()} a second time")
+            raise PromiseBroken(f"{what} is {level.name.lower()} a second time")
         if not for_me and (item.source != self._node or level is Level.ACCEPTED):
-            raise Wrong(f"{what} is {level.name.lower()}, but it is not addressed to it")
+            raise PromiseBroken(f"{what} is {level.name.lower()}, but it is not addressed to it")
         if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
-            raise Wrong(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
+            raise PromiseBroken(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
         if for_me and self._scenario.promise.sender_order:
             self._in_order(what, level.name.lower(), item.earlier_to[self._node] & ~self.reached[level])
         self.reached[level] |= bit
@@ -286,11 +286,11 @@ class Judge:
         what = f"{item.describe()} at {self._name}"
         bit = 1 << item.number
         if self.delivered & bit:
-            raise Wrong(f"{what} is delivered a second time")
+            raise PromiseBroken(f"{what} is delivered a second time")
         if self._node not in item.destinations:
-            raise Wrong(f"{what} is delivered, but it is not addressed to it")
+            raise PromiseBroken(f"{what} is delivered, but it is not addressed to it")
         if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
-            raise Wrong(f"{what} is delivered before it was acknowledged")
+            raise PromiseBroken(f"{what} is delivered before it was acknowledged")
         if self._scenario.promise.sender_order:
             alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
             self._in_order(what, "delivered", item.earlier_to[self._node] & alike & ~self.delivered)
@@ -301,4 +301,4 @@ class Judge:
     def _in_order(self, what: str, verb: str, lacking: int) -> None:
         if lacking:
             earlier = self._scenario.items[lacking.bit_length() - 1]
-            raise Wrong(f"{what} is {verb} before {earlier}, which was sent before it")
+            raise PromiseBroken(f"{what} is {verb} before {earlier}, which was sent before it")

@@ -12,11 +12,11 @@ from dataclasses import replace
 import msgspec
 
 from ordercast.explorer.explore import Progress, Report, explore
-from ordercast.explorer.files import ScheduleFile, protocol_of
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import promise_of
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.schedule_files import ScheduleFile, protocol_of
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import PaperRules, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.protocols.registry import machine_class
@@ -26,30 +26,30 @@ MOST = 1_000_000
 _ROUNDS = 40  # in which the sound rules must come to their end, whatever the printed ones are given
 
 
-def search_again(story: ScheduleFile, most: int = MOST, progress: Progress | None = None) -> Report:
+def search_again(story: ScheduleFile, max_states: int = MOST, progress: Progress | None = None) -> Report:
     """The search that found it."""
-    return explore(story.scenario, most, eager=story.eager, begins=story.given(), progress=progress)
+    return explore(story.scenario, max_states, eager=story.eager, begins=story.given(), progress=progress)
 
 
 def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
     """The story as a search tells it now."""
-    found = report.violation
+    found = report.counterexample
     assert found is not None, f"{story.about}: {report}"
     return replace(story, schedule=found.schedule, sentence=found.sentence, live=found.live)
 
 
-def search_sound(story: ScheduleFile, most: int = MOST, progress: Progress | None = None) -> Report:
+def search_sound(story: ScheduleFile, max_states: int = MOST, progress: Progress | None = None) -> Report:
     """The same bounds, and the same beginning, under the sound rules."""
     asked = under_sound_rules(story.scenario)
     begins = story.given() if _can_happen(asked, story.given()) else ()
     reduced = not asked.promise.most_under_way
-    return explore(asked, most, reduced=reduced, begins=begins, progress=progress)
+    return explore(asked, max_states, reduced=reduced, begins=begins, progress=progress)
 
 
 def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:
     """Under the sound rules of SPO, for one, nobody receives its own units."""
     try:
-        schedule_from_words(World(asked), steps)
+        parse_schedule(StateSpace(asked), steps)
     except ConfigError:
         return False
     return True

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ordercast.model.errors import TraceError, reason_of
 from ordercast.trace.files import WRITE_ERRORS, events_batch, open_parquet, runs_table, unfinished
-from ordercast.trace.packed import Packed
+from ordercast.trace.packet_recorder import PacketBatch
 from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUN, RUNS, RUNS_FOLDER, SUFFIX, EventRow
 
 
-class GrowingTrace:
+class IncrementalTraceWriter:
     """One run in the making. All its calls come from one thread at a time."""
 
     def __init__(self, folder: Path, name: str, run: str) -> None:
@@ -39,7 +39,7 @@ class GrowingTrace:
         """Adds events. Batches of some ten thousand rows are a good size, and of a second at most."""
         self._append([events_batch(self.run, rows)] if rows else [])
 
-    def append_packed(self, packed: Packed) -> None:
+    def append_packets(self, packed: PacketBatch) -> None:
         """Adds the events of one node."""
         self._append([packed.batch(self.run)])
 

@@ -1,10 +1,10 @@
-"""Writes down what befell units on their way, as the scripted faults that would do the same to the same units."""
+"""Writes down what affected units on their way, as the scripted faults that would do the same to the same units."""
 
 from ordercast.model.faults import Miss, Scripted, Twice, UnitKind
-from ordercast.simulator.rules import DUPLICATED, Flight, UnitCounts
+from ordercast.simulator.fault_rules import DUPLICATED, Flight, UnitCounts
 
 
-class Mishaps:
+class FaultRecorder:
     """Watches one run; whatever lost a unit, chance or a full buffer, it becomes a fault of its own."""
 
     def __init__(self) -> None:
@@ -12,11 +12,11 @@ class Mishaps:
         self._counts = UnitCounts()
         self._names: dict[int, tuple[int, UnitKind, int]] = {}  # by number of transmission
 
-    def departed(self, flight: Flight) -> None:
+    def transmitted(self, flight: Flight) -> None:
         """A unit was put on the channel."""
         *_, self._names[flight.number] = self._counts.names_of(flight)  # the narrowest kind
 
-    def befell(self, transmission: int, receiver: int, what: str) -> None:
+    def affected(self, transmission: int, receiver: int, what: str) -> None:
         """It was lost on its way to a receiver, or came twice."""
         source, kind, nth = self._names[transmission]
         fault = Twice if what == DUPLICATED else Miss

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Scripted, Split, Twice, UnitKind
-from ordercast.simulator.chance import exponential, stream
+from ordercast.simulator.randomness import exponential, stream
 
 DUPLICATED = "duplicated"
-"""The verdict of a rule that lets a unit arrive twice; every other verdict is the cause of a loss."""
+"""The fault_effect of a rule that lets a unit arrive twice; every other fault_effect is the cause of a loss."""
 
 
 class Flight:
@@ -31,7 +31,7 @@ class Flight:
 class Rule(Protocol):
     """A fault at work."""
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """What becomes of a unit on its way to a receiver; None: nothing that this rule knows of."""
         ...
 
@@ -43,7 +43,7 @@ class LossRule:
         self._fault, self._chance = fault, stream(seed, f"loss/{place}")
         self._judged, self._lost = -1, False
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """A draw for each receiver; shared: one for each unit."""
         del receiver
         fault = self._fault
@@ -64,7 +64,7 @@ class BurstsRule:
         self._bad = [False] * nodes
         self._change_at = [exponential(self._chance, fault.well) for _ in range(nodes)]
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """Lost while the receiver is bad, with the burst's rate."""
         fault = self._fault
         if fault.until is not None and flight.time >= fault.until:
@@ -82,7 +82,7 @@ class DuplicatesRule:
     def __init__(self, fault: Duplicates, seed: int, place: int) -> None:
         self._fault, self._chance = fault, stream(seed, f"duplicates/{place}")
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """A draw for each receiver."""
         del receiver
         if self._fault.until is not None and flight.time >= self._fault.until:
@@ -123,7 +123,7 @@ class ScriptedRule:
             fates[fault.node] = "scripted" if isinstance(fault, Miss) else DUPLICATED
         self._now: dict[int, str] = {}
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """Counts the source's units; the nth is missed, or comes twice."""
         if flight.number != self._last:
             self._last = flight.number
@@ -138,7 +138,7 @@ class SplitRule:
     def __init__(self, fault: Split) -> None:
         self._fault, self._side = fault, frozenset(fault.side)
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """Lost if it would cross."""
         fault = self._fault
         if not fault.at <= flight.time < fault.at + fault.lasting:
@@ -149,11 +149,11 @@ class SplitRule:
         return "split"
 
 
-def verdict(rules: list[Rule], flight: Flight, receiver: int) -> str | None:
+def fault_effect(rules: list[Rule], flight: Flight, receiver: int) -> str | None:
     """What becomes of a unit on its way to a receiver."""
     decided = None
     for rule in rules:
-        answer = rule.judge(flight, receiver)
+        answer = rule.apply(flight, receiver)
         if answer is not None and (decided is None or decided == DUPLICATED):
             decided = answer
     return decided

@@ -12,9 +12,9 @@ a storm on any network.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.nodes import NodeState, Wrong
+from ordercast.explorer.node_states import NodeState, PromiseBroken
 from ordercast.explorer.scenario import Item
-from ordercast.explorer.world import State, World, fire_step
+from ordercast.explorer.state_space import State, StateSpace, fire_step
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
@@ -23,7 +23,7 @@ _STORM = 2_000  # receipts in a row for each node: what comes to its end takes s
 
 
 @dataclass(frozen=True)
-class BadEnd:
+class ContinuationFailure:
     """How a continuation ended that should not have."""
 
     sentence: str
@@ -37,11 +37,11 @@ class _StormError(Exception):
     """What is sent calls forth more, without end."""
 
 
-class Completion:
+class FairContinuations:
     """Runs fair continuations, and remembers which states are known to end well."""
 
-    def __init__(self, world: World) -> None:
-        self._world, self._rounds = world, world.scenario.rounds
+    def __init__(self, space: StateSpace) -> None:
+        self._space, self._rounds = space, space.scenario.rounds
         self._rounds_from: tuple[dict[State, int], ...] = tuple({} for _ in _MANNERS)
         """By what nodes know: in how many rounds they end well."""
         self._steps: list[int] = []
@@ -49,35 +49,35 @@ class Completion:
         self.longest = 0
         """Rounds of the longest continuation."""
 
-    def bad_end(self, state: State) -> BadEnd | None:
+    def failure_from(self, state: State) -> ContinuationFailure | None:
         """How the group ends from here, if it does not end well, or what it breaks on its way there."""
         for apart, manner in enumerate(_MANNERS):
             self._steps = []
             try:
                 problem = self._complete(self._settle(state), apart)
-            except Wrong as wrong:
-                return BadEnd(str(wrong), tuple(self._steps), live=False)
+            except PromiseBroken as wrong:
+                return ContinuationFailure(str(wrong), tuple(self._steps), live=False)
             except _StormError:
                 problem = "units call forth units without end, though no timer fires between"
-            if problem and self._world.scenario.promise.in_the_end is not None:
-                return BadEnd(f"{problem} ({manner})", tuple(self._steps), live=True)
+            if problem and self._space.scenario.promise.liveness_goal is not None:
+                return ContinuationFailure(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
 
     def settles(self, state: State) -> bool:
         """Whether there is an end to what is received, if no timer fires; where nothing is owed, nobody asks."""
-        if self._world.scenario.promise.in_the_end is None:
+        if self._space.scenario.promise.liveness_goal is None:
             return True
         self._steps = []
         try:
             self._settle(state)
-        except Wrong:
+        except PromiseBroken:
             return True  # a search comes upon it by itself
         except _StormError:
             return False
         return True
 
     def _complete(self, state: State, apart: int) -> str:
-        size, known = self._world.size, self._rounds_from[apart]
+        size, known = self._space.size, self._rounds_from[apart]
         trail: dict[State, None] = {}
         while (here := state[:size]) not in known:
             if here in trail:
@@ -106,13 +106,13 @@ class Completion:
         return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
 
     def _timers(self, state: State) -> list[tuple[int, int]]:
-        nodes = self._world.nodes
-        return [(node, timer) for node in range(self._world.size) for timer in nodes.timers[state[node]]]
+        nodes = self._space.nodes
+        return [(node, timer) for node in range(self._space.size) for timer in nodes.timers[state[node]]]
 
     def _round(self, state: State, timers: Sequence[tuple[int, int]], apart: int) -> State:
         for node, timer in timers:
             state = self._settle(state, hearing=node)
-            if timer in self._world.nodes.timers[state[node]]:
+            if timer in self._space.nodes.timers[state[node]]:
                 state = self._take(state, fire_step(node, timer))
                 if apart:
                     state = self._settle(state)
@@ -120,9 +120,9 @@ class Completion:
 
     def _settle(self, state: State, hearing: int | None = None) -> State:
         """Submits and delivers everything, or only what a node hears of itself, before which it does nothing else."""
-        world = self._world
-        for _ in range(_STORM * world.size):
-            steps = world.free_steps(state) if hearing is None else world.echoes(state, hearing)
+        space = self._space
+        for _ in range(_STORM * space.size):
+            steps = space.progress_steps(state) if hearing is None else space.echoes(state, hearing)
             if not steps:
                 return state
             state = self._take(state, steps[0])
@@ -130,23 +130,23 @@ class Completion:
 
     def _take(self, state: State, step: int) -> State:
         self._steps.append(step)
-        after, effect = self._world.take(state, step)
+        after, effect = self._space.successor(state, step)
         assert effect is not None, "a continuation disturbs nothing"
-        problem = self._world.problem(after, effect)
+        problem = self._space.problem(after, effect)
         if problem:
-            raise Wrong(problem)
+            raise PromiseBroken(problem)
         return after
 
     def _lacking(self, state: State) -> str:
         """What is wrong with a silent group."""
-        world = self._world
-        if world.scenario.promise.views:
+        space = self._space
+        if space.scenario.promise.views:
             return self._lacking_of_those_that_go_on(state)
-        for node in range(world.size):
-            here, name = world.nodes.states[state[node]], name_of(node)
-            if here.numbered < len(world.scenario.scripts[node]):
+        for node in range(space.size):
+            here, name = space.nodes.states[state[node]], name_of(node)
+            if here.numbered < len(space.scenario.scripts[node]):
                 return f"{name} never sends all that it was given: {self.waits(state)}"
-            for item in world.scenario.items:
+            for item in space.scenario.items:
                 verb = self._lacks(here, item)
                 if verb:
                     return f"{item.describe()} is never {verb} at {name}: {self.waits(state)}"
@@ -154,16 +154,16 @@ class Completion:
 
     def _lacking_of_those_that_go_on(self, state: State) -> str:
         """Each of them was given all that each of them sent, and all alike what the others sent; or all gave up."""
-        world = self._world
-        going_on = {node: world.nodes.states[state[node]] for node in world.going_on(state)}
-        everybody = [world.nodes.states[state[node]] for node in range(world.size)]
+        space = self._space
+        going_on = {node: space.nodes.states[state[node]] for node in space.going_on(state)}
+        everybody = [space.nodes.states[state[node]] for node in range(space.size)]
         if not going_on and not any(here.crashed for here in everybody):
             return "nobody goes on, though nobody crashed"
-        judged = everybody if world.scenario.promise.uniform else list(going_on.values())
+        judged = everybody if space.scenario.promise.uniform else list(going_on.values())
         for node, here in going_on.items():
-            if here.numbered < len(world.scenario.scripts[node]):
+            if here.numbered < len(space.scenario.scripts[node]):
                 return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
-            for item in world.scenario.items:
+            for item in space.scenario.items:
                 owed = item.source in going_on or any(other.delivered >> item.number & 1 for other in judged)
                 verb = _lacks_as_a_member(here, item) if owed else ""
                 if verb:
@@ -171,8 +171,8 @@ class Completion:
         return ""
 
     def _lacks(self, here: NodeState, item: Item) -> str:
-        promise = self._world.scenario.promise
-        for_me, end = here.node in item.destinations, promise.in_the_end or Level.ACKNOWLEDGED
+        promise = self._space.scenario.promise
+        for_me, end = here.node in item.destinations, promise.liveness_goal or Level.ACKNOWLEDGED
         if end < Level.ACKNOWLEDGED:
             return end.name.lower() if for_me and not here.reached[end] >> item.number & 1 else ""
         if for_me and not here.delivered >> item.number & 1:
@@ -184,9 +184,9 @@ class Completion:
 
     def waits(self, state: State) -> str:
         """What each node waits for, in its machine's own words, and the timers that are set."""
-        nodes = self._world.nodes
+        nodes = self._space.nodes
         lines = []
-        for node in range(self._world.size):
+        for node in range(self._space.size):
             here = nodes.states[state[node]]
             if here.crashed:
                 continue

@@ -34,7 +34,7 @@ class Departure:
         self.output = output
 
 
-class Looped:
+class LoopBack:
     """A unit that a node sent itself, which never touched the network, is handed to it."""
 
     __slots__ = ("event",)
@@ -43,7 +43,7 @@ class Looped:
         self.event = event
 
 
-Entry = Input | Lost | Arrival | Departure | Looped | Pause | Crash
+PendingEvent = Input | Lost | Arrival | Departure | LoopBack | Pause | Crash
 DRAINED = Drained()
 
 

@@ -48,7 +48,7 @@ _STRETCHED = {TIME: 1, EVENT: 2, SOURCE: 3, SEQ: 4, DESTINATIONS: 5, PRIORITY: 6
 """The columns that are the same for all rows of an entry, or, of `seq`, begin with what it has."""
 
 
-class Packed(NamedTuple):
+class PacketBatch(NamedTuple):
     """Entries of one node that follow each other."""
 
     node: int
@@ -94,10 +94,10 @@ def _as_arrow(values: "array[int]", kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-class PackedRecorder(Recorder):
+class PacketRecorder(Recorder):
     """Writes down what happens at one node, packet by packet."""
 
-    def __init__(self, node: int, sink: Callable[[Packed], None], *, deliveries_only: bool) -> None:
+    def __init__(self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool) -> None:
         super().__init__(0, lambda _: None, deliveries_only=deliveries_only)
         self._node, self._packed_sink = node, sink
         self._entries: list[Entry] = []
@@ -119,7 +119,7 @@ class PackedRecorder(Recorder):
     def flush(self) -> None:
         """Hands on what is left."""
         if self._entries:
-            packed = Packed(self._node, self._step, self._count, self._entries)
+            packed = PacketBatch(self._node, self._step, self._count, self._entries)
             self._step, self._count, self._entries = self._step + self._count, 0, []
             self._packed_sink(packed)
 
