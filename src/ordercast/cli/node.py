@@ -96,7 +96,9 @@ def node_command(
     ] = False,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
-    """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
+    """Join a live group: send each line of standard input, print each message.
+
+    A message is printed as SENDER, a tab, TEXT.
 
     `@B,C text` goes to B and C only (orders partial and total), `!9 text` has the priority 9 (order priority); a
     backslash in front sends the rest as it is. At the end of its input it stays until everybody has everything.

@@ -1,4 +1,4 @@
-"""Options that only some protocols heed: who gives one to another protocol is told that it changes nothing."""
+"""Options that only some protocols use: a warning for each that is given to another protocol."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -8,7 +8,7 @@ from ordercast.model.config import GroupConfig, PaperRules, Rules
 from ordercast.model.services import PRIORITISED, SELECTIVE, Service
 
 _SEQUENCER = {Service.SEQUENCED.value}
-_HEEDED_BY: dict[str, Collection[str]] = {
+_USED_BY: dict[str, Collection[str]] = {
     "--spread": {service.value for service in SELECTIVE},
     "--log-limit": {Service.SELECTIVE_TOTAL.value},
     "--recovery": {Service.SELECTIVE_TOTAL.value},
@@ -24,22 +24,22 @@ _HEEDED_BY: dict[str, Collection[str]] = {
 
 
 def report_unused_options(protocol: str, given: Mapping[str, bool]) -> None:
-    """Says of each option that was given whether this protocol does not heed it."""
-    for sentence in unheeded(protocol, [option for option, is_given in given.items() if is_given]):
+    """Warns of each option that was given and has no effect for this protocol."""
+    for sentence in unused_options(protocol, [option for option, is_given in given.items() if is_given]):
         typer.echo(f"ordercast: {sentence}", err=True)
 
 
 def report_unused_readings(group: GroupConfig) -> None:
-    """Says of readings of the printed rules that nobody reads them under the sound ones."""
+    """Warns of readings of the printed rules that are given with the sound rules."""
     if group.rules is Rules.SOUND and group.paper != PaperRules():
-        typer.echo("ordercast: --reading changes nothing here: it is for --rules paper", err=True)
+        typer.echo("ordercast: --reading has no effect for --rules sound, only for --rules paper", err=True)
 
 
-def unheeded(protocol: str, given: Collection[str]) -> Iterator[str]:
-    """A sentence for each."""
+def unused_options(protocol: str, given: Collection[str]) -> Iterator[str]:
+    """A sentence for each option that has no effect."""
     for option in given:
-        heeding = sorted(_HEEDED_BY[option])
-        if protocol not in heeding:
-            *others, last = heeding
-            names = f"{', '.join(others)} and {last} do" if others else f"{last} does"
-            yield f"{option} changes nothing here: {protocol} does not heed it, {names}"
+        users = sorted(_USED_BY[option])
+        if protocol not in users:
+            *others, last = users
+            names = f"{', '.join(others)} and {last}" if others else last
+            yield f"{option} has no effect for {protocol}, only for {names}"

@@ -47,8 +47,9 @@ from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
-from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
+from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import PROTOCOLS, MachineClass, machine_class
+from ordercast.trace.small_files import read_toml
 
 VERSION = 1
 KIND = "schedule"

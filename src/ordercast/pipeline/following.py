@@ -28,9 +28,9 @@ from ordercast.model.errors import ConfigError, PipelineError, TraceError, reaso
 from ordercast.model.services import Service
 from ordercast.pipeline.prefixes import Beginning
 from ordercast.pipeline.schemas import EVENTS_TABLE
-from ordercast.trace.files import write_atomically
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import write_atomically
 
 CHECKPOINT = "_audit"
 """The folder in a trace that remembers how far it was followed; readers of traces pass over it."""

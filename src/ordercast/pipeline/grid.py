@@ -29,8 +29,9 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
 from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.model.services import PRIORITISED
-from ordercast.model.toml import flat, read_toml
+from ordercast.model.toml import flat
 from ordercast.protocols.registry import PROTOCOLS, machine_class
+from ordercast.trace.small_files import read_toml
 
 MOST_RUNS = 1_000_000
 

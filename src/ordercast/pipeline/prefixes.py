@@ -30,7 +30,8 @@ from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.columns import UNKNOWN, Numbers, RunColumns, StrangeError, columns_of
 from ordercast.pipeline.judging import as_lists
 from ordercast.pipeline.kernel import acquits
-from ordercast.trace.schema import DESTINATIONS, EVENT, EVENTS, NODE, SEQ, SOURCE, STEP, EventKind
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, EventKind
 
 _READ = [EVENTS.field(column) for column in COLUMNS]
 CARRIED = pa.schema(_READ)

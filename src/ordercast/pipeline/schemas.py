@@ -14,7 +14,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from ordercast.trace.schema import EVENTS, RUNS
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 
 _TYPES: dict[pa.DataType, DataType] = {
     pa.string(): StringType(),

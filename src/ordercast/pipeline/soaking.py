@@ -28,8 +28,9 @@ from ordercast.pipeline.worker import CONFIGS, PLACE, PLACES, OutOfTimeError, al
 from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
 from ordercast.swarm.soak import Soaked, Tally, came_to_nothing, soak_config, soaked
-from ordercast.trace.files import UNFINISHED, cannot_write, events_batch, write_atomically
+from ordercast.trace.files import cannot_write, events_batch
 from ordercast.trace.schema import RUN, EventRow
+from ordercast.trace.small_files import UNFINISHED, write_atomically
 
 MANIFEST = "soak.json"
 """The file that tells what a soak's folder is for, and that whoever writes there locks."""

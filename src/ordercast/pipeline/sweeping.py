@@ -25,9 +25,10 @@ from ordercast.pipeline.measuring import chunks_table
 from ordercast.pipeline.progress import Progress, watched
 from ordercast.pipeline.schemas import spark_schema
 from ordercast.pipeline.worker import SWEPT, UNDER_WAY, chunk_name, sweep_chunks
-from ordercast.trace.files import UNFINISHED, cannot_write, write_atomically
+from ordercast.trace.files import cannot_write
 from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import COMPLETE, ERROR, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import UNFINISHED, write_atomically
 from ordercast.trace.writer import require_no_trace
 
 MANIFEST = "sweep.json"

@@ -18,10 +18,11 @@ import pyarrow as pa
 from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.trace.arrow_schema import RUNS
 from ordercast.trace.chunk_writer import ChunkWriter
 from ordercast.trace.files import cannot_write, runs_table
 from ordercast.trace.recorder import Sink
-from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, RUNS, SEED
+from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, SEED
 
 PLACE = "place"
 """The column that says which of the runs asked for a row is."""

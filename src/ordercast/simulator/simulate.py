@@ -12,7 +12,6 @@ from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import COUNTERS, EventRow
-from ordercast.trace.writer import TraceWriter
 
 
 def simulate(
@@ -53,6 +52,8 @@ def _simulate(
 
     if out is None:
         return simulation(config, hand_on if sinks else None).run(progress)
+    from ordercast.trace.writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
+
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]
         result = simulation(config, hand_on).run(progress)

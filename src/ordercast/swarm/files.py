@@ -34,9 +34,10 @@ from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
-from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
+from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import machine_class
 from ordercast.swarm.judging import Failure
+from ordercast.trace.small_files import read_toml
 
 VERSION, KIND = 1, "simulation"
 
