@@ -10,7 +10,13 @@ import pytest
 from ordercast.explorer.explore import Progress, Report, explore
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
-from ordercast.explorer.paper_counterexamples import MOST, found_again, search_again, search_sound, under_sound_rules
+from ordercast.explorer.paper_counterexamples import (
+    MAX_STATES,
+    found_again,
+    search_again,
+    search_sound,
+    under_sound_rules,
+)
 from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.state_space import StateSpace
@@ -103,7 +109,7 @@ def test_a_search_comes_upon_it_by_itself(name: str) -> None:
 
 @searched
 def test_the_sound_rules_are_not_broken_within_the_same_bounds(name: str) -> None:
-    report = search_sound(story(name), LARGE.get(name, MOST))
+    report = search_sound(story(name), LARGE.get(name, MAX_STATES))
     if name in SLOW:
         print(report)  # noqa: T201 - how far it came
     assert report.counterexample is None, str(report)
@@ -167,6 +173,6 @@ def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
 @pytest.mark.parametrize("search", [search_again, search_sound])
 def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, Progress], Report]) -> None:
     told: list[int] = []
-    report = search(story("spo-r1"), MOST, lambda states, _: told.append(states))
+    report = search(story("spo-r1"), MAX_STATES, lambda states, _: told.append(states))
     assert told == sorted(set(told))
     assert report.states // 2 < told[-1] <= report.states

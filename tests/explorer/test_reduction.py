@@ -257,15 +257,15 @@ def test_who_may_go_first_does_not_depend_on_which_unit_was_met_first() -> None:
         for _ in range(2):
             [submit] = [step for step in space.steps(state) if step & 7 == StepKind.SUBMIT]
             state, _ = space.successor(state, submit)
-        keys.append(Reduction(space)._all_alone(state)[1].keys)
+        keys.append(Reduction(space)._local_futures(state)[1].keys)
     assert keys[0] == keys[1] > 0
 
 
 class SleepsUntilDrained(Reduction):
     """Lets all receipts sleep behind a sending, and none behind whatever else happens."""
 
-    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, asleep: int) -> int:
-        del state, action, effect, asleep
+    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
+        del state, action, effect, sleep_set
         return sum(self._actions.of_link) if step & 7 == StepKind.SUBMIT else 0
 
 
@@ -283,4 +283,4 @@ def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awa
     shared.expansion._selection = SleepsUntilDrained(shared.expansion.space)
     while shared.frontier:
         shared.level()
-    assert alone.run().states == len(shared.asleep) == explore(asked).states == 3
+    assert alone.run().states == len(shared.sleep_sets) == explore(asked).states == 3

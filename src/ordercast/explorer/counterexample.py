@@ -1,4 +1,4 @@
-"""What is handed to people: the promise that was broken, and a schedule without a step that it does not need."""
+"""Counterexamples: a broken promise, and a schedule without unnecessary steps that breaks it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ordercast.explorer.state_space import State, StateSpace
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A promise that was broken, and the schedule that breaks it."""
+    """A broken promise, and the schedule that breaks it."""
 
     sentence: str
     schedule: tuple[str, ...]
     live: bool
-    """Whether it is the continuation of the schedule, rather than its last step, that breaks it."""
+    """True if the fair continuation of the schedule breaks it, rather than its last step."""
 
     def __str__(self) -> str:
         then = ["from there on nothing is lost, and yet:"] if self.live else []
@@ -31,9 +31,9 @@ class _Trial:
 def shortened(
     space: StateSpace, continuations: FairContinuations, steps: Sequence[int], *, live: bool, given: int = 0
 ) -> Counterexample:
-    """The counterexample that a schedule ends in; steps without which it would end in one too are left out.
+    """The counterexample at the end of a schedule, without the steps that it does not need.
 
-    `given`: the first steps, which stay, whether they are needed or not.
+    `given`: the number of first steps that are kept even if they are not needed.
     """
     best = _try(space, continuations, steps, live=live)
     assert best is not None, "only a schedule that breaks a promise is shortened"
@@ -50,7 +50,7 @@ def shortened(
 def counterexample_from(
     space: StateSpace, continuations: FairContinuations, steps: Sequence[int], state: State, given: int = 0
 ) -> Counterexample | None:
-    """What becomes of the state that a schedule led to, if it does not end well."""
+    """The counterexample in the fair continuations of a schedule that led to this state; None if they succeed."""
     end = continuations.failure_from(state)
     if end is None:
         return None
@@ -58,7 +58,7 @@ def counterexample_from(
 
 
 def _try(space: StateSpace, continuations: FairContinuations, steps: Sequence[int], *, live: bool) -> _Trial | None:
-    """Follows a schedule until a promise is broken; None if none is, or not in the way asked for."""
+    """Follows a schedule until a promise is broken; None if none is, or not of the kind asked for."""
     state = space.initial_state()
     for count, step in enumerate(steps, start=1):
         if not space.is_enabled(state, step):

@@ -1,4 +1,4 @@
-"""States expanded one after another, each with a path that leads to it: what each process of a split search does."""
+"""Expands states, each with a path that leads to it: the work of one process of a distributed search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from ordercast.explorer.state_space import State, StateSpace
 
 @dataclass
 class Tally:
-    """What was seen so far."""
+    """The counts of a search so far."""
 
     edges: int = 0
     continued: int = 0
     longest: int = 0
     node_states: int = 0
     broken: Path | None = None
-    """A path whose last step breaks a promise, or from whose end the group does not end well."""
+    """A path whose last step breaks a promise, or from whose end the liveness goal is missed."""
 
 
 class Expansion:
@@ -32,18 +32,18 @@ class Expansion:
         self.tally = Tally()
         self.portable = Portable(self.space)
         self._selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
-        self.actions = max(Actions(self.space).of_step.values())
-        """The highest bit of what may sleep."""
+        self.highest_action = max(Actions(self.space).of_step.values())
+        """The highest bit of a sleep set."""
         self._continuations = FairContinuations(self.space)
 
     def expand(self, path: Path, state: State, asleep: int) -> Iterator[tuple[int, State, int]]:
-        """The steps that are searched from a state, where each leads, and what sleeps there.
+        """The steps to explore from a state, each with its successor and the sleep set there.
 
-        It comes to an end where something is broken.
+        It stops at the first broken promise.
         """
         space, plan, tally = self.space, self._selection, self.tally
         free = space.progress_steps(state)
-        if not free and not self.ends_well(path, state):
+        if not free and not self.reaches_goal(path, state):
             return
         for step, action in plan.steps(state, free, asleep):
             tally.edges += 1
@@ -55,16 +55,16 @@ class Expansion:
             asleep |= action
 
     def comes_back(self, path: Path, state: State) -> None:
-        """To a state that was expanded before, by a path that may go round in a circle of receipts for ever."""
+        """A path leads back to a state that was expanded before: it may be a cycle of receipts."""
         if self.portable.ends_in_receipt(path) and not self._continuations.settles(state):
             self.tally.broken = path
 
-    def forget_what_is_broken(self) -> None:
-        """Goes on with other states; what was found is told already."""
+    def forget_counterexample(self) -> None:
+        """Continues with other states; the counterexample found was reported."""
         self.tally.broken = None
 
-    def ends_well(self, path: Path, state: State) -> bool:
-        """Whether a loss-free continuation from a state completes."""
+    def reaches_goal(self, path: Path, state: State) -> bool:
+        """True if the fair continuations from a state succeed."""
         bad = self._continuations.failure_from(state) is not None
         if bad:
             self.tally.broken = path
@@ -74,7 +74,7 @@ class Expansion:
 
 
 def counterexample_of(scenario: Scenario, path: Path) -> Counterexample | None:
-    """What a path breaks, without the steps that it does not need."""
+    """The counterexample at the end of a path, without the steps that it does not need."""
     space = StateSpace(scenario)
     continuations = FairContinuations(space)
     steps = Portable(space).steps(path)

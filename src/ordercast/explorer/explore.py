@@ -1,10 +1,10 @@
-"""The explorer: all schedules of a scenario, the shortest first, on the machines themselves.
+"""Breadth-first search of all schedules of a scenario, on the machines themselves.
 
-Every state that a group can get into is visited once; every step into a state is judged by what the service
-promises; and from every state the group must end well once nothing is lost any more. It is enough to ask that of
-the states in which everything is submitted and delivered: every other state leads to one of them by steps that are
-searched anyway, if there is an end to receipts. Where there is none, schedules go round in a circle, and so a receipt
-leads back to a state that was expanded before: such a state is asked for that end.
+Every reachable state is visited once; every transition is checked against the promises of the service (safety); and
+from every state fair continuations must reach the liveness goal. It is enough to check liveness in states in which
+everything is submitted and delivered: every other state leads to such a state by steps that are explored anyway, if
+receipts come to an end. If they do not, schedules run in a cycle, so that a receipt leads back to a state that was
+expanded before: there it is checked that receipts end.
 """
 
 import struct
@@ -24,44 +24,44 @@ from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.config import require
 
 SAMPLE = 61
-"""Of what is not searched to its end, one state in so many is continued."""
+"""When a search is cut off, liveness is checked in one state of the frontier in so many."""
 
 Progress = Callable[[int, float], None]
-"""Told how many states were found so far, and in how many seconds."""
+"""Called with the number of states found so far, and the seconds."""
 
-_TOLD_EVERY = 1_000  # states
+_PROGRESS_EVERY = 1_000  # states
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a search saw."""
+    """The result of a search."""
 
     states: int
     edges: int
     exhausted: bool
-    """All states were visited, rather than the search cut off."""
+    """All states were visited; the search was not cut off."""
     seconds: float
     node_states: int
     continued: int
-    """Fair continuations, also those that ran into one known to end well."""
+    """Fair continuations that succeeded, including those that ran into a state known to succeed."""
     longest: int
-    """The most rounds of timers that one of them takes."""
+    """The maximum of their rounds of timers."""
     depth: int
-    """Steps of the longest shortest schedule."""
+    """The maximum distance of a state from the start, in steps."""
     counterexample: Counterexample | None
 
     def __str__(self) -> str:
-        pace = self.states / self.seconds if self.seconds else 0
+        rate = self.states / self.seconds if self.seconds else 0
         end = "exhausted" if self.exhausted else "cut"
         return (
             f"{self.states} states, {self.edges} edges, {end}, depth {self.depth}, "
             f"{self.node_states} node states, {self.continued} continuations of up to {self.longest} rounds, "
-            f"{self.seconds:.1f} s, {pace:.0f} states/s" + (f"\n{self.counterexample}" if self.counterexample else "")
+            f"{self.seconds:.1f} s, {rate:.0f} states/s" + (f"\n{self.counterexample}" if self.counterexample else "")
         )
 
 
 class Search:
-    """A search breadth first. Make it, then call `run` once."""
+    """A breadth-first search. Create it, then call `run` once."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Search:
         eager: bool = False,
         begins: Sequence[str] = (),
     ) -> None:
-        """`max_states`: the states after which it is cut off; `reduced`: equivalent interleavings are left out.
+        """`max_states`: the search is cut off there. `reduced`: with partial-order reduction.
 
-        `eager`: every state is continued, not only those in which everything is delivered. It is slower, but what it
-        takes a long recovery to bring to light is found a few steps after the loss.
-        `begins`: steps in words that come first in every schedule; only what follows them is searched.
+        `eager`: check liveness in every state, not only where everything is delivered. It is slower, but finds a
+        failure that needs a long recovery within a few steps after the loss.
+        `begins`: the first steps of every schedule, as text; only what follows them is searched.
         """
         self.space = StateSpace(scenario)
         self._eager = eager
@@ -84,11 +84,11 @@ class Search:
         self._max_states = max_states
         self._continuations = FairContinuations(self.space)
         self._given = parse_schedule(self.space, begins)
-        start = self._state_behind_what_is_given()
+        start = self._state_after_prefix()
         self._packing = struct.Struct(f"{len(start)}I")
         key = self._packing.pack(*start)
-        self._asleep = {key: 0}
-        """By state what sleeps there, and whether it has been expanded. Keys are the states themselves, not digests."""
+        self._sleep_sets = {key: 0}
+        """By state: its sleep set, and whether it has been expanded. Keys are the states themselves, not digests."""
         self._frontier = deque([(0, start, key)])
         self._parents = array("q", [-1])  # by state, in the order of discovery
         self._steps = array("q", [-1])
@@ -96,18 +96,18 @@ class Search:
         self._counterexample: Counterexample | None = None
 
     def run(self, progress: Progress | None = None) -> Report:
-        """Searches until everything is seen, something is wrong, or it is enough."""
-        began, told = time.perf_counter(), 0
-        while self._frontier and self._counterexample is None and len(self._asleep) < self._max_states:
+        """Searches until all states are visited, a promise is broken, or the limit is reached."""
+        began, reported = time.perf_counter(), 0
+        while self._frontier and self._counterexample is None and len(self._sleep_sets) < self._max_states:
             self._expand(*self._frontier.popleft())
-            if progress is not None and len(self._asleep) >= told + _TOLD_EVERY:
-                told = len(self._asleep)
-                progress(told, time.perf_counter() - began)
+            if progress is not None and len(self._sleep_sets) >= reported + _PROGRESS_EVERY:
+                reported = len(self._sleep_sets)
+                progress(reported, time.perf_counter() - began)
         exhausted = not self._frontier and self._counterexample is None
         if self._counterexample is None:
             self._continue_frontier()
         return Report(
-            states=len(self._asleep),
+            states=len(self._sleep_sets),
             edges=self._edges,
             exhausted=exhausted,
             seconds=time.perf_counter() - began,
@@ -118,17 +118,15 @@ class Search:
             counterexample=self._counterexample,
         )
 
-    def _state_behind_what_is_given(self) -> State:
+    def _state_after_prefix(self) -> State:
         state = self.space.initial_state()
         for step in self._given:
             state, _ = self.space.successor(state, step)
-        require(
-            min(state) >= 0, "what the search begins with fires more timers than the scenario allows: raise `firings`"
-        )
+        require(min(state) >= 0, "the first steps fire more timers than the scenario allows: raise `firings`")
         return state
 
     def schedule(self, state: int) -> list[int]:
-        """The steps that first led to a state, given by its place in the order of discovery."""
+        """The steps that first led to a state, which is given by its index in the order of discovery."""
         steps: list[int] = []
         while state:
             steps.append(self._steps[state])
@@ -137,18 +135,18 @@ class Search:
 
     def states(self) -> Iterator[State]:
         """All states that were found."""
-        return map(self._packing.unpack, self._asleep)
+        return map(self._packing.unpack, self._sleep_sets)
 
     def _expand(self, index: int, state: State, key: bytes) -> None:
-        space, plan = self.space, self._selection
+        space, selection = self.space, self._selection
         free = space.progress_steps(state)
         if self._eager or not free:
             self._continue(index, state)
         if self._counterexample is not None:
             return
-        asleep = self._asleep[key]
-        self._asleep[key] = asleep | EXPANDED
-        for step, action in plan.steps(state, free, asleep):
+        sleep_set = self._sleep_sets[key]
+        self._sleep_sets[key] = sleep_set | EXPANDED
+        for step, action in selection.steps(state, free, sleep_set):
             self._edges += 1
             after, effect = space.successor(state, step)
             problem = space.problem(after, effect) if effect is not None else ""
@@ -158,16 +156,16 @@ class Search:
                     self.space, self._continuations, steps, live=False, given=len(self._given)
                 )
                 return
-            self._arrive(index, step, after, plan.sleep_set_after(state, step, action, effect, asleep))
-            asleep |= action
+            self._arrive(index, step, after, selection.sleep_set_after(state, step, action, effect, sleep_set))
+            sleep_set |= action
 
-    def _arrive(self, index: int, step: int, after: State, asleep: int) -> None:
+    def _arrive(self, index: int, step: int, after: State, sleep_set: int) -> None:
         key = self._packing.pack(*after)
-        known = self._asleep.get(key)
+        known = self._sleep_sets.get(key)
         if known is None:
-            self._asleep[key] = asleep
-        elif woken := known & ~asleep & ~EXPANDED:
-            self._asleep[key] = known & ~woken & ~EXPANDED
+            self._sleep_sets[key] = sleep_set
+        elif woken := known & ~sleep_set & ~EXPANDED:
+            self._sleep_sets[key] = known & ~woken & ~EXPANDED
         comes_back = known is not None and known & EXPANDED and step & 7 == StepKind.RECEIVE
         if comes_back and not self._continuations.settles(after):
             steps = [*self.schedule(index), step]
@@ -199,5 +197,5 @@ def explore(
     begins: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """Searches a scenario; see `Search` for how, and `Report` for what comes back."""
+    """Searches a scenario; see `Search` for the options, and `Report` for the result."""
     return Search(scenario, max_states, reduced=reduced, eager=eager, begins=begins).run(progress)

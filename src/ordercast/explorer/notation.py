@@ -1,4 +1,4 @@
-"""Schedules in words that people can follow, act out and write down: one line for each step.
+"""The notation of schedules as text, one line for each step, to read, write and execute again.
 
     E1 sends x{2,3}
     E2 receives E1#0 x
@@ -7,9 +7,8 @@
     E2 will receive again later E1#1 copy x
     E1 crashes
 
-E1#0 is the first transmission of E1 in this schedule, and the words behind it say what that is. So a line means the
-same however states, units and timers are numbered inside, and can be read back: a step is whatever possible step has
-these words.
+E1#0 is the first transmission of E1 in this schedule, and the words after it say what it carries. So a line does not
+depend on how states, units and timers are numbered, and can be parsed: it is the enabled step that has this text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Res
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.units import Packet
 
-_SHOWN = 8  # possible steps that are listed beside an impossible one
+_SHOWN = 8  # enabled steps that an error lists
 _LEVELS = {Level.ACCEPTED: "accepts", Level.PREACKNOWLEDGED: "pre-acknowledges", Level.ACKNOWLEDGED: "acknowledges"}
 _VERBS = {
     StepKind.RECEIVE: "receives",
@@ -33,19 +32,19 @@ _VERBS = {
 
 
 def transmission_in_words(transmission: Transmission) -> str:
-    """Whose it is and which, and what: a message by its name, anything else by its kind."""
+    """Its sender, its number and its content: a message by its name, anything else by its kind."""
     copy = "copy " if transmission.again else ""
     return f"{name_of(transmission.sender)}#{transmission.count} {copy}{unit_name(transmission.unit)}"
 
 
-def format_step(replay: Execution, step: int) -> str:
-    """What a step is that is possible now."""
-    space = replay.space
+def format_step(execution: Execution, step: int) -> str:
+    """The text of a step that is enabled now."""
+    space = execution.space
     kind, place, timer = decode(step)
     if kind in _VERBS:
         receiver = name_of(space.links.receivers[place - space.first_link])
-        return f"{receiver} {_VERBS[kind]} {transmission_in_words(replay.transmission(step))}"
-    name, here = name_of(place), space.nodes.states[replay.state[place]]
+        return f"{receiver} {_VERBS[kind]} {transmission_in_words(execution.transmission(step))}"
+    name, here = name_of(place), space.nodes.states[execution.state[place]]
     if kind is StepKind.CRASH:
         return f"{name} crashes"
     if kind is StepKind.FIRE:
@@ -57,34 +56,34 @@ def format_step(replay: Execution, step: int) -> str:
 
 
 def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
-    """What follows from a step at its node, in the order in which it does."""
-    said = []
+    """The effects of a step at its node, in their order."""
+    effects = []
     sent = iter(executed.sent)
     for output in executed.outputs:
         match output:
             case Send():
-                said.append(f"transmits {transmission_in_words(next(sent))}")
+                effects.append(f"transmits {transmission_in_words(next(sent))}")
             case Reached(level=level, packet=packet):
-                said.append(f"{_LEVELS[level]} {_name(space, packet)}")
+                effects.append(f"{_LEVELS[level]} {_name(space, packet)}")
             case Deliver(packet=packet):
-                said.append(f"delivers {_name(space, packet)}")
+                effects.append(f"delivers {_name(space, packet)}")
             case Discard(unit=unit, why=why):
-                said.append(f"throws {unit_name(unit)} away ({why})")
+                effects.append(f"throws {unit_name(unit)} away ({why})")
             case Stopped(why=why):
-                said.append(f"stops ({why})")
+                effects.append(f"stops ({why})")
             case Resumed():
-                said.append("goes on")
+                effects.append("goes on")
             case View(number=number, members=members):
-                said.append(f"is in view {number} with {names_of(members)}")
+                effects.append(f"is in view {number} with {names_of(members)}")
             case Abort(why=why):
-                said.append(f"gives the group up ({why})")
+                effects.append(f"gives the group up ({why})")
             case _:
                 pass
-    return said
+    return effects
 
 
 def _name(space: StateSpace, packet: Packet) -> str:
-    """What the script calls a packet, whatever it carries now."""
+    """The name of a packet in the script, whatever it carries now."""
     item = next(
         (item for item in space.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None
     )
@@ -92,33 +91,33 @@ def _name(space: StateSpace, packet: Packet) -> str:
 
 
 def format_schedule(space: StateSpace, steps: Iterable[int]) -> list[str]:
-    """One line for each step from the start on."""
-    replay, lines = Execution(space), []
+    """One line for each step from the initial state on."""
+    execution, lines = Execution(space), []
     for step in steps:
-        lines.append(format_step(replay, step))
-        replay.take(step)
+        lines.append(format_step(execution, step))
+        execution.take(step)
     return lines
 
 
 def parse_schedule(space: StateSpace, lines: Sequence[str]) -> list[int]:
-    """The steps that these lines are; refused at the first one that cannot happen where it stands."""
-    replay, steps = Execution(space), []
+    """The steps of these lines. Raises `ConfigError` at the first that is not enabled where it stands."""
+    execution, steps = Execution(space), []
     for number, line in enumerate(lines, start=1):
-        possible = {format_step(replay, step): step for step in _possible(replay)}
-        shown = ", ".join(f"{words!r}" for words in list(possible)[:_SHOWN]) or "nothing any more"
-        more = ", …" if len(possible) > _SHOWN else ""
-        require(line in possible, f"step {number}, {line!r}, cannot happen there; what can: {shown}{more}")
-        steps.append(possible[line])
-        broken = replay.take(possible[line]).problem
+        enabled = {format_step(execution, step): step for step in _enabled(execution)}
+        shown = ", ".join(f"{words!r}" for words in list(enabled)[:_SHOWN]) or "nothing"
+        more = ", …" if len(enabled) > _SHOWN else ""
+        require(line in enabled, f"step {number}, {line!r}, is not enabled there; enabled: {shown}{more}")
+        steps.append(enabled[line])
+        broken = execution.take(enabled[line]).problem
         require(
             not broken or number == len(lines),
-            f"step {number}, {line!r}, breaks a promise already ({broken}); leave out what follows it",
+            f"step {number}, {line!r}, already breaks a promise ({broken}); remove the steps after it",
         )
     return steps
 
 
-def _possible(replay: Execution) -> list[int]:
-    """All that may happen, and timers even without leave, as in a continuation."""
-    space, state = replay.space, replay.state
+def _enabled(execution: Execution) -> list[int]:
+    """All enabled steps, and timers even beyond their budget, as in a continuation."""
+    space, state = execution.space, execution.state
     timers = [fire_step(node, timer) for node in range(space.size) for timer in space.nodes.timers[state[node]]]
     return [*space.steps(state), *(step for step in timers if space.is_enabled(state, step))]

@@ -1,9 +1,9 @@
-"""How the printed protocols break: the papers' counterexamples, which a search finds by itself.
+"""Counterexamples to the printed protocols, each found by a search.
 
-A story is a file in `examples/stories`. Its scenario is not a script: it says who sends what, how much may be lost, and
-which reading of the printed rules is taken where flaws hide each other. The schedule is what a search of these bounds
-comes upon first, behind the steps that are given to it, if there are any. Under the sound rules the same bounds are
-searched to the end, and nothing is found.
+Each is a file in `examples/counterexamples`. Its scenario says what is sent, how much may be lost, and which reading of
+the printed rules is taken where flaws hide each other. Its schedule is the first counterexample that a search within
+these bounds finds, after the first steps that are given to it, if any. An exhaustive search within the same bounds
+finds no counterexample to the sound rules.
 """
 
 from collections.abc import Sequence
@@ -21,33 +21,33 @@ from ordercast.model.config import PaperRules, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.protocols.registry import machine_class
 
-MOST = 1_000_000
-"""States after which a search is cut, unless it is told."""
-_ROUNDS = 40  # in which the sound rules must come to their end, whatever the printed ones are given
+MAX_STATES = 1_000_000
+"""The default number of states after which a search is cut off."""
+_ROUNDS = 40  # in which the sound rules must reach the goal, whatever the printed ones are given
 
 
-def search_again(story: ScheduleFile, max_states: int = MOST, progress: Progress | None = None) -> Report:
-    """The search that found it."""
-    return explore(story.scenario, max_states, eager=story.eager, begins=story.given(), progress=progress)
+def search_again(file: ScheduleFile, max_states: int = MAX_STATES, progress: Progress | None = None) -> Report:
+    """Repeats the search that found it."""
+    return explore(file.scenario, max_states, eager=file.eager, begins=file.given(), progress=progress)
 
 
-def found_again(story: ScheduleFile, report: Report) -> ScheduleFile:
-    """The story as a search tells it now."""
+def found_again(file: ScheduleFile, report: Report) -> ScheduleFile:
+    """The file as a new search would write it."""
     found = report.counterexample
-    assert found is not None, f"{story.about}: {report}"
-    return replace(story, schedule=found.schedule, sentence=found.sentence, live=found.live)
+    assert found is not None, f"{file.about}: {report}"
+    return replace(file, schedule=found.schedule, sentence=found.sentence, live=found.live)
 
 
-def search_sound(story: ScheduleFile, max_states: int = MOST, progress: Progress | None = None) -> Report:
-    """The same bounds, and the same beginning, under the sound rules."""
-    asked = under_sound_rules(story.scenario)
-    begins = story.given() if _can_happen(asked, story.given()) else ()
+def search_sound(file: ScheduleFile, max_states: int = MAX_STATES, progress: Progress | None = None) -> Report:
+    """Searches the same bounds, after the same first steps, with the sound rules."""
+    asked = under_sound_rules(file.scenario)
+    begins = file.given() if _can_happen(asked, file.given()) else ()
     reduced = not asked.promise.most_under_way
     return explore(asked, max_states, reduced=reduced, begins=begins, progress=progress)
 
 
 def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:
-    """Under the sound rules of SPO, for one, nobody receives its own units."""
+    """True if the steps are possible; with the sound rules of SPO, for one, no node receives its own units."""
     try:
         parse_schedule(StateSpace(asked), steps)
     except ConfigError:
@@ -56,7 +56,7 @@ def _can_happen(asked: Scenario, steps: Sequence[str]) -> bool:
 
 
 def under_sound_rules(printed: Scenario) -> Scenario:
-    """The same scenario under the sound rules, which owe all that they ever owe."""
+    """The same scenario with the sound rules and all of their promises."""
     protocol, _ = protocol_of(printed.machine)
     group = msgspec.structs.replace(printed.group, rules=Rules.SOUND, paper=PaperRules())
     asked = printed.promise

@@ -1,4 +1,4 @@
-"""Long schedules drawn at random, with the same judgement: for what is too large to be searched."""
+"""Random walks through a state space that is too large to be searched, with the same checks."""
 
 from random import Random
 
@@ -7,11 +7,11 @@ from ordercast.explorer.counterexample import Counterexample, counterexample_fro
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import StateSpace
 
-_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1)  # by kind of step: half of what happens, or so, is receipt
+_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1)  # weights by kind of step: about half of the steps are receipts
 
 
 def random_walk(scenario: Scenario, seed: int, length: int) -> Counterexample | None:
-    """One schedule of at most so many steps, and from its end the fair continuations."""
+    """One random schedule of at most `length` steps, and the fair continuations from its end."""
     space = StateSpace(scenario)
     continuations = FairContinuations(space)
     state = space.initial_state()

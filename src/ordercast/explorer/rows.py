@@ -1,4 +1,4 @@
-"""A schedule as event rows, in the column order of a trace: what pictures are drawn from. Time counts steps."""
+"""A schedule as event rows, in the column order of a trace, for drawing. Time counts steps."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from ordercast.trace.schema import EventKind, EventRow
 
 
 def rows_of(space: StateSpace, steps: Iterable[int]) -> list[EventRow]:
-    """What happens at the nodes; the first step is at time 1."""
+    """The events of a schedule; the first step is at time 1."""
     rows: list[EventRow] = []
     recorder = Recorder(space.size, rows.extend, deliveries_only=False)
     for time, executed in enumerate(Execution(space).run(steps), start=1):
@@ -20,7 +20,7 @@ def rows_of(space: StateSpace, steps: Iterable[int]) -> list[EventRow]:
 
 
 def names_of_messages(space: StateSpace) -> dict[tuple[int, int], str]:
-    """What the scripts call each message, by its source and number."""
+    """The names of messages in the scripts, by source and number."""
     return {(item.source, item.first): item.submission.payload.decode() for item in space.scenario.items}
 
 

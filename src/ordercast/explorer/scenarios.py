@@ -1,7 +1,7 @@
-"""What each protocol owes by each of its rules, and scenarios of all of them.
+"""The promises of each protocol under each of its rules, and scenarios of all of them.
 
-The printed rules are asked for safety only, unless something is asked for in the end: most of them never fall silent,
-or wait for ever, without any loss.
+The printed rules are checked for safety only, unless a liveness goal is given: most of them never terminate, or wait
+forever, even without loss.
 """
 
 import re
@@ -46,10 +46,10 @@ def scenario(
     promise: Promise | None = None,
     **how: Any,
 ) -> Scenario:
-    """A group of a protocol, whose nodes send what the lines say; `how` are fields of its configuration and bounds.
+    """A scenario of a protocol; `lines`: a script for each node; `how`: fields of its configuration and bounds.
 
-    Where packets have priorities, "p1" may be said for "p[1]". `machine` and `promise` take the place of the
-    protocol's own, and `liveness_goal` that of what the promise says about it. The channel is the one that is needed.
+    Where packets have priorities, "p1" is short for "p[1]". `machine` and `promise` replace the protocol's own, and
+    `liveness_goal` that of the promise. The default channel is the weakest that the protocol works on.
     """
     kind = machine_class(protocol, rules)
     if protocol in {"to", "prito", "prio"}:
@@ -58,7 +58,7 @@ def scenario(
     for submission in (submission for script in sends for submission in script):
         require(
             protocol in _TO_ANY_SUBSET or submission.destinations == everybody(len(lines)),
-            f"{protocol} sends everything to everybody: write {submission.payload.decode()!r} without destinations",
+            f"{protocol} broadcasts every message: write {submission.payload.decode()!r} without destinations",
         )
     group = GroupConfig(
         nodes=len(lines),
@@ -67,23 +67,23 @@ def scenario(
         sequencer=SequencerConfig(**{name: how.pop(name) for name in _SEQUENCER & how.keys()}),
         **{name: how.pop(name) for name in _GROUP & how.keys()},
     )
-    owed = promise or promise_of(protocol, group)
+    promised = promise or promise_of(protocol, group)
     if "liveness_goal" in how:
-        owed = replace(owed, liveness_goal=how.pop("liveness_goal"))
+        promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
     asked = {"channel": kind.needs, **how}
-    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=owed, **asked)
+    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=promised, **asked)
 
 
 def promise_of(protocol: str, group: GroupConfig) -> Promise:
-    """What a protocol owes in such a group."""
-    owed = _PROMISES[protocol, group.rules]
+    """The promises of a protocol in such a group."""
+    promised = _PROMISES[protocol, group.rules]
     if protocol == "st" and group.recovery is Recovery.GO_BACK_N:
-        return replace(owed, never_less=("stamps", "epoch_seen"))  # what was thrown away is expected again
-    return replace(owed, uniform=True) if owed.views and group.sequencer.resilience else owed
+        return replace(promised, never_less=("stamps", "epoch_seen"))  # discarded packets are expected again
+    return replace(promised, uniform=True) if promised.views and group.sequencer.resilience else promised
 
 
 def default_scripts(protocol: str, nodes: int) -> list[str]:
-    """What two nodes send, where nobody said what is sent."""
+    """The default scripts: two nodes send one message each."""
     others = ",".join(str(node + 1) for node in range(1, nodes))
     two = {
         "spo": [f"a{{{others}}}", "b"],

@@ -50,12 +50,17 @@ def explore_on_spark(
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
-    actions = here.expansion.actions
-    require(actions < 1 << 62, "a group of so many nodes is too large for a search on Spark; take fewer nodes")
+    highest_action = here.expansion.highest_action
+    require(highest_action < 1 << 62, "a group of so many nodes is too large for a search on Spark; take fewer nodes")
     total = _Total(here.expansion.tally)
-    while here.frontier and len(here.frontier) < from_states and len(here.asleep) < max_states and total.broken is None:
+    while (
+        here.frontier
+        and len(here.frontier) < from_states
+        and len(here.sleep_sets) < max_states
+        and total.broken is None
+    ):
         here.level()
-        total.level(len(here.asleep), len(here.frontier))
+        total.level(len(here.sleep_sets), len(here.frontier))
     if total.left and total.broken is None and total.states < max_states:
         _search(spark, here, total, max_states, began, progress)
     elif total.left and total.broken is None:
@@ -164,13 +169,13 @@ def _expanded(
     """What is reached from the states of some rows; the last row counts, and says what is broken."""
     expansion = _expansion(scenario, reduced=reduced)
     portable, tally = expansion.portable, expansion.tally
-    expansion.forget_what_is_broken()
+    expansion.forget_counterexample()
     edges, continued = tally.edges, tally.continued
     rows: dict[bytes, tuple[int, Path]] = {}
     for path, asleep in sorted((row[_PATH], row[_ASLEEP]) for batch in batches for row in batch.to_pylist()):
         state = portable.state(path)
         if ends_only:
-            expansion.ends_well(path, state)
+            expansion.reaches_goal(path, state)
         else:
             for step, after, behind in expansion.expand(path, state, asleep):
                 digest = portable.digest(after)

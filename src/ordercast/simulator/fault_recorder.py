@@ -1,11 +1,11 @@
-"""Writes down what affected units on their way, as the scripted faults that would do the same to the same units."""
+"""Records the effects of faults on units as scripted faults that reproduce them."""
 
 from ordercast.model.faults import Miss, Scripted, Twice, UnitKind
 from ordercast.simulator.fault_rules import DUPLICATED, Flight, UnitCounts
 
 
 class FaultRecorder:
-    """Watches one run; whatever lost a unit, chance or a full buffer, it becomes a fault of its own."""
+    """Observes one run: every loss and duplicate, whatever its cause, becomes a scripted fault."""
 
     def __init__(self) -> None:
         self.found: list[Scripted] = []
@@ -17,7 +17,7 @@ class FaultRecorder:
         *_, self._names[flight.number] = self._counts.names_of(flight)  # the narrowest kind
 
     def affected(self, transmission: int, receiver: int, what: str) -> None:
-        """It was lost on its way to a receiver, or came twice."""
+        """It was lost on its way to a receiver, or duplicated."""
         source, kind, nth = self._names[transmission]
         fault = Twice if what == DUPLICATED else Miss
         self.found.append(fault(node=receiver, source=source, nth=nth, kind=kind))

@@ -1,8 +1,8 @@
-"""Chance that can be repeated, on every machine to the last bit.
+"""Repeatable random numbers, equal on every machine to the last bit.
 
-Each use of chance has a stream of its own, derived from the run's seed and the use's name, so that one draw more in
-one place moves nothing elsewhere. Nothing here asks the C library for a logarithm: its last bit differs between
-machines, and one bit is enough to make two traces differ.
+Each use has a stream of its own, derived from the run's seed and the name of the use, so that one more draw in one
+place changes nothing elsewhere. The C library's logarithm is not used: its last bit differs between machines, and one
+bit is enough to make two traces differ.
 """
 
 from decimal import Decimal
@@ -14,7 +14,7 @@ _UNIT = 1 << 20
 
 
 def stream(seed: int, use: str) -> Random:
-    """The stream of chance for one use."""
+    """The random stream of one use."""
     return Random(f"{seed}/{use}")
 
 
@@ -24,6 +24,6 @@ def _exponential_table() -> list[int]:
     return [int(-(Decimal(2 * _STEPS - 2 * step - 1) / (2 * _STEPS)).ln() * _UNIT) for step in range(_STEPS)]
 
 
-def exponential(chance: Random, mean: int) -> int:
-    """A draw around a mean, exponentially distributed but for its longest thousandth, which it cuts off."""
-    return mean * _exponential_table()[chance.getrandbits(10)] // _UNIT
+def exponential(random: Random, mean: int) -> int:
+    """A draw from the exponential distribution with this mean, without its longest thousandth."""
+    return mean * _exponential_table()[random.getrandbits(10)] // _UNIT
