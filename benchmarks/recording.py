@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ordercast import Group, Record, join
+from ordercast import Group, TraceDetail, join
 
 MEMBERS = ("A", "B", "C")
 MESSAGES = 30_000
@@ -22,7 +22,7 @@ SIZE = 100
 REPEATS = 3
 
 
-async def send_all(order: str, record: Path | None, recorded: Record) -> None:
+async def send_all(order: str, record: Path | None, recorded: TraceDetail) -> None:
     """All members send as fast as the group takes it, and hear everything."""
 
     async def take_part(name: str) -> None:
@@ -42,14 +42,14 @@ async def send_all(order: str, record: Path | None, recorded: Record) -> None:
     await asyncio.gather(*map(take_part, MEMBERS))
 
 
-def measured(order: str, recorded: Record) -> float:
+def measured(order: str, recorded: TraceDetail) -> float:
     """Microseconds of processor time for each message sent, at all members together; the best of several runs."""
     best = float("inf")
     for _ in range(REPEATS):
         folder = Path(tempfile.mkdtemp(prefix="ordercast-"))
         gc.collect()
         start = time.process_time()
-        asyncio.run(send_all(order, None if recorded is Record.NONE else folder, recorded))
+        asyncio.run(send_all(order, None if recorded is TraceDetail.NONE else folder, recorded))
         best = min(best, time.process_time() - start)
         shutil.rmtree(folder)
     return best / (MESSAGES * len(MEMBERS)) * 1e6
@@ -60,7 +60,9 @@ def main() -> None:
     print(f"{platform.python_version()}, {MESSAGES:,} messages of {SIZE} bytes by each of {len(MEMBERS)} members")
     print(f"{'order':12}{'none':>10}{'deliveries':>12}{'all':>10}   microseconds for each message sent")
     for order in ("partial", "total", "sequenced"):
-        figures = [measured(order, recorded) for recorded in (Record.NONE, Record.DELIVERIES, Record.ALL)]
+        figures = [
+            measured(order, recorded) for recorded in (TraceDetail.NONE, TraceDetail.DELIVERIES, TraceDetail.ALL)
+        ]
         print(f"{order:12}{figures[0]:10.1f}{figures[1]:12.1f}{figures[2]:10.1f}")
 
 

@@ -24,7 +24,7 @@ def channel_command(
     mtu: Annotated[int | None, MTU] = None,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
-    """Gives everything that a group says one order, until it is interrupted.
+    """Relay the datagrams of a live group in one order, until interrupted.
 
     Members name it by --channel. It may be killed and started again at any time: the group goes on, if it is back
     within twice the silence after which members take each other for dead.

@@ -31,7 +31,7 @@ from ordercast.live.joining import Joining, join
 from ordercast.live.metrics import serve_metrics
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 from ordercast.model.machine import View
-from ordercast.model.runs import Record
+from ordercast.model.runs import TraceDetail
 
 _GROUP, _SHOW = "The group", "What is shown and kept"
 _INPUT, _OUTPUT = 0, 1
@@ -87,7 +87,7 @@ def node_command(
     record: Annotated[
         Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
     ] = None,
-    recorded: Annotated[Record, typer.Option(help="How much it keeps.", rich_help_panel=_SHOW)] = Record.ALL,
+    recorded: Annotated[TraceDetail, typer.Option(help="How much it keeps.", rich_help_panel=_SHOW)] = TraceDetail.ALL,
     metrics: Annotated[
         str | None, typer.Option(help="PORT or HOST:PORT to serve /metrics at.", rich_help_panel=_SHOW)
     ] = None,
@@ -96,7 +96,9 @@ def node_command(
     ] = False,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
-    """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
+    """Join a live group: send each line of standard input, print each message.
+
+    A message is printed as SENDER, a tab, TEXT.
 
     `@B,C text` goes to B and C only (orders partial and total), `!9 text` has the priority 9 (order priority); a
     backslash in front sends the rest as it is. At the end of its input it stays until everybody has everything.

@@ -51,7 +51,7 @@ from ordercast.live.waiting import for_whom, refusals_in_words, waiting
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import View
-from ordercast.model.runs import Channel, Record
+from ordercast.model.runs import Channel, TraceDetail
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
@@ -101,7 +101,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     channel: Address | None
     timeout: float
     record: Path | None
-    recorded: Record
+    recorded: TraceDetail
     on_view: Callable[[View], None] | None
     on_waiting: Callable[[str], None] | None
 
@@ -126,7 +126,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     resilience: int = 0,
     timeout: float = 60.0,
     record: Path | str | None = None,
-    recorded: Record | str = Record.ALL,
+    recorded: TraceDetail | str = TraceDetail.ALL,
     on_view: Callable[[View], None] | None = None,
     on_waiting: Callable[[str], None] | None = None,
 ) -> Joining:
@@ -281,12 +281,12 @@ def _require_meant(protocol: str, channel: str | None, resilience: int, timeout:
 
 def _record(options: Options, me: int) -> NewRecord:
     """How to record a session here."""
-    if options.record is None or options.recorded is Record.NONE:
+    if options.record is None or options.recorded is TraceDetail.NONE:
         return no_record
     from ordercast.live.trace_record import records_in, row_of  # noqa: PLC0415 (a third of the time to start)
 
     row = row_of(tuple(options.members), me, options.agreed, one_clock=options.one_clock)
-    return records_in(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
+    return records_in(options.record, options.group, row, deliveries_only=options.recorded is TraceDetail.DELIVERIES)
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
