@@ -35,8 +35,8 @@ from ordercast.model.services import Service
 
 if TYPE_CHECKING:
     from ordercast.live.group import Group, Message
+    from ordercast.live.host.batching import Receipt
     from ordercast.live.joining import join
-    from ordercast.live.parcels import Receipt
     from ordercast.live.stats import Stats
 
 __version__ = "0.1.0"
@@ -83,7 +83,7 @@ __all__ = [
     "join",
 ]
 
-_LIVE = {"Group": "group", "Message": "group", "Receipt": "parcels", "Stats": "stats", "join": "joining"}
+_LIVE = {"Group": "group", "Message": "group", "Receipt": "host.batching", "Stats": "stats", "join": "joining"}
 
 
 def __getattr__(name: str) -> Any:

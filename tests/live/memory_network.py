@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import ordercast.live.joining
-from ordercast.live.addresses import Address
 from ordercast.live.group import Group
 from ordercast.live.joining import join
-from ordercast.live.trains import Assembler
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.fragmentation import Reassembler
 from ordercast.model.errors import GroupClosed
 
 PLACES: dict[Address, "MemoryEndpoint"] = {}
@@ -32,7 +32,7 @@ class MemoryEndpoint:
         self._receive: Callable[[memoryview], None] = lambda _: None
         self._drained: Callable[[], None] = lambda: None
         self._waiting = False
-        self.assembler = Assembler()
+        self.assembler = Reassembler()
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
         self.receive_buffer = 1 << 20

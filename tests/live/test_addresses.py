@@ -2,10 +2,10 @@
 
 import pytest
 
-from ordercast.live.addresses import Address, address_of, members_of
 from ordercast.live.joining import join
-from ordercast.live.network import open_socket, place_of
 from ordercast.live.settings import Wishes, agreement
+from ordercast.live.transport.addresses import Address, address_of, members_of
+from ordercast.live.transport.sockets import open_socket, socket_address
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys
 from tests.live.ports import link_local
@@ -41,7 +41,7 @@ def test_addresses_of_a_link_are_bound_and_sent_to_in_their_zone() -> None:
         pytest.skip("no interface has such an address")
     with open_socket(Address(host, 0)) as listening, open_socket(Address(host, 0)) as sender:
         listening.settimeout(5)
-        sender.sendto(b"x", place_of(Address(host, listening.getsockname()[1])))
+        sender.sendto(b"x", socket_address(Address(host, listening.getsockname()[1])))
         assert listening.recv(10) == b"x"
 
 

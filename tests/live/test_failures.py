@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ordercast.live.group import Group
-from ordercast.live.session_events import Sign, Suspected
+from ordercast.live.session.events import Suspected, TrafficReceived
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import CancelTimer, Receive, View
-from ordercast.wire.control import Beat, Stage
+from ordercast.wire.control import Heartbeat, Stage
 from tests.live.groups import ORDERS, group_of, hear, run
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
@@ -185,7 +185,7 @@ def test_nobody_is_done_by_what_it_knew_before_the_last_unit() -> None:
             host = member._host
             assert host is not None
             host.is_at_rest = lambda: False  # type: ignore[method-assign]
-            member.hears(1, Beat(Stage.CLOSING))
+            member.hears(1, Heartbeat(Stage.CLOSING))
             assert member._session.closing.stage is Stage.CLOSING, "what came is not done"
             del host.is_at_rest
             await groups["B"].close()
@@ -248,7 +248,11 @@ def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
 
             def handled(event: Any) -> Any:
                 happened.append(f"told {type(event).__name__}")
-                return [Suspected(1), CancelTimer("no such timer")] if isinstance(event, Sign) else handle(event)
+                return (
+                    [Suspected(1), CancelTimer("no such timer")]
+                    if isinstance(event, TrafficReceived)
+                    else handle(event)
+                )
 
             def carried_out(output: Any) -> None:
                 happened.append(type(output).__name__)
@@ -256,8 +260,8 @@ def test_what_the_session_is_told_while_it_is_carried_out_waits() -> None:
 
             host.suspect = lambda _: member.give_up("nobody is left")  # type: ignore[method-assign, assignment]
             member._session.handle, member._carry_out = handled, carried_out  # type: ignore[method-assign]
-            member._tell(Sign(1))
-            assert happened[:5] == ["told Sign", "Suspected", "CancelTimer", "told GiveUp", "CancelTimer"]
+            member._tell(TrafficReceived(1))
+            assert happened[:5] == ["told TrafficReceived", "Suspected", "CancelTimer", "told GiveUp", "CancelTimer"]
             await asyncio.gather(*(group._member.left for group in groups.values()))
 
     run(test)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.endpoint
 import ordercast.live.joining
+import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.live.joining import join
-from ordercast.live.network import open_socket
-from ordercast.live.session import Session
+from ordercast.live.session.machine import Session
+from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
 from ordercast.model.units import Packet
 from ordercast.wire.keys import GroupKeys

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.endpoint
 import ordercast.live.joining
+import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level
@@ -19,13 +19,13 @@ from tests.live.groups import ORDERS, group_of, hear, run
 def lossy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loses a tenth of all datagrams, and sends some twice."""
     chance = Random(1)
-    send = ordercast.live.endpoint.Endpoint.send
+    send = ordercast.live.transport.endpoint.Endpoint.send
 
     def send_perhaps(self: Any, datagram: bytes, address: Any) -> None:
         for _ in range(chance.choices((0, 1, 2), (10, 85, 5))[0]):
             send(self, datagram, address)
 
-    monkeypatch.setattr(ordercast.live.endpoint.Endpoint, "send", send_perhaps)
+    monkeypatch.setattr(ordercast.live.transport.endpoint.Endpoint, "send", send_perhaps)
 
 
 @pytest.mark.parametrize("order", [*ORDERS, "to", "po", "prio"])

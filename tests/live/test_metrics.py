@@ -6,13 +6,13 @@ import socket
 
 import pytest
 
-from ordercast.live.addresses import members_of
 from ordercast.live.metrics import as_text, serve_metrics
-from ordercast.live.network import place_of
 from ordercast.live.stats import Stats
-from ordercast.live.trains import HEADING, MOST_OF_A_STRANGER
+from ordercast.live.transport.addresses import members_of
+from ordercast.live.transport.fragmentation import HEADING, MAX_PARTIAL_PER_STRANGER
+from ordercast.live.transport.sockets import socket_address
 from ordercast.model.errors import ConfigError
-from ordercast.wire.datagram import LARGEST
+from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 from tests.live.groups import group_of, hear, run
 
 
@@ -62,15 +62,15 @@ def test_what_was_lost_for_its_size_is_told() -> None:
 
     async def test() -> None:
         async with group_of("A", "B", mtu=1400, close=False) as groups:
-            there = place_of(members_of(groups["B"].name, ("A", "B"))["B"])
+            there = socket_address(members_of(groups["B"].name, ("A", "B"))["B"])
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-                for train in range(MOST_OF_A_STRANGER + 2):
+                for train in range(MAX_PARTIAL_PER_STRANGER + 2):
                     stranger.sendto(HEADING.pack(0xC6, train, 0, 2) + b"half", there)
             groups["B"]._member.inbox._pieces._largest = 50_000
             await groups["A"].send(bytes(60_000))
             await groups["A"].send(b"the next one")
             assert (await groups["B"].receive()).payload == b"the next one"
-            groups["B"]._member._lines._units.say(bytes(LARGEST), 0)
+            groups["B"]._member._lines._units.say(bytes(MAX_DATAGRAM_SIZE), 0)
             stats = groups["B"].stats()
             assert (stats.dropped["incomplete"], stats.dropped["oversized"]) == (2, 1)
             assert stats.not_sent["oversized"] == 1

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.addresses import Address, address_of, multicast_of
 from ordercast.live.joining import join
 from ordercast.live.metrics import serve_metrics
+from ordercast.live.session.parameters import difference, encode_parameters
 from ordercast.live.settings import Wishes, agreement
-from ordercast.live.terms import difference, terms_of
+from ordercast.live.transport.addresses import Address, address_of, multicast_of
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
 from ordercast.wire.keys import keys_from_text, new_key
@@ -88,7 +88,7 @@ def test_who_means_another_group_is_told_in_the_words_of_those_who_asked(
 ) -> None:
     ours = agreement("st", 2, Wishes(), loopback=True)
     theirs = agreement(order, 2, Wishes(**wishes), loopback=True)
-    ours_said, theirs_said = (terms_of("g", ["A", "B"], each.terms()) for each in (ours, theirs))
+    ours_said, theirs_said = (encode_parameters("g", ["A", "B"], each.terms()) for each in (ours, theirs))
     assert difference(ours_said, "A", theirs_said, "B") == sentence
 
 

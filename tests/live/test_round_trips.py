@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from ordercast.live.host.round_trips import REMEMBERED, RoundTrips
 from ordercast.live.joining import join
-from ordercast.live.round_trips import REMEMBERED, RoundTrips
 from ordercast.live.settings import Wishes, agreement
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError

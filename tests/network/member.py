@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-import ordercast.live.network
+import ordercast.live.transport.sockets
 from ordercast.live.group import Group
 from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
@@ -137,7 +137,7 @@ async def take_part_in_all(jobs: list[Job]) -> dict[str, dict[str, Any]]:
 def main(text: str) -> int:
     jobs = msgspec.json.decode(text, type=list[Job])
     if jobs[0].buffers:
-        ordercast.live.network.BUFFER = jobs[0].buffers // 2  # what is forced is twice as much
+        ordercast.live.transport.sockets.BUFFER = jobs[0].buffers // 2  # what is forced is twice as much
     reports = asyncio.run(take_part_in_all(jobs))
     say(json.dumps(reports))
     return max(int(report["status"]) for report in reports.values())

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ordercast.cli.joined import INSECURE, KEY, MEMBERS, MTU, MULTICAST, UVLOOP, members_from, run
-from ordercast.live.addresses import address_of, members_of, multicast_of, require_one_network
-from ordercast.live.channel_process import ChannelProcess
 from ordercast.live.joining import keys_for
+from ordercast.live.relay_process import RelayProcess
 from ordercast.live.settings import Wishes, agreement
+from ordercast.live.transport.addresses import address_of, members_of, multicast_of, require_one_network
 
 
 def channel_command(
@@ -39,7 +39,7 @@ def channel_command(
     agreed = agreement("st", len(addresses), Wishes(mtu=mtu), loopback=loopback)
 
     async def serve() -> int:
-        channel = ChannelProcess(group, place, addresses, keys=keys, multicast=relayed_to, mtu=agreed.mtu)
+        channel = RelayProcess(group, place, addresses, keys=keys, multicast=relayed_to, mtu=agreed.mtu)
         stopped = asyncio.Event()
         for signal in (SIGINT, SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signal, stopped.set)

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.joined import MULTICAST, members_from
-from ordercast.live.addresses import members_of, multicast_of
 from ordercast.live.doctor import Check, Health, examine
+from ordercast.live.transport.addresses import members_of, multicast_of
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import new_key

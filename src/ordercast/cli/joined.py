@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from ordercast.live.addresses import LOOPBACK, address_of
+from ordercast.live.transport.addresses import LOOPBACK, address_of
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
 

@@ -10,8 +10,8 @@ from typing import NoReturn, Self, SupportsIndex
 
 import msgspec
 
-from ordercast.live.member import OUTBOX_LIMIT, Member
-from ordercast.live.parcels import Receipt
+from ordercast.live.host.batching import Receipt
+from ordercast.live.host.member import OUTBOX_LIMIT, Member
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError

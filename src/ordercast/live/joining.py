@@ -12,28 +12,14 @@ from typing import Any
 
 import msgspec
 
-from ordercast.live.addresses import (
-    Address,
-    address_of,
-    members_of,
-    multicast_of,
-    reachable,
-    require_group_name,
-    require_member_name,
-    require_one_network,
-    seen_from,
-)
-from ordercast.live.channel import Relay
-from ordercast.live.endpoint import Endpoint
-from ordercast.live.finding import Finder, new_discovery
 from ordercast.live.group import Group
-from ordercast.live.lines import Lines
-from ordercast.live.member import Member
-from ordercast.live.network import AddressInUseError, open_multicast, open_socket, sends_multicast
-from ordercast.live.opening import Beginning, Opening
-from ordercast.live.recording import NewRecord, no_record, recorded_of, require_writable
-from ordercast.live.session import Session
-from ordercast.live.session_events import SessionConfig
+from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
+from ordercast.live.host.member import Member
+from ordercast.live.host.recording import NewRecorder, no_recorder, record_detail_of, require_writable
+from ordercast.live.session.events import SessionConfig
+from ordercast.live.session.handshake import Handshake, Identity
+from ordercast.live.session.machine import Session
+from ordercast.live.session.parameters import encode_parameters
 from ordercast.live.settings import (
     PRIORITISED,
     Agreement,
@@ -46,7 +32,21 @@ from ordercast.live.settings import (
     round_trip_of,
     silence_of,
 )
-from ordercast.live.terms import terms_of
+from ordercast.live.transport.addresses import (
+    Address,
+    address_of,
+    members_of,
+    multicast_of,
+    reachable,
+    require_group_name,
+    require_member_name,
+    require_one_network,
+    seen_from,
+)
+from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.relay import Relay
+from ordercast.live.transport.sockets import AddressInUseError, enable_multicast_sending, open_multicast, open_socket
+from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import for_whom, refusals_in_words, waiting
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
@@ -55,7 +55,7 @@ from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
-from ordercast.wire.control import CONTROL, MOST_MEMBERS
+from ordercast.wire.control import CONTROL, MAX_MEMBERS
 from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 from ordercast.wire.sealing import Seal, seal_for
 
@@ -183,7 +183,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         channel=relay,
         timeout=timeout,
         record=Path(record) if record is not None else None,
-        recorded=recorded_of(recorded),
+        recorded=record_detail_of(recorded),
         on_view=on_view,
         on_waiting=on_waiting,
     )
@@ -238,12 +238,12 @@ async def open_group(options: Options) -> Group:
 
 
 def _member(
-    options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, finder: Finder | None
-) -> tuple[Member, Lines, Opening]:
+    options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, finder: DiscoveryHost | None
+) -> tuple[Member, Transport, Handshake]:
     """Us, looking for the others, and what knows how far that is."""
     agreed, names = options.agreed, tuple(options.members)
     datagram = agreed.sizes(endpoint.receive_buffer).first
-    lines = Lines(endpoint, list(options.members.values()), me, seal, codec, datagram=datagram)
+    lines = Transport(endpoint, list(options.members.values()), me, seal, codec, datagram=datagram)
     if finder is not None:
         lines.hears_strangers = finder.hear
     incarnation = secrets.randbits(64) or 1
@@ -254,8 +254,8 @@ def _member(
     session = Session(
         me,
         names,
-        Beginning(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
-        terms_of(options.group, names, terms),
+        Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
+        encode_parameters(options.group, names, terms),
         has_views=machine.has_views,
         config=SessionConfig.for_silence(agreed.silence, opening=int(options.timeout * SECOND)),
     )
@@ -279,14 +279,14 @@ def _require_meant(protocol: str, channel: str | None, resilience: int, timeout:
         )
 
 
-def _record(options: Options, me: int) -> NewRecord:
+def _record(options: Options, me: int) -> NewRecorder:
     """How to record a session here."""
     if options.record is None or options.recorded is Record.NONE:
-        return no_record
-    from ordercast.live.trace_record import records_in, row_of  # noqa: PLC0415 (a third of the time to start)
+        return no_recorder
+    from ordercast.live.host.trace_recorder import row_of, trace_recorders  # noqa: PLC0415 (a third of the time to start)
 
     row = row_of(tuple(options.members), me, options.agreed, one_clock=options.one_clock)
-    return records_in(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
+    return trace_recorders(options.record, options.group, row, deliveries_only=options.recorded is Record.DELIVERIES)
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
@@ -350,26 +350,26 @@ def _own_address(
         return None
     if name is None or bind is None or multicast is None:
         raise ConfigError("members that are to be found need a name, an address of their own (bind), and multicast")
-    if not 2 <= size <= MOST_MEMBERS:
-        raise ConfigError(f"a group has 2 to {MOST_MEMBERS} members, not {size}")
+    if not 2 <= size <= MAX_MEMBERS:
+        raise ConfigError(f"a group has 2 to {MAX_MEMBERS} members, not {size}")
     require_member_name(name)
     return reachable(address_of(bind, any_port=True))
 
 
-def _finder(options: Options, seal: Seal, codec: Codec) -> tuple[Finder, Endpoint]:
+def _finder(options: Options, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:
     assert options.bind is not None
     assert options.name is not None
     own = open_socket(options.bind)
     bound = Address(options.bind.host, own.getsockname()[1])
     endpoint = _endpoint(options, own, bound.host, [])
     discovery = new_discovery(options.group, options.name, bound, options.agreed.config.nodes, options.timeout)
-    return Finder(endpoint, seal, codec, discovery), endpoint
+    return DiscoveryHost(endpoint, seal, codec, discovery), endpoint
 
 
 def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Address]) -> Endpoint:
     if options.multicast is None:
         return Endpoint(own, others, segment=options.agreed.mtu)
-    sends_multicast(own, interface)
+    enable_multicast_sending(own, interface)
     try:
         heard = open_multicast(options.multicast, interface)
     except ConfigError:

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import msgspec
 
-from ordercast.live.addresses import LOOPBACK, Address
 from ordercast.live.stats import Stats
+from ordercast.live.transport.addresses import LOOPBACK, Address
 from ordercast.model.errors import ConfigError
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

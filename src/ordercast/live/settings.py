@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ordercast.live.pace import UNDER_WAY, Sizes
-from ordercast.live.session_events import beat_of
-from ordercast.live.trains import SMALLEST_SEGMENT
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, DatagramSizes
+from ordercast.live.session.events import heartbeat_interval
+from ordercast.live.transport.fragmentation import MIN_SEGMENT_SIZE
 from ordercast.model.config import (
     MICROSECOND,
     MILLISECOND,
@@ -21,7 +21,7 @@ from ordercast.model.config import (
 )
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
-from ordercast.wire.datagram import LARGEST
+from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 
 class Order(Enum):
@@ -93,8 +93,8 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _require_datagram(self.datagram)
         require(
-            self.mtu == 0 or self.mtu >= SMALLEST_SEGMENT,
-            f"a packet of the network has at least {SMALLEST_SEGMENT} bytes, not {self.mtu} (mtu)",
+            self.mtu == 0 or self.mtu >= MIN_SEGMENT_SIZE,
+            f"a packet of the network has at least {MIN_SEGMENT_SIZE} bytes, not {self.mtu} (mtu)",
         )
         enough = _FIXED + _EACH_MEMBER * self.config.nodes + _LEAST_ROOM
         require(
@@ -111,16 +111,16 @@ class Agreement(ConfigValue, frozen=True, kw_only=True):
     @property
     def beat(self) -> int:
         """How often a member shows that it lives."""
-        return beat_of(self.silence)
+        return heartbeat_interval(self.silence)
 
-    def sizes(self, buffer: int) -> Sizes:
+    def sizes(self, buffer: int) -> DatagramSizes:
         """What datagrams may have; on a network without packets there is no choice.
 
         `buffer`: bytes that may wait at a receiver. Of what takes more than half of it some part would always be lost.
         """
         least = min(self.mtu or self.datagram, self.datagram)
         most = max(least, min(self.datagram, buffer // 2))
-        return Sizes(least, min(_at_first(self.datagram, self.mtu), most), most)
+        return DatagramSizes(least, min(_at_first(self.datagram, self.mtu), most), most)
 
     def room_in(self, datagram: int) -> int:
         """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
@@ -228,7 +228,7 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
     datagram = _or(wishes.datagram, DATAGRAM)
     _require_datagram(datagram)
     at_first = _at_first(datagram, mtu)
-    window = _or(wishes.window, min(128, max(16, UNDER_WAY // at_first)))
+    window = _or(wishes.window, min(128, max(16, MAX_BYTES_IN_FLIGHT // at_first)))
     round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
     silence = _or(wishes.silence, max(SILENCE, _ROUND_TRIPS_OF_SILENCE * round_trip))
     timers = _timers(protocol, round_trip, silence)
@@ -244,7 +244,7 @@ def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> A
             says_after=history // 4,
             resilience=wishes.resilience,
             suspect_after=timers.suspect_after,
-            heartbeat=beat_of(silence),
+            heartbeat=heartbeat_interval(silence),
         ),
     )
     return Agreement(
@@ -263,7 +263,7 @@ def _at_first(datagram: int, mtu: int) -> int:
 
 
 def _require_datagram(size: int) -> None:
-    require(512 <= size <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {size} (datagram)")
+    require(512 <= size <= MAX_DATAGRAM_SIZE, f"a datagram has 512 to {MAX_DATAGRAM_SIZE} bytes, not {size} (datagram)")
 
 
 def _or(wish: int | None, usual: int) -> int:
