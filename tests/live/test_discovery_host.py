@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.joining
+import ordercast.live.host.open_group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
-from ordercast.live.joining import Joining, join
+from ordercast.live.join import Joining
 from ordercast.live.session.discovery import AnnouncementReceived, Discovery
 from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
@@ -21,7 +21,7 @@ from ordercast.wire.control import CONTROL, Hello
 from ordercast.wire.datagram import pack_records as join_records
 from ordercast.wire.keys import keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.groups import run
+from tests.live.groups import join, run
 from tests.live.ports import link_local
 
 _PORTS = itertools.count(20_000 + os.getpid() % 10_000)  # other tests may run at the same time
@@ -83,14 +83,14 @@ def test_a_link_has_another_name_on_another_machine(monkeypatch: pytest.MonkeyPa
         number = address.host.partition("%")[0]
         return new_discovery(group, name, Address(f"{number}%{name}", address.port), *options)
 
-    monkeypatch.setattr(ordercast.live.joining, "new_discovery", from_elsewhere)
+    monkeypatch.setattr(ordercast.live.host.open_group, "new_discovery", from_elsewhere)
     network = {"multicast": str(Address("ff15::77", next(_PORTS))), "bind": str(Address(host, 0)), "insecure": True}
 
     async def test() -> None:
         groups = await asyncio.gather(*(looking(name, network, order="total") for name in "ABC"))
         await groups[1].send(b"by the channel, which is A")
         assert (await groups[2].receive()).payload == b"by the channel, which is A"
-        assert not any(group.stats().not_sent for group in groups)
+        assert not any(group.stats().send_errors for group in groups)
         await asyncio.gather(*(group.close() for group in groups))
 
     run(test)

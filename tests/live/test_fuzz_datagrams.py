@@ -135,7 +135,7 @@ def stays_small(groups: list[Group]) -> None:
         for recent in vars(lines._seal).values():
             assert not hasattr(recent, "recall") or len(recent) <= REMEMBERED
         logs = group.stats().logs
-        assert logs.held + logs.accepted + logs.preacknowledged < 20_000
+        assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
         assert place.assembler.held() <= MAX_PARTIAL
 

@@ -8,10 +8,11 @@ packet of its own; it is whole when its last piece is delivered, which is its pl
 In front of a packet's messages stands one byte: whether it holds whole messages, or a piece, or the last piece.
 """
 
-from asyncio import Future, get_running_loop
+from asyncio import Future
 from collections import deque
 from itertools import accumulate, pairwise
 
+from ordercast.live.events import Receipt
 from ordercast.model.machine import Level, Submit
 from ordercast.model.units import Packet
 
@@ -87,41 +88,6 @@ class OutgoingBatch:
         return future
 
 
-class Receipt:
-    """How far a message has got. A level that will never be known raises `GroupAborted` or `GroupClosed`."""
-
-    __slots__ = ("_parcel",)
-
-    def __init__(self, parcel: OutgoingBatch) -> None:
-        self._parcel = parcel
-
-    def __repr__(self) -> str:
-        return f"<Receipt: {'waits to be sent' if self.level is None else self.level.name.lower()}>"
-
-    async def accepted(self) -> None:
-        """Our own node has given it its number, and keeps it until all have it."""
-        await self._reaches(Level.ACCEPTED)
-
-    async def preacknowledged(self) -> None:
-        """Every destination has it."""
-        await self._reaches(Level.PREACKNOWLEDGED)
-
-    async def acknowledged(self) -> None:
-        """Every destination knows that every destination has it.
-
-        A `sequenced` group cannot tell that: there it is the same as `preacknowledged`.
-        """
-        await self._reaches(Level.ACKNOWLEDGED)
-
-    async def _reaches(self, level: Level) -> None:
-        await self._parcel.when(level, get_running_loop().create_future())
-
-    @property
-    def level(self) -> Level | None:
-        """What is known now; None: it waits to be sent."""
-        return Level(self._parcel.level) if self._parcel.level else None
-
-
 class Outbox:
     """What the application has sent and the protocol has not taken yet: the highest priority first."""
 
@@ -135,7 +101,7 @@ class Outbox:
         self.waiting = 0
         """Bytes."""
 
-    def add(self, payload: bytes, destinations: int, priority: int) -> "Receipt":
+    def add(self, payload: bytes, destinations: int, priority: int) -> Receipt:
         """Puts a message into a parcel. Those that share one share its receipt: it costs nothing by message."""
         size = len(payload) + LENGTH_COST
         parcel = self._open

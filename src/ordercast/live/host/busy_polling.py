@@ -18,9 +18,9 @@ _OUTLIER = 4  # times the average: whatever it was, it says no more
 class BusyPolling:
     """Which way lone messages take: awake, or asleep."""
 
-    def __init__(self, *, cores: int | None = None) -> None:
-        """`cores` that this process may use: with one there is no choice."""
-        self._possible = (_cores() if cores is None else cores) > 1
+    def __init__(self, *, enabled: bool = True, cores: int | None = None) -> None:
+        """`enabled`: False never polls; `cores` that this process may use: with one there is no choice."""
+        self._possible = enabled and (_cores() if cores is None else cores) > 1
         self._times: dict[bool, float] = {}  # on average, awake and asleep
         self._messages = 0
         self._awake = False

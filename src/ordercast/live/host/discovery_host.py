@@ -21,7 +21,7 @@ from ordercast.live.session.discovery import (
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.transport.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.waiting import for_whom, refusals_in_words
+from ordercast.live.waiting import describe_missing, describe_rejections
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import CancelTimer, SetTimer
@@ -54,7 +54,7 @@ class DiscoveryHost:
         except BaseException as error:
             self.end()
             self._endpoint.close()
-            hint = refusals_in_words(self.dropped) if isinstance(error, JoinError) else ""
+            hint = describe_rejections(self.dropped) if isinstance(error, JoinError) else ""
             if hint:
                 raise JoinError(f"{error}; {hint}") from None
             raise
@@ -62,7 +62,7 @@ class DiscoveryHost:
     def awaited(self) -> str:
         """For whom we wait."""
         known, size = len(self._discovery.others) + 1, self._discovery.size
-        return for_whom([f"{size - known} of {size} members"] if known < size else [], self.dropped)
+        return describe_missing([f"{size - known} of {size} members"] if known < size else [], self.dropped)
 
     def hear(self, body: bytes) -> None:
         """Somebody who is no member says something: it may look for a group."""

@@ -9,32 +9,35 @@ from collections.abc import Callable
 
 import msgspec
 
+from ordercast.live.events import View
 from ordercast.live.host.back_pressure import BackPressure
 from ordercast.live.host.batching import Outbox, messages_in
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.round_trips import RoundTrips
 from ordercast.live.session import events
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.settings import HIGHEST, Agreement, longest_wait
 from ordercast.live.stats import Stats, counted
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
-from ordercast.model.machine import CancelTimer, Level, SetTimer, View
+from ordercast.model.machine import CancelTimer, Level, SetTimer
+from ordercast.model.machine import View as ProtocolView
 from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.control import Control, Join
 from ordercast.wire.keys import GroupKeys
 
-_log = logging.getLogger("ordercast")
+_log = logging.getLogger("ordercast.protocol")
+_callbacks = logging.getLogger("ordercast.live")
 
 INBOX_LIMIT = 8 << 20
 """Bytes that wait for an application that does not listen, before more is dropped."""
@@ -53,11 +56,13 @@ class Member:
         self,
         names: tuple[str, ...],
         me: int,
-        agreed: Agreement,
+        agreed: Parameters,
         lines: Transport,
         session: Session,
         relay: Callable[[], Relay] | Address | None,
         record: Callable[[int], MemberRecorder],
+        *,
+        busy_poll: bool = True,
     ) -> None:
         """`relay`: how to make that of the group, if it is ours, or where it is; `record`: that of a session."""
         self.names, self.me, self._agreed, self._lines, self._session = names, me, agreed, lines, session
@@ -69,9 +74,9 @@ class Member:
         self._signed = 0  # members of which the session knows that they live, for this half beat
         self._host: Host | None = None
         self.members = everybody(len(names))
-        self.largest = agreed.largest_message
-        self.inbox = Inbox(agreed.largest_message)
-        self._pace = CongestionControl(agreed.sizes(lines.network.receive_buffer))
+        self.max_message_size = agreed.max_message_size
+        self.inbox = Inbox(names, agreed.max_message_size)
+        self._pace = CongestionControl(agreed.datagram_sizes(lines.network.receive_buffer))
         self.outbox = Outbox(agreed.room_in(self._pace.datagram))
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()
@@ -81,7 +86,7 @@ class Member:
         """Opens when there is room in the outbox, or the group is over."""
         self._closing = self._resting = self.flushing = False
         self._turns, self._last = 0, self.outbox.last()
-        self._lingering, self._awake = BusyPolling(), False
+        self._lingering, self._awake = BusyPolling(enabled=busy_poll), False
         self._lone_since: float | None = None  # when what is under way was sent, if it is a lone message
         self.on_view: Callable[[View], None] = lambda _: None
         self.delivered = [0] * len(names)
@@ -120,7 +125,7 @@ class Member:
         machine = machine_class(agreed.protocol, Rules.SOUND)(self.me, config)
         relay = self._relay() if callable(self._relay) else self._relay
         self._lines.open(opened.session, machine.needs, relay, longest_wait=longest_wait(config.timing.guard))
-        highest = HIGHEST.get(agreed.protocol, Level.ACKNOWLEDGED)
+        highest = HIGHEST_LEVEL.get(agreed.protocol, Level.ACKNOWLEDGED)
         self._host = Host(machine, self.me, highest, self.outbox, self, self._record(opened.session))
         self._opened_at = self._loop.time()
         self.opened.set_result(None)
@@ -154,28 +159,30 @@ class Member:
             group=group,
             me=self.names[self.me],
             protocol=self._agreed.protocol,
-            members=tuple(name for place, name in enumerate(self.names) if self.members >> place & 1),
+            members=self._names_of(self.members),
             view=self.view,
             uptime=self._loop.time() - self._opened_at,
             round_trip=None if (measured := self._round_trips.typical()) is None else measured / SECOND,
-            sent=host.sent,
-            delivered=dict(zip(self.names, self.delivered, strict=True)),
-            units=host.transmitted,
+            messages_sent=host.sent,
+            messages_delivered=dict(zip(self.names, self.delivered, strict=True)),
+            units_sent=host.transmitted,
             retransmissions=host.retransmitted,
-            requests=host.requests,
+            retransmission_requests=host.requests,
             recoveries=host.recoveries,
-            discarded=dict(host.discarded),
-            datagrams_in=network.datagrams_in,
-            datagrams_out=network.datagrams_out,
-            bytes_in=network.bytes_in,
-            bytes_out=network.bytes_out,
-            dropped=counted(self._lines.dropped, incomplete=network.incomplete, oversized=self.inbox.too_large),
-            not_sent=counted(network.not_sent, oversized=self._lines.too_large),
-            overrun=self.overrun,
-            waiting_bytes=self.outbox.waiting,
-            inbox_bytes=self.inbox.bytes,
-            logs=host.machine.log_sizes(),
-            record_failed=host.record.failed,
+            units_discarded=dict(host.discarded),
+            units_overrun=self.overrun,
+            datagrams_received=network.datagrams_in,
+            datagrams_sent=network.datagrams_out,
+            bytes_received=network.bytes_in,
+            bytes_sent=network.bytes_out,
+            datagrams_rejected=counted(
+                self._lines.dropped, incomplete=network.incomplete, oversized=self.inbox.too_large
+            ),
+            send_errors=counted(network.not_sent, oversized=self._lines.too_large),
+            pending_bytes=self.outbox.waiting,
+            unread_bytes=self.inbox.bytes,
+            logs=msgspec.structs.asdict(host.machine.log_sizes()),
+            recording_error=host.record.failed,
         )
 
     def _account(self, why: str) -> GroupAborted | JoinError:
@@ -239,7 +246,7 @@ class Member:
     def _failure(self, error: Exception) -> str:
         """What the others are told of a mistake that was made here; the rest is in the log."""
         _log.error("%s failed, and gives its group up", self.names[self.me], exc_info=error)
-        return f"{self.names[self.me]} failed: {type(error).__name__}: {error}"
+        return f"{self.names[self.me]} failed ({type(error).__name__})"
 
     def _cancel(self, name: str) -> None:
         handle = self._timers.pop(name, None)
@@ -261,10 +268,10 @@ class Member:
             if self._lines.watch_channel() > _TICKS_OF_CHANNEL:
                 self.give_up(
                     f"nothing of {self.names[self.me]} came back from the channel at {self._relay} "
-                    f"for {2 * self._agreed.silence / SECOND:g} s"
+                    f"for {2 * self._agreed.failure_timeout / SECOND:g} s"
                 )
         if not self.left.done():
-            self._loop.call_later(self._agreed.beat / SECOND / 2, self._tick)
+            self._loop.call_later(self._agreed.heartbeat / SECOND / 2, self._tick)
 
     def _suit_losses(self, host: Host) -> None:
         self._pace.suit(host)
@@ -365,13 +372,31 @@ class Member:
         self.delivered[packet.source] += messages_in(packet)
         self.inbox.put(packet)
 
-    def has_view(self, view: View) -> None:
+    def has_view(self, view: ProtocolView) -> None:
         """The group goes on with these members."""
-        self.members, self.view = view.members, view.number
+        before, self.members, self.view = self.members, view.members, view.number
+        shown = View(
+            number=view.number,
+            position=sum(self.delivered),
+            members=self._names_of(view.members),
+            joined=self._names_of(view.members & ~before),
+            left=self._names_of(before & ~view.members),
+            why=self._named(view.why),
+        )
+        self.inbox.put_view(shown)
         self._loop.call_soon(self._remain, view.members)  # when the machine's turn is over
         if not self.flushing:
             self._flush_soon()  # what is sent from there waits: the machine is in the middle of something
-        self.on_view(msgspec.structs.replace(view, why=self._named(view.why)))
+        self._loop.call_soon(self._tell_view, shown)
+
+    def _tell_view(self, view: View) -> None:
+        try:
+            self.on_view(view)
+        except Exception:
+            _callbacks.exception("on_view raised an exception")
+
+    def _names_of(self, members: int) -> tuple[str, ...]:
+        return tuple(name for place, name in enumerate(self.names) if members >> place & 1)
 
     def _remain(self, members: int) -> None:
         self._rest()
@@ -388,7 +413,7 @@ class Member:
         return re.sub(r"\bE[0-9]+\b", lambda found: named.get(found[0], found[0]), why)
 
     def has_failed(self, error: Exception) -> None:
-        """The protocol, or the application in `on_view`, made a mistake: what it holds is worth nothing any more."""
+        """The protocol made a mistake: what it holds is worth nothing any more."""
         self.give_up(self._failure(error))
 
     def has_room(self) -> None:

@@ -11,7 +11,8 @@ from ordercast.wire.control import MAX_PARAMETERS_LENGTH
 _SHOWN = 3
 _LONGEST_VALUE = 40
 _DEEPEST = 6
-_CAUSES = {"window": {"datagram", "mtu"}}  # what it suits, if nobody says otherwise
+# Settings whose defaults are derived from others.
+_CAUSES = {"window": {"max_datagram_size", "mtu"}, "failure_timeout": {"round_trip"}}
 
 
 def encode_parameters(group: str, names: Sequence[str], parameters: Mapping[str, Any]) -> str:
