@@ -86,5 +86,5 @@ def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:
 
 @pytest.mark.parametrize("round_trip", [0, -1, 11])
 def test_a_round_trip_that_cannot_be_is_refused(round_trip: float) -> None:
-    with pytest.raises(ConfigError, match="a round trip takes up to 10 seconds"):
+    with pytest.raises(ConfigError, match="round_trip must be above 0 and at most 10 seconds, not"):
         join("x", members=["A", "B"], round_trip=round_trip)
