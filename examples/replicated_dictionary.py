@@ -33,7 +33,7 @@ class Replica:
     async def put(self, key: str, value: str) -> None:
         """Writes at all replicas of the key; comes back when all of them have the write."""
         receipt = await self.group.send(json.dumps([key, value]).encode(), to=replicas(key))
-        await receipt.preacknowledged()
+        await receipt.stable()
 
     async def apply(self) -> None:
         """Applies what is written here until the group is closed."""

@@ -34,8 +34,8 @@ from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, W
 from ordercast.model.services import Service
 
 if TYPE_CHECKING:
-    from ordercast.live.group import Group, Message
-    from ordercast.live.host.batching import Receipt
+    from ordercast.live.events import Message, Receipt
+    from ordercast.live.group import Group
     from ordercast.live.joining import join
     from ordercast.live.stats import Stats
 
@@ -83,7 +83,7 @@ __all__ = [
     "join",
 ]
 
-_LIVE = {"Group": "group", "Message": "group", "Receipt": "host.batching", "Stats": "stats", "join": "joining"}
+_LIVE = {"Group": "group", "Message": "events", "Receipt": "events", "Stats": "stats", "join": "joining"}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,8 @@ import ordercast.cli.node
 from ordercast.audit.judge import audit
 from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
-from ordercast.live.group import Group, Message
+from ordercast.live.events import Message
+from ordercast.live.group import Group
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import LogSizes, View
@@ -329,10 +330,10 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
 def test_a_view_while_a_node_joins_is_told_when_it_is_in_the_group(capsys: pytest.CaptureFixture[str]) -> None:
     """It is not in the group yet, and must not end it by failing to say with whom it goes on."""
     node = _Node(status=False, served_at=None)
-    node.on_view(View(1, 0b101, "B is silent"))
+    node.on_view(View(number=1, position=0, members=(), why="B is silent"))
     assert capsys.readouterr().err == ""
     node._group = cast("Group", SimpleNamespace(members=("A", "C")))
-    node.on_view(View(1, 0b101, "B is silent"))
+    node.on_view(View(number=1, position=0, members=(), why="B is silent"))
     assert capsys.readouterr().err == "ordercast: the group goes on with A, C: B is silent\n"
 
 

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ordercast.live.group import Group, Message
+from ordercast.live.events import Message
+from ordercast.live.group import Group
+from ordercast.live.host.member import Member
 from ordercast.live.joining import join
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
@@ -31,6 +33,11 @@ async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIter
     yield dict(zip(names, joined, strict=True))
     if close:
         await asyncio.gather(*(group.close() for group in joined))
+
+
+def member_of(group: Group) -> Member:
+    """What is behind a group, for tests that look at its parts."""
+    return group._member
 
 
 async def hear(group: Group, count: int) -> list[Message]:

@@ -12,7 +12,7 @@ import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level
-from tests.live.groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, member_of, run
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_some_are_sent_to_and_others_are_not(order: str) -> None:
         async with group_of("A", "B", "C", order=order) as groups:
             receipt = await groups["A"].send(b"for B and C", to={"B", "C"})
             await groups["A"].send(b"for all")
-            await receipt.acknowledged()
+            await receipt.known_stable()
             assert [message.payload for message in await hear(groups["A"], 1)] == [b"for all"]
             for name in "BC":
                 assert [message.payload for message in await hear(groups[name], 2)] == [b"for B and C", b"for all"]
@@ -147,10 +147,10 @@ def test_receipts_tell_how_far_a_message_has_got(order: str) -> None:
         async with group_of("A", "B", "C", order=order) as groups:
             receipt = await groups["B"].send(b"x")
             await receipt.accepted()
-            await receipt.preacknowledged()
-            await receipt.acknowledged()
+            await receipt.stable()
+            await receipt.known_stable()
             assert receipt.level is Level.ACKNOWLEDGED
-            await receipt.acknowledged()  # once more, afterwards
+            await receipt.known_stable()  # once more, afterwards
 
     run(test)
 
@@ -218,7 +218,7 @@ def test_who_sends_too_much_waits_and_who_does_not_listen_slows_all_down() -> No
             await asyncio.sleep(1.5)
             stuck = sent
             assert groups["A"].waiting < 2 << 20
-            assert groups["B"]._member.inbox.bytes < 16 << 20
+            assert member_of(groups["B"]).inbox.bytes < 16 << 20
             await asyncio.sleep(0.5)
             assert sent - stuck < 100, "nobody listens at B: nothing moves"
             others = asyncio.create_task(drain(groups["B"]))

@@ -20,7 +20,7 @@ from ordercast.wire import lru_map
 from ordercast.wire.datagram import FROM_RELAY, TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.groups import ORDERS, run
+from tests.live.groups import ORDERS, member_of, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
@@ -99,7 +99,7 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
                 put_again(list(SENT), chance)
                 await settle()
             for group in groups:
-                assert group._member.end is None
+                assert member_of(group).end is None
                 assert group.stats().dropped["replayed"] > 10
 
     run(test)
@@ -192,7 +192,7 @@ def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: p
         async with group_in_memory(*NAMES, key=KEY, order="total", channel=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept, seal = said_to_channel(), seal_for("memory", KEY)
-            this_life = RELAY_INCARNATION.pack(channel._relay.incarnation)
+            this_life = RELAY_INCARNATION.pack(channel.incarnation)
             for session in range(100):
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session, 0, RELAY_INCARNATION.pack(1)))
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session + 100, 0, this_life))

@@ -26,11 +26,11 @@ from ordercast.cli.pipes import Output, lines_of
 from ordercast.cli.printing import BROKEN_PIPE
 from ordercast.cli.said import Said, said
 from ordercast.cli.status import StatusView
-from ordercast.live.group import Group, Message
+from ordercast.live.events import Message, View
+from ordercast.live.group import Group
 from ordercast.live.joining import Joining, join
 from ordercast.live.metrics import serve_metrics
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
-from ordercast.model.machine import View
 from ordercast.model.runs import Record
 
 _GROUP, _SHOW = "The group", "What is shown and kept"

@@ -8,10 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, SupportsIndex
 
-import msgspec
-
-from ordercast.live.host.batching import Receipt
-from ordercast.live.host.member import OUTBOX_LIMIT, Member
+from ordercast.live.events import Message, Receipt, View
+from ordercast.live.host.batching import PENDING_LIMIT
+from ordercast.live.host.member import Member
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
@@ -21,21 +20,15 @@ from ordercast.wire.keys import GroupKeys, keys_from_file
 HIGHEST_PRIORITY = 255
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message as it is delivered."""
-
-    sender: str
-    payload: bytes
-    priority: int = 0
-
-
 class Group:
     """A group that is open. `ordercast.join` makes one; it is used inside one event loop."""
 
     def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
         """`selective`: a message may go to some of the members only; `prioritised`: the urgent go first."""
         self.name = name
-        self._member, self._outbox, self._selective = member, member.outbox, selective
+        self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._selective = selective
+        self._view = View(number=0, position=0, members=member.names, joined=member.names, why="the group opened")
         self._highest = HIGHEST_PRIORITY if prioritised else 0
         self._names = member.names
         self._everybody = everybody(len(member.names))
@@ -64,8 +57,7 @@ class Group:
                 await self._give_up(f"{self.me} was cancelled while it closed")
                 raise
         else:
-            said = f": {error}" if str(error) else ""
-            await self._give_up(f"{self.me} failed: {type(error).__name__}{said}")
+            await self._give_up(f"{self.me} failed ({type(error).__name__})")
 
     @property
     def me(self) -> str:
@@ -75,7 +67,7 @@ class Group:
     @property
     def members(self) -> tuple[str, ...]:
         """The names of those that take part now."""
-        return tuple(name for place, name in enumerate(self._names) if self._member.members >> place & 1)
+        return self._member.stats(self.name).members
 
     def stats(self) -> Stats:
         """What this member has counted, and what it holds; also after the end."""
@@ -88,8 +80,8 @@ class Group:
 
         If it is cancelled while it waits, nothing is sent.
         """
-        if self._outbox.waiting > OUTBOX_LIMIT:
-            await self._member.gate.passed()
+        if self._outbox.pending_bytes > PENDING_LIMIT:
+            await self._outbox.wait_for_room()
         return self.send_nowait(payload, to=to, priority=priority)
 
     def send_nowait(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:
@@ -101,16 +93,16 @@ class Group:
             payload = _bytes_of(payload)
         if type(priority) is not int:
             priority = _whole_number(priority)
-        if len(payload) > member.largest or not 0 <= priority <= self._highest:
+        if len(payload) > member.max_message_size or not 0 <= priority <= self._highest:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
-        if not member.flushing:
-            member.put()
+        if not self._scheduler.flushing:
+            self._scheduler.message_added()
         return receipt
 
     def _refuse(self, payload: bytes, priority: int) -> NoReturn:
-        if len(payload) > self._member.largest:
-            raise LocalProtocolError(f"a message has at most {self._member.largest} bytes, not {len(payload)}")
+        if len(payload) > self._member.max_message_size:
+            raise LocalProtocolError(f"a message has at most {self._member.max_message_size} bytes, not {len(payload)}")
         if not self._highest:
             raise LocalProtocolError("this order has no priorities; use order='priority'")
         raise LocalProtocolError(f"priorities are 0 to {self._highest}, not {priority}")
@@ -118,12 +110,12 @@ class Group:
     @property
     def largest(self) -> int:
         """Bytes that a message may have."""
-        return self._member.largest
+        return self._member.max_message_size
 
     @property
     def waiting(self) -> int:
         """Bytes that were sent and that the protocol has not taken yet."""
-        return self._member.outbox.waiting
+        return self._outbox.pending_bytes
 
     def _destinations(self, names: object) -> int:
         if isinstance(names, str):
@@ -165,9 +157,11 @@ class Group:
         if self._unread:
             unread, self._unread = self._unread[::-1], []
             return unread
-        source, priority, payloads = await self._member.inbox.next()
-        sender = self._names[source]
-        return [Message(sender, payload, priority) for payload in payloads]
+        while True:
+            found = await self._member.inbox.next()
+            if not isinstance(found, View):
+                return found
+            self._view = found
 
     async def batches(self) -> AsyncIterator[list[Message]]:
         """All messages until the group is closed, in lists of those that came together."""
@@ -183,7 +177,7 @@ class Group:
     def rotate(self, key: GroupKeys | Path | str) -> None:
         """From now on seals with the first key of this file, or of these, and opens with any of them."""
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
-        self._member.rotate(keys)
+        self._member.rotate_keys(keys)
 
     # --- ending ---
 

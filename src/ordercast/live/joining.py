@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast.live.events import View
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
@@ -50,7 +51,6 @@ from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import for_whom, refusals_in_words, waiting
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
-from ordercast.model.machine import View
 from ordercast.model.runs import Channel, Record
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols.registry import machine_class
@@ -243,9 +243,9 @@ def _member(
     """Us, looking for the others, and what knows how far that is."""
     agreed, names = options.agreed, tuple(options.members)
     datagram = agreed.sizes(endpoint.receive_buffer).first
-    lines = Transport(endpoint, list(options.members.values()), me, seal, codec, datagram=datagram)
+    lines = Transport(endpoint, list(options.members.values()), me, seal, codec, max_datagram_size=datagram)
     if finder is not None:
-        lines.hears_strangers = finder.hear
+        lines.stranger_received = finder.receive
     incarnation = secrets.randbits(64) or 1
     machine = machine_class(agreed.protocol, Rules.SOUND)
     terms = agreed.terms()
@@ -257,14 +257,14 @@ def _member(
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
         encode_parameters(options.group, names, terms),
         has_views=machine.has_views,
-        config=SessionConfig.for_silence(agreed.silence, opening=int(options.timeout * SECOND)),
+        config=SessionConfig.for_failure_timeout(agreed.silence, handshake_timeout=int(options.timeout * SECOND)),
     )
     relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
-    member = Member(names, me, agreed, lines, session, relay, _record(options, me))
+    member = Member(names, me, agreed, lines, session, relay, _record(options, me), group=options.group)
     if options.on_view is not None:
         member.on_view = options.on_view
     member.begin(incarnation)
-    return member, lines, session.opening
+    return member, lines, session.handshake
 
 
 def _require_meant(protocol: str, channel: str | None, resilience: int, timeout: float) -> None:

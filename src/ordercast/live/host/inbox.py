@@ -1,64 +1,82 @@
-"""What was delivered and waits for the application: whole packets, opened only when somebody looks."""
+"""What was delivered and waits for the application: packets, opened only when the application reads, and views."""
 
 import asyncio
 from collections import deque
+from itertools import repeat
 
-from ordercast.live.host.batching import Reassembly
+from ordercast.live.events import Message, Origin, View
+from ordercast.live.host.batching import Reassembly, messages_in
 from ordercast.model.units import Packet
 
-Batch = tuple[int, int, list[bytes]]
-"""Messages of one sender, with their priority: the sender's place among the members, the priority, the payloads."""
+_CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 
 
 class Inbox:
-    """A queue with an end: when the group is over, what is left is read, and then the reason is raised or told."""
+    """A queue with an end: when the group is over, what is left can be read, and then the reason is raised."""
 
-    def __init__(self, largest: int) -> None:
-        self._pieces = Reassembly(largest)
-        self._packets: deque[Packet] = deque()
-        self._waiting: list[asyncio.Future[None]] = []
+    def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
+        self._names = names
+        self.reassembly = Reassembly(max_message_size)
+        self._queue: deque[Packet | View] = deque()
+        self._position = self._view = 0  # of the next message to be read
+        self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
+        self._arrived = asyncio.Event()
         self._end: BaseException | None = None
         self.bytes = 0
-        """What waits for the application."""
+        """Bytes of payloads that wait for the application."""
+        self.delivered = [0] * len(names)
+        """Messages that were put here, by sender."""
 
     @property
     def too_large(self) -> int:
-        """Messages that were larger than any may be."""
-        return self._pieces.too_large
+        """Messages that exceeded the maximum size, and were dropped."""
+        return self.reassembly.too_large
 
     def put(self, packet: Packet) -> None:
-        """A packet was delivered."""
-        self._packets.append(packet)
+        """Adds a packet that was delivered."""
+        self._queue.append(packet)
         self.bytes += len(packet.payload)
-        if self._waiting:
-            self._wake()
+        self.delivered[packet.source] += messages_in(packet)
+        self._arrived.set()
+
+    def put_view(self, view: View) -> None:
+        """Adds a change of membership, at its place among the packets."""
+        self._queue.append(view)
+        self._arrived.set()
 
     def end(self, reason: BaseException) -> None:
-        """Nothing more will come."""
+        """Nothing more will come; `reason` is raised when everything was read."""
         self._end = reason
-        self._wake()
+        self._arrived.set()
 
-    async def next(self) -> Batch:
-        """The messages of the next packet that has, or completes, any."""
+    async def next(self) -> list[Message] | View:
+        """The next view, or the messages of the next packet that has, or completes, any."""
         while True:
-            while self._packets:
-                packet = self._packets.popleft()
-                self.bytes -= len(packet.payload)
-                messages = self._pieces.messages(packet)
+            while self._queue:
+                found = self._queue.popleft()
+                if isinstance(found, View):
+                    self._view = found.number
+                    return found
+                self.bytes -= len(found.payload)
+                messages = self._messages(found)
                 if messages:
-                    return packet.source, packet.priority, messages
+                    return messages
             if self._end is not None:
-                raise self._end.with_traceback(None)  # it must not remember every call that it ended
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            try:
-                await future
-            finally:
-                if future in self._waiting:  # it was cancelled: who asks again and again must not be remembered
-                    self._waiting.remove(future)
+                raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
+            self._arrived.clear()
+            await self._arrived.wait()
 
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+    def _messages(self, packet: Packet) -> list[Message]:
+        payloads = self.reassembly.messages(packet)
+        position = self._position
+        self._position += messages_in(packet)  # one that is too large counts: all members drop it
+        origin = Origin(packet.priority, self._names_of(packet.destinations), position, self._view)
+        return list(map(Message, repeat(self._names[packet.source]), payloads, range(len(payloads)), repeat(origin)))
+
+    def _names_of(self, destinations: int) -> tuple[str, ...]:
+        names = self._destinations.get(destinations)
+        if names is None:
+            names = tuple(name for place, name in enumerate(self._names) if destinations >> place & 1)
+            if len(self._destinations) < _CACHED_DESTINATIONS:
+                self._destinations[destinations] = names
+        return names
