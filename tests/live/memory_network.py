@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.joining
+import ordercast.live.host.open_group
 from ordercast.live.group import Group
-from ordercast.live.joining import join
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import Reassembler
 from ordercast.model.errors import GroupClosed
-from tests.live.groups import member_of
+from tests.live.groups import join, member_of
 
 PLACES: dict[Address, "MemoryEndpoint"] = {}
 SENT: deque[bytes] = deque(maxlen=2000)
@@ -86,8 +85,8 @@ class MemoryEndpoint:
 def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on groups need no sockets."""
     PLACES.clear()
-    monkeypatch.setattr(ordercast.live.joining, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.joining, "open_socket", lambda address: address)
+    monkeypatch.setattr(ordercast.live.host.open_group, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.host.open_group, "open_socket", lambda address: address)
 
 
 @asynccontextmanager

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
-from ordercast.live.settings import NETWORK_MTU, SEGMENTS, Wishes, agreement
+from ordercast.live.host.parameters import INITIAL_SEGMENTS, parameters_for
+from ordercast.live.settings import NETWORK_MTU, Settings
 from tests.live.groups import group_of, member_of, run
 
-SIZES = agreement("spo", 3, Wishes(), loopback=False).sizes(1 << 20)
+SIZES = parameters_for(Settings(order="spo"), 3, loopback=False).datagram_sizes(1 << 20)
 LEAST, FIRST, MOST = SIZES
 
 
@@ -32,7 +33,7 @@ class Sender:
 
 
 def test_first_less_at_a_time_then_shorter_and_back() -> None:
-    assert (LEAST, FIRST) == (NETWORK_MTU, SEGMENTS * NETWORK_MTU)
+    assert (LEAST, FIRST) == (NETWORK_MTU, INITIAL_SEGMENTS * NETWORK_MTU)
     sender = Sender()
     falling = [sender.send(copies=3) for _ in range(7)]
     assert falling[0] == (MAX_BYTES_IN_FLIGHT // 2, FIRST)
@@ -55,9 +56,13 @@ def test_first_less_at_a_time_then_shorter_and_back() -> None:
     ],
 )
 def test_two_datagrams_fit_into_the_buffer_of_a_receiver_like_us(buffer: int, sizes: DatagramSizes) -> None:
-    assert agreement("spo", 3, Wishes(), loopback=False).sizes(buffer) == sizes
-    assert set(agreement("spo", 3, Wishes(), loopback=True).sizes(buffer)) == {60_000}, "nothing to choose"
-    assert set(agreement("spo", 3, Wishes(datagram=600), loopback=False).sizes(buffer)) == {600}
+    assert parameters_for(Settings(order="spo"), 3, loopback=False).datagram_sizes(buffer) == sizes
+    assert set(parameters_for(Settings(order="spo"), 3, loopback=True).datagram_sizes(buffer)) == {60_000}, (
+        "nothing to choose"
+    )
+    assert set(
+        parameters_for(Settings(order="spo", max_datagram_size=600), 3, loopback=False).datagram_sizes(buffer)
+    ) == {600}
 
 
 def test_requests_say_as_much_as_copies() -> None:
@@ -87,10 +92,10 @@ def test_that_nothing_is_lost_of_nothing_says_nothing(copies: int) -> None:
 
 
 def test_where_the_network_has_no_packets_datagrams_stay_as_they_are() -> None:
-    agreed = agreement("spo", 3, Wishes(), loopback=True)
-    sender = Sender(agreed.sizes(1 << 20))
+    agreed = parameters_for(Settings(order="spo"), 3, loopback=True)
+    sender = Sender(agreed.datagram_sizes(1 << 20))
     found = {sender.send(copies=90)[1] for _ in range(9)} | {sender.send()[1]}
-    assert found == {agreed.datagram}
+    assert found == {agreed.max_datagram_size}
 
 
 def test_a_member_looks_twice_in_a_beat() -> None:

@@ -136,7 +136,7 @@ def stays_small(groups: list[Group]) -> None:
         assert len(lines.dropped) < 30
         assert lines.seal.remembered <= REMEMBERED + len(NAMES) + 1
         logs = group.stats().logs
-        assert logs.held + logs.accepted + logs.preacknowledged < 20_000
+        assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
         assert place.assembler.held() <= MAX_PARTIAL
 

@@ -12,7 +12,6 @@ import pytest
 
 import ordercast.live.relay_process
 from ordercast.live.group import Group
-from ordercast.live.joining import join
 from ordercast.live.relay_process import RelayProcess
 from ordercast.live.transport.addresses import address_of, members_of
 from ordercast.live.transport.relay import RELAY_INCARNATION
@@ -20,7 +19,7 @@ from ordercast.wire import lru_map
 from ordercast.wire.datagram import FROM_RELAY, TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.groups import ORDERS, member_of, run
+from tests.live.groups import ORDERS, join, member_of, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
@@ -100,7 +99,7 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
                 await settle()
             for group in groups:
                 assert member_of(group).end is None
-                assert group.stats().dropped["replayed"] > 10
+                assert group.stats().datagrams_rejected["replayed"] > 10
 
     run(test)
 
@@ -129,7 +128,7 @@ def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypa
 
     async def test() -> None:
         first = start_channel(monkeypatch)
-        async with group_in_memory(*NAMES, key=KEY, order=order, channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, key=KEY, order=order, relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept = said_to_channel()
             first.close()
@@ -164,7 +163,7 @@ def test_one_order_stays_one_when_a_new_channel_is_given_what_a_member_had_lost(
     async def test() -> None:
         nonlocal lossy
         first = start_channel(monkeypatch, None)
-        async with group_in_memory(*NAMES, order=order, channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, order=order, relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 1)
             await asyncio.sleep(0.05)
             monkeypatch.setattr(MemoryEndpoint, "put", put)
@@ -189,10 +188,10 @@ def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: p
 
     async def test() -> None:
         channel = start_channel(monkeypatch)
-        async with group_in_memory(*NAMES, key=KEY, order="total", channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, key=KEY, order="total", relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept, seal = said_to_channel(), seal_for("memory", KEY)
-            this_life = RELAY_INCARNATION.pack(channel.incarnation)
+            this_life = RELAY_INCARNATION.pack(channel._relay.incarnation)
             for session in range(100):
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session, 0, RELAY_INCARNATION.pack(1)))
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session + 100, 0, this_life))

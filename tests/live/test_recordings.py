@@ -97,7 +97,8 @@ def test_one_that_is_heard_and_does_not_hear_is_told_of_when_it_is_too_late() ->
     (end,) = network.processes[0].ends
     assert isinstance(end, Refused)
     assert end.why == (
-        "the group did not open within 60 s: B sends to A, but does not receive from it; B has window=64, A has window=32"
+        "the group did not open within 60 s: B sends to A, but does not receive from it; "
+        "B has window=64, A has window=32"
     )
 
 

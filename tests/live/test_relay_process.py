@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.joining import join
 from ordercast.live.relay_process import RelayProcess
 from ordercast.live.transport.addresses import address_of, members_of
 from ordercast.model.config import MILLISECOND
 from ordercast.model.errors import GroupAborted
-from tests.live.groups import hear, new_name, run
+from tests.live.groups import hear, join, new_name, run
 from tests.live.ports import free_port
 from tests.live.test_trace_recorder import held
 
@@ -37,7 +36,7 @@ def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) ->
                     name=each,
                     members=NAMES,
                     order=order,
-                    channel=f"127.0.0.1:{port}",
+                    relay=f"127.0.0.1:{port}",
                     record=tmp_path,
                     timeout=10,
                 )
@@ -95,7 +94,7 @@ def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
     async def test() -> None:
         port, name = free_port(), new_name()
         channel = channel_at(port, name)
-        options: Any = {"members": NAMES, "order": order, "channel": f"127.0.0.1:{port}", "silence": 0.5}
+        options: Any = {"members": NAMES, "order": order, "relay": f"127.0.0.1:{port}", "failure_timeout": 0.5}
         joined = await asyncio.gather(*(join(name, name=each, timeout=10, **options) for each in NAMES))
         await joined[0].send(b"it lives")
         await asyncio.gather(*(hear(group, 1) for group in joined))

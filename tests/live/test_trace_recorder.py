@@ -10,11 +10,10 @@ import pytest
 
 from ordercast.audit.judge import Verdict, audit
 from ordercast.live.group import Group
-from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.growing import GrowingTrace
 from ordercast.trace.reader import read_events, read_runs
-from tests.live.groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, join, run
 from tests.small_disk import fill, small_disk
 
 NAMES = ("A", "B", "C")
@@ -62,7 +61,7 @@ def test_records_of_a_group_are_one_trace_that_an_audit_finds_right(order: str, 
 
 def test_deliveries_alone_are_less(tmp_path: Path) -> None:
     async def test() -> None:
-        async with group_of(*NAMES, order="total", record=tmp_path, recorded="deliveries") as groups:
+        async with group_of(*NAMES, order="total", record=tmp_path, record_detail="deliveries") as groups:
             await talk(groups, 5, "sequenced")
 
     run(test)
@@ -77,8 +76,6 @@ def test_who_is_killed_leaves_all_but_its_last_second(tmp_path: Path) -> None:
 
     async def test() -> None:
         options: Any = {"members": NAMES, "order": "sequenced", "timeout": 10}
-        from ordercast import join  # noqa: PLC0415
-
         joined = await asyncio.gather(*(join("killed", name=name, record=folders[name], **options) for name in NAMES))
         groups = dict(zip(NAMES, joined, strict=True))
         await talk(groups, 10, "sequenced")
@@ -121,7 +118,7 @@ def test_a_record_that_cannot_be_written_ends_and_the_group_does_not(tmp_path: P
         async with group_of("A", "B", record=tmp_path) as groups:
             await groups["A"].send(b"hello")
             assert (await groups["B"].receive()).payload == b"hello"
-        failed = groups["A"].stats().record_failed
+        failed = groups["A"].stats().recording_error
         assert failed is not None
         assert str(tmp_path) in failed
 
@@ -142,12 +139,12 @@ def test_a_disk_that_is_full_ends_the_record_and_not_the_group(
                 fill(disk)
                 await talk(groups, 10, "sequenced")
                 await asyncio.gather(*(hear(group, 30) for group in groups.values()))
-                while any(group.stats().record_failed is None for group in groups.values()):
+                while any(group.stats().recording_error is None for group in groups.values()):
                     await asyncio.sleep(0.05)
                 await groups["B"].send(b"we go on")
                 assert (await groups["A"].receive()).payload == b"we go on"
             for group in groups.values():
-                assert "No space left on device" in str(group.stats().record_failed)
+                assert "No space left on device" in str(group.stats().recording_error)
 
         run(test)
         assert held([disk]).deliveries == 3 * 30, "what was written before is kept, and right"
@@ -166,8 +163,8 @@ def test_whatever_keeps_a_record_from_being_written_does_not_reach_the_group(
             monkeypatch.setattr(GrowingTrace, "append_packed", fail)
             await groups["A"].send(b"hello")
             assert (await groups["B"].receive()).payload == b"hello"
-        assert type(error).__name__ in str(groups["B"].stats().record_failed)
-        assert str(error) in str(groups["B"].stats().record_failed)
+        assert type(error).__name__ in str(groups["B"].stats().recording_error)
+        assert str(error) in str(groups["B"].stats().recording_error)
 
     run(test)
     assert not any(row["complete"] for row in read_runs([tmp_path])), "it is not called whole"
@@ -186,7 +183,5 @@ def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tm
 
 
 def test_what_is_recorded_is_said_in_words_that_there_are() -> None:
-    from ordercast import join  # noqa: PLC0415
-
-    with pytest.raises(ConfigError, match="all, deliveries or none"):
-        join("g", members=NAMES, recorded="some")
+    with pytest.raises(ConfigError, match="record_detail must be 'all' or 'deliveries', not 'some'"):
+        join("g", members=NAMES, record_detail="some")

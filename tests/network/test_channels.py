@@ -36,7 +36,7 @@ def start_channel(lab: Lab, order: str, port: int) -> Process:
 
 def jobs(silence: float = SILENCE, **more: Any) -> list[dict[str, Any]]:
     return [
-        {"group": order, "order": order, "options": {"channel": socket_address(port), "silence": silence}, **more}
+        {"group": order, "order": order, "options": {"relay": socket_address(port), "failure_timeout": silence}, **more}
         for port, order in enumerate(ORDERS, start=7000)
     ]
 

@@ -40,7 +40,7 @@ _UNKNOWN = Origin()
 
 
 class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A message as it was delivered. Fields: `sender`, `payload`, `priority`, `destinations`, `position`, `view`."""
+    """A delivered message: its `sender`, `payload`, `priority`, `destinations`, `position` and `view`."""
 
     # Very many are made: what a packet's messages share is held once, which takes half the time of six plain fields.
     sender: str

@@ -7,7 +7,8 @@ no relay is lost; the members retransmit it, until they give the relay up.
 import time
 from collections import Counter
 
-from ordercast.live.settings import LOOPBACK_ROUND_TRIP, NETWORK_MTU, NETWORK_ROUND_TRIP, longest_wait
+from ordercast.live.host.parameters import LOOPBACK_ROUND_TRIP, NETWORK_ROUND_TRIP, longest_wait
+from ordercast.live.settings import NETWORK_MTU
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import RELAY_INCARNATION, RELAY_INCARNATION_SIZE, Relay, is_for_relay

@@ -13,7 +13,7 @@ from ordercast.live.session.discovery import Announce, AnnouncementReceived, Dis
 from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.live.transport.addresses import Address, address_of, reachable, require_member_name
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.waiting import for_whom, refusals_in_words
+from ordercast.live.waiting import describe_missing, describe_rejections
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
@@ -45,7 +45,7 @@ class DiscoveryHost:
         except BaseException as error:
             self.stop()
             self._endpoint.close()
-            hint = refusals_in_words(self.dropped) if isinstance(error, JoinError) else ""
+            hint = describe_rejections(self.dropped) if isinstance(error, JoinError) else ""
             if hint:
                 raise JoinError(f"{error}; {hint}") from None
             raise
@@ -53,7 +53,7 @@ class DiscoveryHost:
     def awaited(self) -> str:
         """What is missing, in words."""
         known, size = len(self._discovery.others) + 1, self._discovery.size
-        return for_whom([f"{size - known} of {size} members"] if known < size else [], self.dropped)
+        return describe_missing([f"{size - known} of {size} members"] if known < size else [], self.dropped)
 
     def receive(self, body: bytes) -> None:
         """The body of a datagram from a process that is not a member: it may look for a group."""

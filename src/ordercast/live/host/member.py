@@ -23,13 +23,13 @@ from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.session_host import Change, SessionHost
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.settings import HIGHEST, Agreement, longest_wait
 from ordercast.live.stats import Stats, counted
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.relay import Relay
@@ -56,7 +56,7 @@ class Member:
         self,
         names: tuple[str, ...],
         me: int,
-        parameters: Agreement,
+        parameters: Parameters,
         transport: Transport,
         session: Session,
         relay: Callable[[], Relay] | Address | None,
@@ -75,8 +75,8 @@ class Member:
         self.session = SessionHost(session, transport, len(names), self, self.drained)
         self.host: Host | None = None
         """The protocol; None before the session is open."""
-        self._congestion = CongestionControl(parameters.sizes(transport.endpoint.receive_buffer))
-        self.max_message_size = parameters.largest_message
+        self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
+        self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(names, self.max_message_size)
         self.outbox = Outbox(parameters.room_in(self._congestion.datagram))
         self.scheduler: FlushScheduler
@@ -206,7 +206,7 @@ class Member:
         self.host = Host(
             machine,
             self.me,
-            highest_level=HIGHEST.get(parameters.protocol, Level.KNOWN_STABLE),
+            highest_level=HIGHEST_LEVEL.get(parameters.protocol, Level.KNOWN_STABLE),
             outbox=self.outbox,
             inbox=self.inbox,
             transport=self.transport,
@@ -327,10 +327,10 @@ class Member:
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
-                    f"no answer for {2 * self._parameters.silence / SECOND:g} s"
+                    f"no answer for {2 * self._parameters.failure_timeout / SECOND:g} s"
                 )
         if not self.left.done():
-            self._loop.call_later(self._parameters.beat / SECOND / 2, self.tick)
+            self._loop.call_later(self._parameters.heartbeat / SECOND / 2, self.tick)
 
     def stats(self, group: str) -> Stats:
         """Counters and sizes of this member."""
@@ -345,22 +345,24 @@ class Member:
             view=self._view.number,
             uptime=self._loop.time() - self._opened_at,
             round_trip=None if measured is None else measured / SECOND,
-            sent=host.sent,
-            delivered=dict(zip(self.names, self.inbox.delivered, strict=True)),
-            units=host.transmitted,
+            messages_sent=host.sent,
+            messages_delivered=dict(zip(self.names, self.inbox.delivered, strict=True)),
+            units_sent=host.transmitted,
             retransmissions=host.retransmitted,
-            requests=host.requests,
+            retransmission_requests=host.requests,
             recoveries=host.recoveries,
-            discarded=dict(host.discarded),
-            datagrams_in=endpoint.datagrams_in,
-            datagrams_out=endpoint.datagrams_out,
-            bytes_in=endpoint.bytes_in,
-            bytes_out=endpoint.bytes_out,
-            dropped=counted(self.transport.dropped, incomplete=endpoint.incomplete, oversized=self.inbox.too_large),
-            not_sent=counted(endpoint.not_sent, oversized=self.transport.too_large),
-            overrun=self.overrun,
-            waiting_bytes=self.outbox.pending_bytes,
-            inbox_bytes=self.inbox.bytes,
-            logs=host.machine.log_sizes(),
-            record_failed=host.recorder.failed,
+            units_discarded=dict(host.discarded),
+            units_overrun=self.overrun,
+            datagrams_received=endpoint.datagrams_in,
+            datagrams_sent=endpoint.datagrams_out,
+            bytes_received=endpoint.bytes_in,
+            bytes_sent=endpoint.bytes_out,
+            datagrams_rejected=counted(
+                self.transport.dropped, incomplete=endpoint.incomplete, oversized=self.inbox.too_large
+            ),
+            send_errors=counted(endpoint.not_sent, oversized=self.transport.too_large),
+            pending_bytes=self.outbox.pending_bytes,
+            unread_bytes=self.inbox.bytes,
+            logs=msgspec.structs.asdict(host.machine.log_sizes()),
+            recording_error=host.recorder.failed,
         )

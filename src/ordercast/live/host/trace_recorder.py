@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import MemberRecorder, NewRecorder, RunRow
-from ordercast.live.settings import Agreement
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, View
@@ -143,9 +143,9 @@ class TraceRecorder(MemberRecorder):
                 _log.error("%s", self.failed)
 
 
-def row_of(names: Sequence[str], me: int, agreed: Agreement, *, one_clock: bool) -> dict[str, object]:
+def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:
     """What is known of a run when it begins. `one_clock`: all members are on one machine, and share its clock."""
-    settings = agreed.parameters()
+    settings = agreed.as_dict()
     config = {"group": settings.pop("config"), "live": {**settings, "members": list(names), "one_clock": one_clock}}
     return {
         "protocol": agreed.protocol,

@@ -11,7 +11,8 @@ from ordercast.wire.control import MAX_PARAMETERS_LENGTH
 _SHOWN = 3  # differences
 _MAX_SHOWN_LENGTH = 40  # of a name or value
 _MAX_DEPTH = 6
-_CAUSES = {"window": {"datagram", "mtu", "max_datagram_size"}}  # its default is derived from these
+# Settings whose defaults are derived from others.
+_CAUSES = {"window": {"max_datagram_size", "mtu"}, "failure_timeout": {"round_trip"}}
 
 
 def encode_parameters(group: str, names: Sequence[str], parameters: Mapping[str, Any]) -> str:
