@@ -12,7 +12,7 @@ import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import View as ProtocolView
-from tests.live.groups import ORDERS, group_of, hear, join, new_name, run
+from tests.live.groups import ORDERS, group_of, hear, join, member_of, new_name, run
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -67,7 +67,7 @@ def test_views_come_in_the_order_of_the_group_with_names() -> None:
             )
             await groups["C"].send(b"before", until="stable")
             for name in "AC":
-                groups[name]._member.has_view(ProtocolView(1, 0b101, "E2 was slow"))
+                member_of(groups[name]).view_installed(ProtocolView(1, 0b101, "E2 was slow"))
             await groups["C"].send(b"after")
             expected = View(number=1, position=1, members=("A", "C"), left=("B",), why="B was slow")
             events = [event async for event, _ in _limited(group, 3)]
@@ -108,7 +108,7 @@ def test_events_end_with_the_group() -> None:
             with pytest.raises(GroupAborted, match="A aborted the group: enough"):
                 async for _ in groups["B"].events():
                     pass
-            await groups["B"]._member.left
+            await member_of(groups["B"]).left
 
     run(test)
 
@@ -167,7 +167,7 @@ def test_a_level_that_is_never_reached_raises() -> None:
             await groups["B"].abort("enough")
             with pytest.raises(GroupAborted):
                 await waiting
-            await groups["A"]._member.left
+            await member_of(groups["A"]).left
 
     run(test)
 
@@ -283,7 +283,7 @@ def test_joins_closes_aborts_and_keys_are_logged_with_fields(caplog: pytest.LogC
             groups["A"].rotate_keys(keys)
         async with group_of("A", "B", close=False) as groups:
             await groups["A"].abort("enough")
-            await groups["B"]._member.left
+            await member_of(groups["B"]).left
             await asyncio.sleep(0)
 
     with caplog.at_level(logging.INFO, logger="ordercast"):
