@@ -12,8 +12,18 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ordercast import Channel, GroupConfig, Network, Pattern, PriorityConfig, RunConfig, TraceDetail, Workload
-from ordercast.simulator import RunResult, simulate
+from ordercast.simulation import (
+    Channel,
+    GroupConfig,
+    Network,
+    Pattern,
+    PriorityConfig,
+    RunConfig,
+    RunResult,
+    TraceDetail,
+    Workload,
+    simulate,
+)
 from ordercast.trace.schema import EventRow
 
 MILLISECOND = 1_000_000

@@ -45,7 +45,7 @@ _MOST = 1 << 60
 _MOST_PRIORITY = 255
 
 
-def makes_sense(unit: Unit, nodes: int) -> bool:
+def is_valid(unit: Unit, nodes: int) -> bool:
     """Whether a machine of a group of so many nodes may be handed it."""
     check = CHECKS.get(type(unit))
     return check is not None and 0 <= unit.source < nodes and check(unit, nodes)
@@ -55,7 +55,7 @@ def makes_sense(unit: Unit, nodes: int) -> bool:
 
 
 def _numbers(*values: int) -> bool:
-    return all(0 <= value < _MOST for value in values)
+    return min(values) >= 0 and max(values) < _MOST
 
 
 def _vector(values: Sequence[int], nodes: int) -> bool:
