@@ -102,7 +102,9 @@ def test_a_machine_restored_before_every_input_does_the_same(readings: dict[str,
 
 def test_it_says_what_it_waits_for() -> None:
     machine = node(E2)
+    assert (machine.waits_for(), machine.log_sizes().sent) == ((), 0)
     machine.handle(Submit(7, (1,), b"x"))
+    assert machine.log_sizes().sent == 1
     assert machine.waits_for() == ("waits for its message 1 to come back as a broadcast",)
     machine = node(E2)
     machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
