@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ordercast.audit import judge
 from ordercast.pipeline import session
 from ordercast.pipeline.audit import engine
 from tests.cli.conftest import Command
@@ -71,6 +72,18 @@ def test_what_following_finds_is_written_as_a_verdict(ordercast: Command, tmp_pa
     assert verdict["properties"]["same_order"]["witnesses"][0]["run"] == one
     assert verdict["properties"]["same_order"]["counts"] == "at least"
     assert "up to the first violation" in verdict["not_whole"][0]
+
+
+def test_an_internal_error_is_no_verdict(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path, random_runs("internal error", 1))
+
+    def fail(*_: object) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(judge, "audit", fail)
+    done = ordercast("audit", folder)
+    assert done.status == 70
+    assert "KeyError: 'a mistake of ours'" in done.err
 
 
 def test_what_is_no_trace_is_told_before_spark_starts(

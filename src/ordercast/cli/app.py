@@ -1,6 +1,7 @@
 """The commands of `ordercast`, and how every failure becomes one sentence and an exit status."""
 
 import sys
+import traceback
 from importlib import import_module
 from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
@@ -98,6 +99,9 @@ def main() -> None:
         if ended.code == _INTERRUPTED:
             typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
         raise
+    except Exception:
+        traceback.print_exc()
+        sys.exit(70)  # EX_SOFTWARE of sysexits.h: Python's own status, 1, is that of a verdict
 
 
 def _told(error: OSError) -> str:
