@@ -34,8 +34,8 @@ def test_all_means_end_in_the_same_document(
     folder = write(tmp_path / "trace", random_runs("means", 40), runs_in_a_file=9)
     documents: list[Any] = []
     for sizes, option in (((10**9, 10**9), ""), ((0, 10**9), ""), ((0, 0), ""), ((10**9, 10**9), "--spark")):
-        monkeypatch.setattr(engine, "_VECTORISED_FROM", sizes[0])
-        monkeypatch.setattr(engine, "_SPARK_FROM", sizes[1])
+        monkeypatch.setattr(engine, "VECTORISED_FROM", sizes[0])
+        monkeypatch.setattr(engine, "SPARK_FROM", sizes[1])
         done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
         assert done.status == 1
         assert ("are audited on Spark; --no-spark" in done.err) == (sizes == (0, 0))

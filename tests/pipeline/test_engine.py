@@ -54,7 +54,7 @@ def test_without_a_session_even_the_largest_trace_is_audited_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write(tmp_path, random_runs("largest", 1))
-    monkeypatch.setattr(engine, "_SPARK_FROM", 0)
+    monkeypatch.setattr(engine, "SPARK_FROM", 0)
     monkeypatch.setattr(judge, "audit", lambda *_: pytest.fail("the reference is for small traces"))
     called: list[object] = []
     monkeypatch.setattr(vectorised, "audit_vectorised", lambda *about, **_: called.append(about))

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from ordercast.pipeline.audit.partitioned.audit import Note
     from ordercast.pipeline.progress import Progress
 
-_VECTORISED_FROM = 30_000  # events: below this, importing the kernel takes longer than the reference audit
-_SPARK_FROM = 50_000_000  # events: below this, starting Spark takes longer than the vectorised audit
+VECTORISED_FROM = 30_000
+"""Events: below this, importing the kernel takes longer than the reference audit."""
+SPARK_FROM = 50_000_000
+"""Events: below this, starting Spark takes longer than the vectorised audit."""
 
 
 class Engine(Enum):
@@ -41,9 +43,9 @@ class Engine(Enum):
 
 def choose_engine(events: int) -> Engine:
     """The fastest engine for a trace of so many events, of those that are installed."""
-    if events >= _SPARK_FROM and find_spec("pyspark"):
+    if events >= SPARK_FROM and find_spec("pyspark"):
         return Engine.SPARK
-    if events >= _VECTORISED_FROM and find_spec("numpy") and find_spec("scipy"):
+    if events >= VECTORISED_FROM and find_spec("numpy") and find_spec("scipy"):
         return Engine.VECTORISED
     return Engine.REFERENCE
 
