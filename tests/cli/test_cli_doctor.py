@@ -47,7 +47,7 @@ def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -
     assert keys_from_file(file).current == 1, "only its owner may read it"
     refused = ordercast("key --out", file)
     assert refused.status == 2
-    assert "is there already" in refused.sentence
+    assert "exists already" in refused.sentence
     assert ordercast("key --id 256").status == 2
 
 

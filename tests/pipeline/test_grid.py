@@ -176,7 +176,7 @@ REFUSED = [
     ('[grid]\nprotocol = "spo"', "write [[grid]], in double brackets"),
     ('protocol = "spo"\nnodes = [2, 5]\nfirst_seq = [[1, 2]]', "with nodes = 5: first_seq must name one number"),
     ('protocol = "spo"\nseeds = 1000000\nnodes = [2, 3]', "more than 1,000,000 runs"),
-    ("protocol = spo", "g.toml is no TOML: "),
+    ("protocol = spo", "g.toml invalid TOML: "),
 ]
 
 

@@ -127,7 +127,7 @@ def test_a_failure_that_does_not_come_back_is_kept_whole(ordercast: Command, tmp
     done = ordercast("soak --runs 1 --resume --out", out)
     assert done.status == 1
     assert done.out.startswith("1 run, 0 deliveries judged (0 with what nodes knew), 1 run failed; ")
-    assert "soak: number 0 failed, and is made small" in done.err
+    assert "soak: number 0 failed; shrinking it" in done.err
     [kept] = (out / "failures").iterdir()
     assert f"  not so when it was run here; once more: ordercast shrink {kept}\n" in done.out
     assert ordercast("shrink", kept).status == 0

@@ -62,16 +62,16 @@ MISTAKES = [
     ('kind = "simulation"', 'kind = "schedule"', 'begins with version = 1 and kind = "simulation"'),
     ("version = 1", "version = 2", "begins with version = 1"),
     ("version = 1", "version = ", "Invalid value"),
-    ("[group]", "[groups]", "unknown field `groups`; the keys and their values are in docs/swarm.md"),
+    ("[group]", "[groups]", "unknown field `groups`; see docs/swarm.md"),
     ("[run]", "[[run]]", "Expected `object`, got `array` - at `run`"),
     ('"node=E1 to=E2"', "5", "Expected `str`, got `int` - at `run.sends[0]`"),
     ('"miss node=E2 source=E1 nth=1"', "5", "Expected `str`, got `int` - at `run.faults[0]`"),
     ("[expected]", "[[expected]]", "Expected `object`, got `array` - at `expected`"),
     ("version = 1", "version = 1\nabout = 7", "Expected `str`, got `int` - at `about`"),
-    ("nth=1", "nth=0", "counted from 1"),
-    ("nth=1", "n=1", "'n=1' is no field of the fault 'miss'"),
+    ("nth=1", "nth=0", "counts units from 1"),
+    ("nth=1", "n=1", "'n=1' is not a field of the fault 'miss'"),
     ("to=E2", "to=E7", "names E7, but the group's nodes are E1 to E2"),
-    ("to=E2", "towards=E2", "'towards=E2' is no field of a sending; write: node=… to=…"),
+    ("to=E2", "towards=E2", "'towards=E2' is not a field of a sending; write: node=… to=…"),
     ('rules = "paper"', 'rules = "new"', "Invalid enum value"),
     ('protocol = "spo"', 'protocol = "spa"', "unknown protocol 'spa'"),
     ("nodes = 2", "nodes = 1", "a group has 2 to 1024 nodes"),
@@ -98,5 +98,5 @@ def test_runs_of_a_soak_can_be_written_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="choose another place"):
+    with pytest.raises(ConfigError, match="choose another path"):
         write_story(tmp_path / "file", "x", Story(BROKEN, Failure("incomplete", "x")))
