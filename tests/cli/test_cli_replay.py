@@ -64,10 +64,10 @@ def test_its_bounds_are_searched_anew_by_either_rules(ordercast: Command) -> Non
     assert done.status == 0
     assert "(exhaustive)" in done.out
     assert done.out.splitlines()[-1].startswith("no promise is broken: exhaustive search with the sound rules")
-    done = ordercast("replay --sound --most 2", C3)
+    done = ordercast("replay --sound --max-states 2", C3)
     assert done.status == 0
     assert "and there are more" in done.out
-    assert done.out.splitlines()[-1].endswith("the search was cut, --most searches on")
+    assert done.out.splitlines()[-1].endswith("raise --max-states to search on")
     assert "--search and --sound find schedules, but draw none" in ordercast("replay --search --draw", C3).sentence
 
 
