@@ -37,7 +37,7 @@ def test_all_means_end_in_the_same_document(
         monkeypatch.setattr(command, "_BY_SPARK", sizes[1])
         done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
         assert done.status == 1
-        assert ("are judged on Spark; --no-spark" in done.err) == (sizes == (0, 0))
+        assert ("are audited on Spark; --no-spark" in done.err) == (sizes == (0, 0))
         documents.append(json.loads((tmp_path / "verdict.json").read_text()))
     assert documents[0]["runs"] == 40
     assert documents[1:] == documents[:1] * 3
@@ -85,8 +85,8 @@ def test_what_is_no_trace_is_told_before_spark_starts(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--until-idle 3", "--until-idle and --checkpoint are for --follow"),
-        ("--follow --no-spark", "--follow takes one folder, and needs Spark"),
+        ("--until-idle 3", "--until-idle and --checkpoint have no effect without --follow"),
+        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark"),
         ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds"),
         ("--master local --no-spark", "--master says where Spark is, --no-spark that there is to be none"),
     ],

@@ -101,7 +101,7 @@ def empty_places(folder: Path) -> None:
 BAD: list[tuple[Callable[[Path], None], str]] = [
     (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or not a Parquet file"),
     (scratch, r"events/part-0.parquet"),
-    (foreign, r"events/other.parquet has no column '\w+' , so it is not part of a trace; remove it"),
+    (foreign, r"events/other.parquet has no column '\w+', so it is not part of a trace; remove the file"),
     (lacking, r"events/part-0.parquet has no column 'step'"),
     (mistyped, r"events/part-0.parquet: column 'step' is of type double; a trace has int64 there"),
     (empty, r"holds no complete trace: .*events has no .parquet file"),

@@ -95,7 +95,7 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     out = tmp_path / "out"
     done = ordercast("soak --runs 15 --resume --out", out)
     assert done.status == 1
-    assert done.err.startswith(f"soak: there is nothing in {out} to go on with: a new soak begins\n")
+    assert done.err.startswith(f"soak: {out} has nothing to resume: starting a new soak\n")
     assert done.out.startswith("15 runs, ")
     assert "number 13: acknowledged_truthfully: " in done.out
     kept = out / "failures" / "st-13.toml"
@@ -177,7 +177,7 @@ def test_time_ends_a_soak_after_the_round_that_it_is_in(spark: SparkSession, tmp
 
 
 REFUSED = [
-    ("soak --out OUT", "say when it is enough: --seconds, --deliveries or --runs"),
+    ("soak --out OUT", "give a limit: --seconds, --deliveries or --runs"),
     ("soak --out OUT --runs -1", "--runs must be positive"),
     ("soak --out OUT --seconds 0.0 --runs 1", "--seconds must be positive"),
     ("soak --out OUT --runs 1 --first -1", "--first must not be negative"),

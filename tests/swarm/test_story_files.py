@@ -98,5 +98,5 @@ def test_runs_of_a_soak_can_be_written_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="choose another path"):
+    with pytest.raises(ConfigError, match="choose another place"):
         write_story(tmp_path / "file", "x", Story(BROKEN, Failure("incomplete", "x")))

@@ -198,7 +198,7 @@ def test_a_spoiled_events_file_is_named_run_by_run_too(tmp_path: Path, spoil: Ca
         (truncate, "damaged or not a Parquet file"),
         (lambda path: drop(path, "complete"), "no column 'complete'"),
         (lambda path: retype(path, "complete", pa.array(["yes"])), "'complete' is of type string; a trace has bool"),
-        (lambda path: retype(path, "run", pa.array([None], pa.string())), "'run' must not be empty"),
+        (lambda path: retype(path, "run", pa.array([None], pa.string())), "'run' must not be null"),
     ],
 )
 def test_a_spoiled_runs_file_is_named(tmp_path: Path, spoil: Callable[[Path], object], words: str) -> None:
