@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.growing import GrowingTrace
