@@ -232,10 +232,10 @@ def test_an_unknown_argument_is_told_where_it_belongs(name: str, sentence: str) 
 
 
 def test_an_order_is_given_once() -> None:
-    with pytest.raises(ConfigError, match="order is 'partial', and settings.order is 'total': give one of them"):
+    with pytest.raises(ConfigError, match=r"order is 'partial', and settings.order is 'total': give one of them"):
         ordercast.join("g", members=["A", "B"], order="partial", settings=Settings())
     ordercast.join("g", members=["A", "B"], order="st", settings=Settings())
-    with pytest.raises(ConfigError, match="settings must be an ordercast.Settings, not dict"):
+    with pytest.raises(ConfigError, match=r"settings must be an ordercast.Settings, not dict"):
         ordercast.join("g", members=["A", "B"], settings={})  # type: ignore[arg-type]
 
 

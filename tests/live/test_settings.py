@@ -31,7 +31,7 @@ def test_settings_are_frozen_and_given_by_name() -> None:
     with pytest.raises(FrozenInstanceError):
         settings.window = 3  # type: ignore[misc]
     with pytest.raises(TypeError):
-        Settings("total")  # type: ignore[misc]
+        Settings("total")  # type: ignore[call-arg]
     assert replace(settings, window=3) == Settings(window=3) != settings
     assert {Settings(): 1}[Settings()] == 1
 
@@ -47,7 +47,7 @@ def test_an_order_is_known_by_several_names(order: str) -> None:
 
 @pytest.mark.parametrize("order", ["alphabetical", "", "Total", None, 3, "ALL"])
 def test_an_unknown_order_is_refused_with_those_that_there_are(order: Any) -> None:
-    with pytest.raises(ConfigError, match="unknown order .*; choose one of: partial, total, priority, sequenced"):
+    with pytest.raises(ConfigError, match=r"unknown order .*; choose one of: partial, total, priority, sequenced"):
         Settings(order=order)
 
 
@@ -118,11 +118,11 @@ def test_a_file_that_is_wrong_is_named_with_what_is_wrong(text: str, sentence: s
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read settings from .*none.toml: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read settings from .*none.toml: No such file"):
         Settings.from_toml(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("field", ["multicast", "relay"])
 def test_addresses_are_checked(field: str) -> None:
-    with pytest.raises(ConfigError, match="'10.0.0.1' is not an address"):
+    with pytest.raises(ConfigError, match=r"'10.0.0.1' is not an address"):
         Settings(**{field: "10.0.0.1"})  # type: ignore[arg-type]
