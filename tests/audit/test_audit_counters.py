@@ -6,24 +6,26 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
 from ordercast.model.runs import Network, Record, RunConfig, Workload
-from ordercast.pipeline import in_process, long_runs
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit import vectorised
+from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.protocols.registry import PROTOCOLS, machine_class
 from ordercast.simulator import simulate
 
 
 def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     verdict = audit([folder])
-    assert audit_in_process([folder], None, pytest.fail) == verdict
+    assert audit_vectorised([folder], note=pytest.fail) == verdict
     with monkeypatch.context() as patched:
-        patched.setattr(in_process, "LONG", 0)
-        patched.setattr(long_runs, "_ROWS_OF_A_BOX", 200)
-        in_parts = audit_in_process([folder], None, lambda _: None)
-        assert in_parts.findings["complete"] == verdict.findings["complete"]
+        patched.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+        patched.setattr(partitioned, "_ROWS_OF_A_PARTITION", 200)
+        in_partitions = audit_vectorised([folder])
+        assert in_partitions.findings["complete"] == verdict.findings["complete"]
     return verdict
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.growing import GrowingTrace
 from tests.audit.figures import Figure, Row
 
@@ -32,7 +33,7 @@ def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
 def by_all_means(folders: list[Path]) -> Verdict:
     """The verdict, which is the same however it is come by."""
     verdict = audit(folders)
-    assert audit_in_process(folders, None, lambda _: None) == verdict
+    assert audit_vectorised(folders) == verdict
     return verdict
 
 
@@ -141,7 +142,7 @@ def test_a_node_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 
 def test_silence_is_believed_only_if_somebody_came_to_the_end(tmp_path: Path) -> None:
     assert audit([keep(tmp_path / "ended", [], 0, sent=0)]).holds
-    with pytest.raises(TraceError, match="nothing to judge"):
+    with pytest.raises(TraceError, match="recorded without its events"):
         audit([keep(tmp_path / "killed", [], 0, sent=None, complete=False)])
 
 

@@ -254,7 +254,7 @@ def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp
         metrics = f"--metrics={taken.getsockname()[1]}"
         for option, why in (
             (metrics, "cannot serve metrics at"),
-            (f"--record={tmp_path / 'file'}", "no record can be"),
+            (f"--record={tmp_path / 'file'}", "cannot record to"),
         ):
             nodes.start(*line, option, called="B")
             status, _, said = nodes.outcome("B")

@@ -23,7 +23,8 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from tests.explorer.toys import Flood
 
 

@@ -21,6 +21,7 @@ from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from ordercast.protocols.sequencer.machine import Sequencer
+from tests.explorer import broken_sequencer as broken
 from tests.explorer.groups import broadcasts
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
@@ -96,6 +97,35 @@ def test_long_schedules_at_random() -> None:
 
 
 # --- what is broken is found ---
+
+BROKEN: list[tuple[MachineClass, tuple[str, ...], dict[str, Any], str]] = [
+    (broken.StoresWhatIsAhead, ("", "a", "b"), {"losses": 1}, "different logs"),
+    (broken.TakesTheHighestForStable, ("", "a", "b"), {}, "is preacknowledged at E1, but not yet accepted"),
+    (
+        broken.NeverAsksForTheStatus,
+        ("", "a b", ""),
+        {"losses": 1, "firings": 1, "history": 1},
+        "never falls silent",
+    ),
+    (broken.TakesTheShortestLog, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "takes back what E2 has"),
+    (broken.ReceivesWhileStopped, ("", "a", ""), {"crashes": 1, "firings": 3, **VIEWS}, "takes back what E2 has"),
+    (broken.KeepsTheTable, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "never falls silent"),
+    (
+        broken.DeliversBeforeCommit,
+        ("a", "", ""),
+        {"crashes": 1, "losses": 2, "resilience": 1, **VIEWS},
+        "is never known as received by all",
+    ),
+]
+
+
+@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
+def test_a_departure_taken_back_is_found(
+    machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
+) -> None:
+    report = explore(broadcasts(*lines, machine=machine, **how), most=20_000)
+    assert report.violation is not None, str(report)
+    assert sentence in report.violation.sentence
 
 
 class KeepsOneToItself(Sequencer):

@@ -81,7 +81,7 @@ def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: PACK, held packets, no timers.
     # What stood first when a timer was set is remembered for polls, of which there are none here.
     class WithoutPolls(Spo):
-        def tops(self) -> tuple[int, ...]:
+        def heads(self) -> tuple[int, ...]:
             return ()
 
     assert explore(replace(spo(*XYZ, losses=1), machine=WithoutPolls)).states == 1913

@@ -18,10 +18,12 @@ from ordercast.explorer.world import Kind, State, World
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Output, Reached, Send, Submit, View
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,
+    test_explore_sequencer,
     test_explore_st,
     test_explore_to,
     toys,
@@ -151,6 +153,7 @@ def broken_machines() -> Iterator[Any]:
         *[(spo, *case[:3]) for case in [*test_explore_broken.UNTRUE, *test_explore_broken.STUCK]],
         *[(selective_total, *case[:3]) for case in test_explore_st.BROKEN],
         *[(total, machine, ("a", "b"), how) for machine, how, _ in test_explore_to.BROKEN],
+        *[(broadcasts, *case[:3]) for case in test_explore_sequencer.BROKEN],
     ]
     some_of_prito: list[Any] = test_explore_prito.BROKEN[:3]
     cases += [(priority_total, *case[:3]) for case in some_of_prito]

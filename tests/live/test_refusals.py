@@ -42,8 +42,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"order": "sequenced", "resilience": "1"}, "resilience must be a whole number, not '1'"),
     ({"relay": 7000}, "7000 is not an address"),
     ({"failure_timeout": 3, "round_trip": 1}, "failure_timeout must be at least 4 round trips, 4 seconds, not 3"),
-    ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
-    ({"multicast": "[ff15::7]:7000"}, r"cannot send to \[ff15::7\]:7000, the multicast address: give both IPv4"),
+    ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is not a multicast address"),
+    ({"multicast": "[ff15::7]:7000"}, r"cannot send to the multicast address \[ff15::7\]:7000: use IPv4 for both"),
 ]
 
 
@@ -56,9 +56,9 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str)
 @pytest.mark.parametrize(
     ("group", "options", "sentence"),
     [
-        (5, {"members": ["A", "B"]}, "5 is no name for a group"),
+        (5, {"members": ["A", "B"]}, "5 is not a valid group name"),
         ("g", {"members": 2}, "members must be names or a mapping from names to addresses, not 2"),
-        ("g", {"members": [1, 2]}, "1 is no name for a member"),
+        ("g", {"members": [1, 2]}, "1 is not a valid member name"),
         ("g", {"members": {"A": 7000, "B": 7001}}, "7000 is not an address"),
         ("g", {"size": "2", "name": "A", "bind": "127.0.0.1:0", "multicast": "239.7.7.7:7000"}, "size must be a whole"),
     ],
@@ -142,7 +142,7 @@ def test_resilience_is_compared_too() -> None:
 def test_addresses_that_people_write() -> None:
     assert address_of("localhost:7000") == Address("127.0.0.1", 7000)
     assert multicast_of("[ff15::7]:7000") == Address("ff15::7", 7000)
-    with pytest.raises(ConfigError, match="write a host's number and a port"):
+    with pytest.raises(ConfigError, match="use a numeric host and a port"):
         address_of("example.org:7000")
 
 

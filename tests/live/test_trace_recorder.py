@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.growing import GrowingTrace
@@ -175,7 +176,7 @@ def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tm
     blocked.write_text("in the way")
 
     async def test() -> None:
-        with pytest.raises(ConfigError, match=f"no record can be written to {blocked}"):
+        with pytest.raises(ConfigError, match=f"cannot record to {blocked}"):
             await join("nobody else is there", members=["A", "B"], record=blocked)
 
     run(test)

@@ -96,6 +96,15 @@ def random_run(chance: Random, service: Service, *, levels: bool | None = None, 
     return run
 
 
+def long_enough(seed: str) -> RandomRun:
+    """A run of some hundred events of at least three nodes, in one order."""
+    chance = Random(seed)
+    while True:
+        run = random_run(chance, Service.TOTAL, levels=False, messages=80)
+        if run.nodes >= 3 and len(run.logs[0]) > 60:
+            return run
+
+
 Sent = tuple[Message, tuple[int, ...], int | None]
 
 

@@ -82,7 +82,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        ("protocol = 3", "", "key protocol: 3 is not right"),
+        ("protocol = 3", "", "key protocol: invalid value 3"),
         ('protocol = "spo"\nnodes = 1', "", "key nodes: a group has 2 to 1024 nodes, not 1"),
         (GRID, "--time-limit 0", "--time-limit must be a positive number of seconds"),
         (GRID, "--time-limit nan", "--time-limit must be a positive number of seconds"),
@@ -128,8 +128,8 @@ def test_a_cluster_that_does_not_answer_is_told_in_seconds(
     before = time.monotonic()
     refused = ordercast("sweep", grid, "--out", tmp_path / "out", "--master", master.format(port=free_port()))
     assert refused.status == 2
-    assert refused.sentence.startswith("no Spark answers at ")
-    assert refused.sentence.endswith("check the address after --master and that the cluster is up")
+    assert refused.sentence.startswith("cannot connect to Spark at ")
+    assert refused.sentence.endswith("check --master, and that the cluster is up")
     assert time.monotonic() - before < 30
     assert not (tmp_path / "out").exists()
 

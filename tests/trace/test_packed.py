@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from ordercast.model.machine import Level, View
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.trace.files import events_batch
 from ordercast.trace.packed import Packed, PackedRecorder
 from ordercast.trace.recorder import BATCH, Recorder

@@ -1,6 +1,5 @@
 """`ordercast audit`: whether the promises of a service are kept in a trace."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
@@ -11,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ordercast.audit.judge import Finding, Verdict, Witness, audit
+from ordercast.audit.verdict import Finding, Verdict, Witness
 from ordercast.cli.printing import counted
 from ordercast.cli.progress import bar
 from ordercast.cli.spark import MASTER, opened, pipeline_extra
@@ -22,8 +21,6 @@ from ordercast.trace.files import write_whole
 from ordercast.trace.reader import count_events
 
 _SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
-_BY_KERNEL = 30_000  # from so many events on it pays to load numpy
-_BY_SPARK = 50_000_000  # and from so many on to wait for Spark, which takes ten seconds to start
 
 
 def audit_command(
@@ -71,15 +68,13 @@ def _follow(
 ) -> list[Witness]:
     """Follows a trace until it ends, somebody interrupts, or something is broken: what is."""
     with pipeline_extra():
-        from ordercast.pipeline import following  # noqa: PLC0415
+        from ordercast import pipeline  # noqa: PLC0415
     stop = Event()
     with opened(master) as session:
         # Not an exception: one in the midst of a call to Spark would leave nobody able to stop it.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
-            found = following.follow(
-                session, folder, service, checkpoint=checkpoint, until_idle=until_idle, told_to_stop=stop
-            )
+            found = pipeline.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle, stop=stop)
         finally:
             for number, handler in before.items():
                 signal(number, handler)
@@ -103,21 +98,19 @@ def _so_far(found: list[Witness]) -> Verdict:
 
 
 def _judged(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> Verdict:
-    """Judges by the means that suit the size, unless told by which."""
-    events = count_events(folders)  # what is no trace is told before Spark takes its time to start
-    if spark is None and events >= _BY_SPARK and find_spec("pyspark"):
-        spark = True
-        _note(f"{events:,} events are judged on Spark; --no-spark judges them in this process")
-    if spark:
-        with pipeline_extra():
-            from ordercast import pipeline  # noqa: PLC0415
-        with opened(master) as session, bar("parts") as progress:
-            return pipeline.audit_folders(session, folders, service, note=_note, progress=progress)
-    if events >= _BY_KERNEL and find_spec("numpy") and find_spec("scipy"):
-        from ordercast.pipeline.in_process import audit_in_process  # noqa: PLC0415
+    """Audits by the engine that suits the size, or on Spark if asked to."""
+    from ordercast.pipeline import Engine, audit, choose_engine  # noqa: PLC0415
 
-        return audit_in_process(folders, service, _note)
-    return audit(folders, service)
+    events = count_events(folders)  # what is no trace is told before Spark takes its time to start
+    engine = Engine.SPARK if spark else choose_engine(events)
+    if engine is Engine.SPARK and spark is False:
+        engine = Engine.VECTORISED
+    if engine is not Engine.SPARK:
+        return audit(folders, service, engine=engine, note=_note)
+    if not spark:
+        _note(f"{events:,} events are audited on Spark; --no-spark audits them in this process")
+    with opened(master) as session, bar("parts") as progress:
+        return audit(folders, service, spark=session, note=_note, progress=progress)
 
 
 def _write(path: Path, verdict: Verdict) -> None:

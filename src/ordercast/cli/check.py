@@ -141,7 +141,7 @@ def _asked(protocol: str, script: list[str], nodes: int | None, rules: Rules, ho
 def _searched(asked: Scenario, most: int, *, reduced: bool, jobs: int | None, master: str | None) -> Report:
     if master is not None:
         with pipeline_extra():
-            from ordercast.pipeline.checking import explore_on_spark  # noqa: PLC0415
+            from ordercast.pipeline import explore_on_spark  # noqa: PLC0415
         with opened(master) as session, searching() as progress:
             return explore_on_spark(session, asked, most, reduced=reduced, progress=progress)
     with searching() as progress:

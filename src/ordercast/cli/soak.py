@@ -19,7 +19,7 @@ from ordercast.swarm.shrink import DoesNotFailError, shrink
 from ordercast.swarm.soak import EVERY_PROTOCOL
 
 if TYPE_CHECKING:
-    from ordercast.pipeline.soaking import Soak
+    from ordercast.pipeline import Soak
 
 
 def soak_command(
@@ -44,7 +44,7 @@ def soak_command(
         require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
     require(first is None or 0 <= first < 1e15, "--first must not be negative")
     with pipeline_extra():
-        from ordercast.pipeline.soaking import Limits, Soak, soak  # noqa: PLC0415
+        from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401, PLC0415 - a session needs Spark
     work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark takes its time to start
     if resume and not work.rounds:
         _say(f"there is nothing in {out} to go on with: a new soak begins")
@@ -72,7 +72,7 @@ def _protocols(text: str) -> tuple[str, ...]:
 
 def _kept(work: "Soak") -> list[Path]:
     """What failed, each as the configuration that it was, and made small: a file to replay, and a test."""
-    from ordercast.pipeline.soaking import FAILURES  # noqa: PLC0415
+    from ordercast.pipeline.soak.soak import FAILURES  # noqa: PLC0415
 
     folder, kept = work.out / FAILURES, []
     for number in work.failed:
