@@ -244,7 +244,7 @@ SUITES = (
     Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )

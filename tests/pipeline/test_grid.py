@@ -12,7 +12,7 @@ from ordercast.cli.app import app
 from ordercast.model.config import GroupConfig, HearsayRule, Recovery, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
-from ordercast.model.runs import Channel, Pattern, Record, RunConfig
+from ordercast.model.runs import Channel, Pattern, RunConfig, TraceDetail
 from ordercast.pipeline.sweep import grid
 from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.trace.reader import read_runs
@@ -63,8 +63,8 @@ def test_a_run_named_twice_is_run_once() -> None:
 
 def test_record_is_overridden(tmp_path: Path) -> None:
     path = written(tmp_path / "g.toml", 'protocol = "spo"\nrecord = "all"\n')
-    assert [run.record for run in read_grid(path, Record.NONE)] == [Record.NONE]
-    assert [run.record for run in read_grid(path)] == [Record.ALL]
+    assert [run.record for run in read_grid(path, TraceDetail.NONE)] == [TraceDetail.NONE]
+    assert [run.record for run in read_grid(path)] == [TraceDetail.ALL]
 
 
 def test_every_field_can_be_reached() -> None:

@@ -1,15 +1,16 @@
-"""The whole group at one moment: a tuple of numbers, and the steps from one to the next.
+"""The state space of a group: global states and the transitions between them.
 
-A state holds, in this order: the state of each node, the queue of each link, and the losses, duplicates, firings and
-crashes that are left. Steps are numbers too: what happens, where, and which timer, or which unit of a bag.
+A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
+timer firings and crashes that is left. A step (transition) is a number too: what happens, where, and which timer, or
+which unit of a bag.
 """
 
 from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
-from ordercast.explorer.channel import EMPTY, Links, Queues
-from ordercast.explorer.nodes import DRAINED, SUBMIT, Effect, Nodes
+from ordercast.explorer.links import EMPTY, Links, Queues
+from ordercast.explorer.node_states import DRAINED, SUBMIT, Effect, NodeStates
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import Input, Level
 from ordercast.model.nodes import name_of
@@ -18,33 +19,33 @@ from ordercast.model.runs import Channel
 State = tuple[int, ...]
 
 
-class Kind(IntEnum):
-    """What happens in a step."""
+class StepKind(IntEnum):
+    """The kind of a step."""
 
     SUBMIT = 0
-    """The application of a node sends the next item of its script."""
+    """The application of a node submits the next item of its script."""
     RECEIVE = 1
-    """The next unit of a link is handed over."""
+    """The next unit of a link is received."""
     LOSE = 2
     """It is lost."""
     TWICE = 3
-    """It is handed over twice in a row."""
+    """It will be received twice in a row."""
     LATER = 4
-    """It comes again, behind all that is under way now."""
+    """It will be received again, after all that is in flight now."""
     FIRE = 5
     """A timer of a node fires."""
     DRAIN = 6
-    """A node is told that nothing more waits for it."""
+    """A node is told that no unit is waiting for it."""
     CRASH = 7
-    """A node stops for ever, and what is under way to it is lost."""
+    """A node stops forever, and the units in flight to it are lost."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, Kind)  # plain numbers are quicker
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, StepKind)  # plain integers are faster
 
 
-def decode(step: int) -> tuple[Kind, int, int]:
-    """What happens in a step, at which node or link, and by which timer, or to which unit of the link."""
-    return Kind(step & 7), step >> 3 & 0x1FFF, step >> 16
+def decode(step: int) -> tuple[StepKind, int, int]:
+    """The kind of a step, its node or link, and its timer or the unit of the link."""
+    return StepKind(step & 7), step >> 3 & 0x1FFF, step >> 16
 
 
 def fire_step(node: int, timer: int) -> int:
@@ -52,32 +53,39 @@ def fire_step(node: int, timer: int) -> int:
     return _FIRE | node << 3 | timer << 16
 
 
-class World:
-    """Everything that states are made of, for one scenario."""
+class StateSpace:
+    """The states and transitions of one scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.size = scenario.group.nodes
         self.links = Links(scenario.channel, scenario.echo(), self.size)
         self.queues = Queues(bags=scenario.channel is Channel.ANY)
-        self.nodes = Nodes(scenario, self.links)
+        self.nodes = NodeStates(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
         self.losses, self.duplicates, self.firings, self.crashes = range(self.past_links, self.past_links + 4)
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
 
-    def start(self) -> State:
-        """The state before anything happened."""
-        asked = self.scenario
+    def initial_state(self) -> State:
+        """The state before the first step."""
+        scenario = self.scenario
         nodes = [self.nodes.start(node) for node in range(self.size)]
-        return (*nodes, *[EMPTY] * len(self.links), asked.losses, asked.duplicates, asked.firings, asked.crashes)
+        return (
+            *nodes,
+            *[EMPTY] * len(self.links),
+            scenario.losses,
+            scenario.duplicates,
+            scenario.firings,
+            scenario.crashes,
+        )
 
     def steps(self, state: State, free: list[int] | None = None) -> list[int]:
-        """Everything that may happen next; `free` are the steps that need no leave, if they are known."""
-        return [*(self.free_steps(state) if free is None else free), *self.disturbances(state)]
+        """All enabled steps; `free`: the progress steps, if they are known."""
+        return [*(self.progress_steps(state) if free is None else free), *self.environment_steps(state)]
 
-    def free_steps(self, state: State) -> list[int]:
-        """Receipts and submissions: they need no leave, and there is an end to them."""
+    def progress_steps(self, state: State) -> list[int]:
+        """Receipts and submissions: they use no budget."""
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         if self.scenario.channel is Channel.ANY:
             places = self.queues.places
@@ -89,12 +97,12 @@ class World:
         return self._promptly(state, found) if self.links.loop_backs else found
 
     def echoes(self, state: State, node: int) -> list[int]:
-        """The receipt of what a node said and must hear before it does anything else."""
+        """The receipt of a node's own unit, which it must take before any other step."""
         place = self.first_link + self.links.loop_backs[node] if self.links.loop_backs else 0
         return [_RECEIVE | place << 3] if place and state[place] != EMPTY else []
 
-    def disturbances(self, state: State) -> list[int]:
-        """Losses, duplicates, timers, and machines that are told to settle their debts."""
+    def environment_steps(self, state: State) -> list[int]:
+        """Losses, duplicates, timers, crashes, and drained notices: steps of the environment."""
         found: list[int] = []
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         for link in busy if state[self.losses] or state[self.duplicates] else ():
@@ -126,20 +134,20 @@ class World:
         return self.scenario.may_lose(unit, self.links.receivers[link - self.first_link])
 
     def _promptly(self, state: State, steps: list[int]) -> list[int]:
-        """Leaves out what a node would do before it has heard itself."""
+        """Leaves out the steps of nodes that must take their own echo first."""
         waiting = {node for node, link in enumerate(self.links.loop_backs) if state[self.first_link + link] != EMPTY}
-        return [step for step in steps if not self._hears(step) & waiting] if waiting else steps
+        return [step for step in steps if not self._acting(step) & waiting] if waiting else steps
 
-    def _hears(self, step: int) -> set[int]:
-        """The node that hears something else than itself in a step."""
+    def _acting(self, step: int) -> set[int]:
+        """The node that takes an input other than its own echo in a step."""
         kind, place, _ = decode(step)
-        if kind in {Kind.SUBMIT, Kind.FIRE, Kind.DRAIN}:
+        if kind in {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN}:
             return {place}
         link = place - self.first_link
-        return {self.links.receivers[link]} if kind is Kind.RECEIVE and link not in self.links.loop_backs else set()
+        return {self.links.receivers[link]} if kind is StepKind.RECEIVE and link not in self.links.loop_backs else set()
 
-    def take(self, state: State, step: int) -> tuple[State, Effect | None]:
-        """The state after a step, and what it did to a node, if it did anything to one."""
+    def successor(self, state: State, step: int) -> tuple[State, Effect | None]:
+        """The state after a step, and its effect on a node, if it has one."""
         kind, place = step & 7, step >> 3 & 0x1FFF
         if kind == _RECEIVE:
             queue, which = state[place], step >> 16
@@ -154,30 +162,30 @@ class World:
         elif kind == _DRAIN:
             node, code, after = place, DRAINED, list(state)
         else:
-            return self._disturb(state, Kind(kind), place, step >> 16), None
+            return self._environment(state, StepKind(kind), place, step >> 16), None
         return self._carry_out(after, node, code)
 
-    def may(self, state: State, step: int) -> bool:
-        """Whether a step can be taken; a timer that is set may fire, whatever is left of the leave to do so."""
+    def is_enabled(self, state: State, step: int) -> bool:
+        """True if a step can be taken; an active timer may fire even beyond its budget."""
         kind, place, timer = decode(step)
-        if kind is not Kind.FIRE:
+        if kind is not StepKind.FIRE:
             return step in self.steps(state)
         return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
 
-    def meets(self, state: State, step: int) -> tuple[int, Input] | None:
-        """The node that a step is an input of, and the input; None if no machine takes notice."""
+    def input_of(self, state: State, step: int) -> tuple[int, Input] | None:
+        """The node and the input of a step; None if it is no input of a machine."""
         kind, place, timer = decode(step)
-        if kind is Kind.RECEIVE:
+        if kind is StepKind.RECEIVE:
             unit = self.queues.contents[state[place]][timer]
             node, code = self.links.receivers[place - self.first_link], unit << 2
-        elif kind in {Kind.SUBMIT, Kind.DRAIN, Kind.FIRE}:
-            node, code = place, {Kind.SUBMIT: SUBMIT, Kind.DRAIN: DRAINED, Kind.FIRE: timer << 2 | 1}[kind]
+        elif kind in {StepKind.SUBMIT, StepKind.DRAIN, StepKind.FIRE}:
+            node, code = place, {StepKind.SUBMIT: SUBMIT, StepKind.DRAIN: DRAINED, StepKind.FIRE: timer << 2 | 1}[kind]
         else:
             return None
         return node, self.nodes.event(state[node], code)
 
     def _carry_out(self, after: list[int], node: int, code: int) -> tuple[State, Effect]:
-        effect = self.nodes.move(after[node], code)
+        effect = self.nodes.transition(after[node], code)
         if not effect.problem:
             after[node] = effect.next
             longer = self.queues.longer
@@ -188,9 +196,9 @@ class World:
                         after[place] = longer(after[place], unit)
         return tuple(after), effect
 
-    def _disturb(self, state: State, kind: Kind, place: int, which: int) -> State:
+    def _environment(self, state: State, kind: StepKind, place: int, which: int) -> State:
         after = list(state)
-        if kind is Kind.CRASH:
+        if kind is StepKind.CRASH:
             after[self.crashes] -= 1
             after[place] = self.nodes.crashed(state[place])
             for link, receiver in enumerate(self.links.receivers):
@@ -198,19 +206,19 @@ class World:
                     after[self.first_link + link] = EMPTY
             return tuple(after)
         units = self.queues.contents[state[place]]
-        if kind is Kind.LOSE:
+        if kind is StepKind.LOSE:
             after[self.losses] -= 1
             after[place] = self.queues.without(state[place], which)
         else:
             after[self.duplicates] -= 1
-            more = (units[which], *units) if kind is Kind.TWICE else (*units, units[0])
+            more = (units[which], *units) if kind is StepKind.TWICE else (*units, units[0])
             after[place] = self.queues.of(more)
         return tuple(after)
 
-    # --- what only all nodes together can tell ---
+    # --- promises that involve several nodes ---
 
     def problem(self, state: State, effect: Effect) -> str:
-        """What was wrong with a step that led to this state; empty if nothing was."""
+        """The promise that a step into this state breaks; empty if none."""
         if effect.problem:
             return effect.problem
         promise = self.scenario.promise
@@ -232,7 +240,7 @@ class World:
         return self._too_many(state) if effect.sends and promise.most_under_way else ""
 
     def _too_many(self, state: State) -> str:
-        """To which node more units are under way than ever should be."""
+        """The node to which more units are in flight than promised, as a sentence."""
         counts = [0] * self.size
         for link, receiver in enumerate(self.links.receivers):
             counts[receiver] += len(self.queues.contents[state[self.first_link + link]])
@@ -252,8 +260,8 @@ class World:
         items = self.scenario.items
         return f"<{' '.join(str(items[number]) for number in self.nodes.states[node_state].log)}>"
 
-    def going_on(self, state: State) -> list[int]:
-        """The nodes that are in the latest view, have not crashed, and have not given the group up."""
+    def survivors(self, state: State) -> list[int]:
+        """The survivors: nodes in the latest view that have neither crashed nor left."""
         here = [self.nodes.states[state[node]] for node in range(self.size)]
         members = max(node.view for node in here)[1]
         return [
@@ -261,9 +269,9 @@ class World:
         ]
 
     def _is_one_log(self, state: State) -> bool:
-        """Whether each log is a beginning of the longest: those of all nodes, or of those that go on."""
-        judged = range(self.size) if self.scenario.promise.uniform else self.going_on(state)
-        logs = [self.nodes.states[state[node]].log for node in judged]
+        """True if each log is a prefix of the longest: the logs of all nodes, or of the survivors."""
+        considered = range(self.size) if self.scenario.promise.uniform else self.survivors(state)
+        logs = [self.nodes.states[state[node]].log for node in considered]
         longest = max(logs, key=len, default=())
         return all(log == longest[: len(log)] for log in logs)
 

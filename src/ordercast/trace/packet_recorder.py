@@ -1,7 +1,7 @@
-"""Records one node at the pace of packets: one entry for all messages of a packet, made into rows by whoever writes.
+"""Records one node packet by packet: one entry for all messages of a packet, expanded into rows when it is written.
 
-A live member has many small messages in each packet. Its rows differ in `step` and `seq` alone, so arrays can be made
-of entries, and stretched: about a sixth of the time that a tuple for each row would take (`benchmarks/recording.py`).
+A live member has many small messages in each packet, and their rows differ in `step` and `seq` only. Building arrays
+of entries and repeating them takes about a sixth of the time of a tuple for each row (`benchmarks/recording.py`).
 """
 
 from array import array
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from ordercast.model.machine import View
 from ordercast.model.nodes import members, names_of
 from ordercast.model.units import Packet
+from ordercast.trace.arrow_schema import EVENTS
 from ordercast.trace.recorder import BATCH, Recorder
 from ordercast.trace.schema import (
     DESTINATIONS,
     DETAIL,
     EVENT,
-    EVENTS,
     NODE,
     PRIORITY,
     RUN,
@@ -44,12 +44,12 @@ Entry = tuple[
     str | None,  # detail
     int | None,  # transmission
 ]
-_STRETCHED = {TIME: 1, EVENT: 2, SOURCE: 3, SEQ: 4, DESTINATIONS: 5, PRIORITY: 6, DETAIL: 8, TRANSMISSION: 9}
-"""The columns that are the same for all rows of an entry, or, of `seq`, begin with what it has."""
+_REPEATED = {TIME: 1, EVENT: 2, SOURCE: 3, SEQ: 4, DESTINATIONS: 5, PRIORITY: 6, DETAIL: 8, TRANSMISSION: 9}
+"""By column, its place in an entry: all rows of the entry have this value; `seq` counts up from it."""
 
 
-class Packed(NamedTuple):
-    """Entries of one node that follow each other."""
+class PacketBatch(NamedTuple):
+    """Consecutive entries of one node."""
 
     node: int
     first_step: int
@@ -57,24 +57,24 @@ class Packed(NamedTuple):
     entries: list[Entry]
 
     def batch(self, run: str) -> pa.RecordBatch:
-        """The rows."""
+        """The rows, as columns."""
         columns = list(zip(*self.entries, strict=True))
-        whose, place = array("i"), array("q")  # for each row: its entry, and its place in it
+        entry_of, place = array("i"), array("q")  # for each row: its entry, and its place in it
         for number, count in enumerate(columns[0]):
             if count == 1:
-                whose.append(number)
+                entry_of.append(number)
                 place.append(0)
             else:
-                whose.extend(array("i", [number]) * count)
+                entry_of.extend(array("i", [number]) * count)
                 place.extend(range(count))
-        rows = _as_arrow(whose, pa.int32())
+        rows = _as_arrow(entry_of, pa.int32())
         found: dict[str, Any] = {
             RUN: pa.repeat(run, self.rows),
             NODE: pa.repeat(pa.scalar(self.node, pa.int32()), self.rows),
             STEP: _as_arrow(array("q", range(self.first_step, self.first_step + self.rows)), pa.int64()),
             SIZE: self._sizes(),
         }
-        for name, column in _STRETCHED.items():
+        for name, column in _REPEATED.items():
             found[name] = pa.array(columns[column], EVENTS.field(name).type).take(rows)
         found[SEQ] = pc.add(found[SEQ], _as_arrow(place, pa.int64()))
         return pa.RecordBatch.from_arrays([found[name] for name in EVENTS.names], schema=EVENTS)
@@ -94,12 +94,12 @@ def _as_arrow(values: "array[int]", kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
-class PackedRecorder(Recorder):
-    """Writes down what happens at one node, packet by packet."""
+class PacketRecorder(Recorder):
+    """Records what happens at one node, packet by packet."""
 
-    def __init__(self, node: int, sink: Callable[[Packed], None], *, deliveries_only: bool) -> None:
+    def __init__(self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool) -> None:
         super().__init__(0, lambda _: None, deliveries_only=deliveries_only)
-        self._node, self._packed_sink = node, sink
+        self._node, self._batch_sink = node, sink
         self._entries: list[Entry] = []
         self._step = self._count = 0  # of the first entry; rows of all
 
@@ -111,17 +111,17 @@ class PackedRecorder(Recorder):
         self._add((len(lengths), time, event, packet.source, packet.first, to, priority, lengths, None, None))
 
     def view(self, time: int, node: int, view: View) -> None:
-        """The group goes on with some of its members, who are the row's destinations."""
-        del node  # there is one
-        told = f"{view.number}: {names_of(view.members)}; {view.why}"
-        self._add((1, time, EventKind.VIEW.value, None, None, members(view.members), None, None, told, None))
+        """A view was installed; its members are the row's destinations."""
+        del node  # there is only one
+        detail = f"{view.number}: {names_of(view.members)}; {view.why}"
+        self._add((1, time, EventKind.VIEW.value, None, None, members(view.members), None, None, detail, None))
 
     def flush(self) -> None:
-        """Hands on what is left."""
+        """Passes the remaining entries to the sink."""
         if self._entries:
-            packed = Packed(self._node, self._step, self._count, self._entries)
+            batch = PacketBatch(self._node, self._step, self._count, self._entries)
             self._step, self._count, self._entries = self._step + self._count, 0, []
-            self._packed_sink(packed)
+            self._batch_sink(batch)
 
     def _messages(
         self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None

@@ -9,7 +9,7 @@ from ordercast.model.machine import Level, View
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.trace.files import events_batch
-from ordercast.trace.packed import Packed, PackedRecorder
+from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
 from ordercast.trace.recorder import BATCH, Recorder
 from ordercast.trace.schema import EventKind, EventRow
 
@@ -63,8 +63,8 @@ def events(recorder: Recorder, seed: int, count: int) -> None:
 def test_rows_are_the_same(seed: int, deliveries_only: bool) -> None:
     rows: list[EventRow] = []
     plain = Recorder(4, rows.extend, deliveries_only=deliveries_only)
-    batches: list[Packed] = []
-    packed = PackedRecorder(NODE, batches.append, deliveries_only=deliveries_only)
+    batches: list[PacketBatch] = []
+    packed = PacketRecorder(NODE, batches.append, deliveries_only=deliveries_only)
     for count in (40, 1, 300):
         for recorder in (plain, packed):
             events(recorder, seed + count, count)
@@ -74,8 +74,8 @@ def test_rows_are_the_same(seed: int, deliveries_only: bool) -> None:
 
 
 def test_a_batch_is_handed_on_when_it_is_full() -> None:
-    batches: list[Packed] = []
-    recorder = PackedRecorder(NODE, batches.append, deliveries_only=True)
+    batches: list[PacketBatch] = []
+    recorder = PacketRecorder(NODE, batches.append, deliveries_only=True)
     for number in range(BATCH // 700 + 1):
         recorder.deliver(number, NODE, packet(0, 700 * number, 700, 1, 0))
     assert [batch.first_step for batch in batches] == [0]

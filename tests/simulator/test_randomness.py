@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from ordercast.simulator.chance import exponential, stream
+from ordercast.simulator.randomness import exponential, stream
 
 
 class Drawn(Random):

@@ -1,6 +1,6 @@
-"""A file of each dataset in the making: written under names that readers pass over, and renamed when both are whole.
+"""Writes one file of each dataset under a temporary name that readers ignore, and renames both when they are complete.
 
-The runs are renamed last, so that whatever ends a process leaves nothing that could be taken for a trace.
+The file of `runs` is renamed last: a process that is killed leaves nothing that could be mistaken for a trace.
 """
 
 from contextlib import suppress
@@ -12,18 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.files import WRITE_ERRORS, cannot_write, open_parquet, unfinished
-from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, RUNS, RUNS_FOLDER, SUFFIX
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.files import WRITE_ERRORS, cannot_write, open_parquet
+from ordercast.trace.schema import EVENTS_FOLDER, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import unfinished
 
 
-class Making:
-    """What a writer of a run and one of many runs have in common.
+class AtomicWriter:
+    """The base of the writers of one run and of many runs.
 
-    Used as a context manager it throws away what it wrote unless it was landed.
+    As a context manager it discards what it wrote unless it was committed.
     """
 
     def __init__(self, folder: Path, name: str, what: str) -> None:
-        """`what` is what errors call it."""
+        """`what`: its name in errors."""
         self.folder = folder
         self._what = what
         self._events = folder / EVENTS_FOLDER / f"{name}{SUFFIX}"
@@ -38,12 +40,12 @@ class Making:
             self._fail(error)
 
     def discard(self) -> None:
-        """Throws away what was written and is not whole."""
+        """Discards what was written and not committed."""
         if self._closed:
             return
         self._closed = True
         if self._writer is not None:
-            with suppress(*WRITE_ERRORS):  # its last words have no room on a full disk
+            with suppress(*WRITE_ERRORS):  # the footer does not fit on a full disk
                 self._writer.close()
         for path in (self._events, self._runs):
             with suppress(OSError):
@@ -60,22 +62,22 @@ class Making:
     def _make_folder(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
-    def _put(self, batch: pa.RecordBatch) -> None:
+    def _write_batch(self, batch: pa.RecordBatch) -> None:
         try:
             self._open_writer().write_batch(batch)
         except WRITE_ERRORS as error:
             self._fail(error)
 
-    def _begin_anew(self) -> None:
-        """Forgets all events so far."""
+    def _restart(self) -> None:
+        """Discards all events so far."""
         try:
             self._open_writer().close()
             self._writer = open_parquet(unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
             self._fail(error)
 
-    def _land(self, runs: pa.Table) -> None:
-        """Gives both files their names. If somebody else did so meanwhile, theirs stay: equal runs give equal bytes."""
+    def _commit(self, runs: pa.Table) -> None:
+        """Renames both files. If another process did so meanwhile, its files stay: equal runs give equal bytes."""
         writer = self._open_writer()
         try:
             writer.close()

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.growing import GrowingTrace
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 
 
 def test_what_cannot_be_written_leaves_only_what_was_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = GrowingTrace(tmp_path, "a", "r")
+    trace = IncrementalTraceWriter(tmp_path, "a", "r")
     trace.begin({"protocol": "to", "nodes": 2, "complete": False})
     before = sorted(tmp_path.rglob("*"))
 

@@ -8,12 +8,18 @@ import msgspec
 import pytest
 
 from ordercast.explorer.explore import Progress, Report, explore
-from ordercast.explorer.files import ScheduleFile, read_schedule, schedule_text
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
-from ordercast.explorer.stories import MOST, found_again, search_again, search_sound, under_sound_rules
-from ordercast.explorer.walk import wander
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.paper_counterexamples import (
+    MAX_STATES,
+    found_again,
+    search_again,
+    search_sound,
+    under_sound_rules,
+)
+from ordercast.explorer.random_walk import random_walk
+from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import HearsayRule, PaperRules, PriorityReadings, Rules, SequencerReadings
 
 FOLDER = Path(__file__).parents[2] / "examples/stories"
@@ -61,8 +67,8 @@ def test_all_stories_are_here() -> None:
 def test_a_story_is_of_the_printed_rules_and_breaks_what_it_says(name: str) -> None:
     told = story(name)
     assert told.scenario.group.rules is Rules.PAPER
-    world = World(told.scenario)
-    outcome = outcome_of(world, schedule_from_words(world, told.schedule))
+    space = StateSpace(told.scenario)
+    outcome = outcome_of(space, parse_schedule(space, told.schedule))
     assert outcome.sentence == told.sentence != ""
     assert bool(outcome.continuation) == told.live
 
@@ -71,22 +77,22 @@ def test_a_story_is_of_the_printed_rules_and_breaks_what_it_says(name: str) -> N
 def test_no_step_can_be_left_out(name: str) -> None:
     """Without it, what follows cannot happen, or what was broken is not. What was given stays as it is."""
     told = story(name)
-    world = World(told.scenario)
-    steps = schedule_from_words(world, told.schedule)
+    space = StateSpace(told.scenario)
+    steps = parse_schedule(space, told.schedule)
     for at in range(told.begins, len(steps)):
         shorter = [*steps[:at], *steps[at + 1 :]]
-        if is_possible(world, shorter):
-            outcome = outcome_of(world, shorter)
+        if is_possible(space, shorter):
+            outcome = outcome_of(space, shorter)
             assert not outcome.stuck if told.live else outcome.continuation or not outcome.sentence
 
 
-def is_possible(world: World, steps: list[int]) -> bool:
+def is_possible(space: StateSpace, steps: list[int]) -> bool:
     """Whether each step can be taken where it stands."""
-    state = world.start()
+    state = space.initial_state()
     for step in steps:
-        if not world.may(state, step):
+        if not space.is_enabled(state, step):
             return False
-        state, _ = world.take(state, step)
+        state, _ = space.successor(state, step)
     return True
 
 
@@ -103,10 +109,10 @@ def test_a_search_comes_upon_it_by_itself(name: str) -> None:
 
 @searched
 def test_the_sound_rules_are_not_broken_within_the_same_bounds(name: str) -> None:
-    report = search_sound(story(name), LARGE.get(name, MOST))
+    report = search_sound(story(name), LARGE.get(name, MAX_STATES))
     if name in SLOW:
         print(report)  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
     assert report.exhausted or name in CUT, str(report)
 
 
@@ -115,15 +121,15 @@ def test_what_is_cut_breaks_nothing_under_the_sound_rules_in_walks(name: str) ->
     """Twenty schedules drawn at random, each with its fair continuations."""
     asked = under_sound_rules(story(name).scenario)
     for seed in range(20):
-        violation = wander(asked, seed, length=80)
-        assert violation is None, f"walk {seed}: {violation}"
+        counterexample = random_walk(asked, seed, length=80)
+        assert counterexample is None, f"walk {seed}: {counterexample}"
 
 
 def test_the_orders_of_three_nodes_may_have_a_cycle_that_no_two_of_them_can_see() -> None:
     """That is found first if it is asked for, with the same messages."""
     told = story("st-s5")
     three = replace(told.scenario, promise=replace(told.scenario.promise, in_pairs=False))
-    found = explore(three, begins=told.given()).violation
+    found = explore(three, begins=told.given()).counterexample
     assert found is not None
     assert all(cycle in found.sentence for cycle in ("E1 <g{1,3} y{1,2}", "E2 <y{1,2} z{2,3}", "E3 <z{2,3} g{1,3}"))
     assert told.sentence.startswith("the orders of delivery have a cycle: E1 <>")
@@ -159,7 +165,7 @@ def test_another_reading_of_the_printed_rules_mends_it(name: str, mended: PaperR
 def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
     asked = under_sound_rules(story("st-s10").scenario)
     assert asked.promise.ladder
-    assert asked.promise.in_the_end is not None
+    assert asked.promise.liveness_goal is not None
     assert (asked.group.rules, asked.group.paper) == (Rules.SOUND, PaperRules())
     assert asked.scripts == story("st-s10").scenario.scripts
 
@@ -167,6 +173,6 @@ def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
 @pytest.mark.parametrize("search", [search_again, search_sound])
 def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, Progress], Report]) -> None:
     told: list[int] = []
-    report = search(story("spo-r1"), MOST, lambda states, _: told.append(states))
+    report = search(story("spo-r1"), MAX_STATES, lambda states, _: told.append(states))
     assert told == sorted(set(told))
     assert report.states // 2 < told[-1] <= report.states

@@ -1,83 +1,81 @@
-"""Liveness: from here on nothing is lost, and everything that can happen does; whether all is well in the end.
+"""Liveness: fair continuations, in which nothing more is lost, must reach the liveness goal.
 
-A continuation submits and delivers everything, then fires every active timer in turn, and so on in rounds until
-nothing is under way and no timer is set. There are two of them, since a group may be live in one only by luck: all
-timers fire before anything is delivered, as if the group marched in step; and each timer's consequences are over
-before the next one fires.
+A continuation submits and delivers everything, then fires every active timer in turn, and so on in rounds until no
+unit is in flight and no timer is set. There are two of them, since a group might be live in one by luck only: in one
+all timers fire before anything is delivered, in the other each timer's consequences end before the next one fires.
 
-Receipts that call forth receipts without end are found out by their number: no timer fires in between, so this would be
-a storm on any network.
+Receipts that cause receipts without end (a broadcast storm: no timer fires in between) are detected by their number.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.nodes import NodeState, Wrong
+from ordercast.explorer.node_states import NodeState, PromiseBroken
 from ordercast.explorer.scenario import Item
-from ordercast.explorer.world import State, World, fire_step
+from ordercast.explorer.state_space import State, StateSpace, fire_step
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 
 _MANNERS = ("all timers at once", "one timer after the other")
-_STORM = 2_000  # receipts in a row for each node: what comes to its end takes some dozens
+_STORM = 2_000  # receipts in a row for each node; a run that ends takes some dozens
 
 
 @dataclass(frozen=True)
-class BadEnd:
-    """How a continuation ended that should not have."""
+class ContinuationFailure:
+    """How a continuation fails."""
 
     sentence: str
     steps: tuple[int, ...]
     """The continuation, as far as it went."""
     live: bool
-    """It did not come to its end; otherwise its last step broke a promise."""
+    """It misses the liveness goal; otherwise its last step breaks a safety promise."""
 
 
 class _StormError(Exception):
-    """What is sent calls forth more, without end."""
+    """Receipts cause receipts without end."""
 
 
-class Completion:
-    """Runs fair continuations, and remembers which states are known to end well."""
+class FairContinuations:
+    """Runs fair continuations, and caches the states from which they succeed."""
 
-    def __init__(self, world: World) -> None:
-        self._world, self._rounds = world, world.scenario.rounds
+    def __init__(self, space: StateSpace) -> None:
+        self._space, self._rounds = space, space.scenario.rounds
         self._rounds_from: tuple[dict[State, int], ...] = tuple({} for _ in _MANNERS)
-        """By what nodes know: in how many rounds they end well."""
+        """By the states of all nodes: the rounds until the goal is reached."""
         self._steps: list[int] = []
         self.runs = 0
         self.longest = 0
-        """Rounds of the longest continuation."""
+        """The rounds of the longest continuation."""
 
-    def bad_end(self, state: State) -> BadEnd | None:
-        """How the group ends from here, if it does not end well, or what it breaks on its way there."""
+    def failure_from(self, state: State) -> ContinuationFailure | None:
+        """How a fair continuation from this state misses the goal or breaks a promise; None if it succeeds."""
         for apart, manner in enumerate(_MANNERS):
             self._steps = []
             try:
                 problem = self._complete(self._settle(state), apart)
-            except Wrong as wrong:
-                return BadEnd(str(wrong), tuple(self._steps), live=False)
+            except PromiseBroken as wrong:
+                return ContinuationFailure(str(wrong), tuple(self._steps), live=False)
             except _StormError:
                 problem = "units call forth units without end, though no timer fires between"
-            if problem and self._world.scenario.promise.in_the_end is not None:
-                return BadEnd(f"{problem} ({manner})", tuple(self._steps), live=True)
+            if problem and self._space.scenario.promise.liveness_goal is not None:
+                return ContinuationFailure(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
 
     def settles(self, state: State) -> bool:
-        """Whether there is an end to what is received, if no timer fires; where nothing is owed, nobody asks."""
-        if self._world.scenario.promise.in_the_end is None:
+        """True if receipts come to an end without timers; not checked if there is no liveness goal."""
+        if self._space.scenario.promise.liveness_goal is None:
             return True
         self._steps = []
         try:
             self._settle(state)
-        except Wrong:
-            return True  # a search comes upon it by itself
+        except PromiseBroken:
+            return True  # the search finds it by itself
         except _StormError:
             return False
         return True
 
     def _complete(self, state: State, apart: int) -> str:
-        size, known = self._world.size, self._rounds_from[apart]
+        size, known = self._space.size, self._rounds_from[apart]
         trail: dict[State, None] = {}
         while (here := state[:size]) not in known:
             if here in trail:
@@ -106,23 +104,23 @@ class Completion:
         return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
 
     def _timers(self, state: State) -> list[tuple[int, int]]:
-        nodes = self._world.nodes
-        return [(node, timer) for node in range(self._world.size) for timer in nodes.timers[state[node]]]
+        nodes = self._space.nodes
+        return [(node, timer) for node in range(self._space.size) for timer in nodes.timers[state[node]]]
 
     def _round(self, state: State, timers: Sequence[tuple[int, int]], apart: int) -> State:
         for node, timer in timers:
-            state = self._settle(state, hearing=node)
-            if timer in self._world.nodes.timers[state[node]]:
+            state = self._settle(state, echo_of=node)
+            if timer in self._space.nodes.timers[state[node]]:
                 state = self._take(state, fire_step(node, timer))
                 if apart:
                     state = self._settle(state)
         return self._settle(state)
 
-    def _settle(self, state: State, hearing: int | None = None) -> State:
-        """Submits and delivers everything, or only what a node hears of itself, before which it does nothing else."""
-        world = self._world
-        for _ in range(_STORM * world.size):
-            steps = world.free_steps(state) if hearing is None else world.echoes(state, hearing)
+    def _settle(self, state: State, echo_of: int | None = None) -> State:
+        """Submits and delivers everything, or only a node's own echo, before which it does nothing else."""
+        space = self._space
+        for _ in range(_STORM * space.size):
+            steps = space.progress_steps(state) if echo_of is None else space.echoes(state, echo_of)
             if not steps:
                 return state
             state = self._take(state, steps[0])
@@ -130,49 +128,49 @@ class Completion:
 
     def _take(self, state: State, step: int) -> State:
         self._steps.append(step)
-        after, effect = self._world.take(state, step)
-        assert effect is not None, "a continuation disturbs nothing"
-        problem = self._world.problem(after, effect)
+        after, effect = self._space.successor(state, step)
+        assert effect is not None, "a continuation has no faults"
+        problem = self._space.problem(after, effect)
         if problem:
-            raise Wrong(problem)
+            raise PromiseBroken(problem)
         return after
 
     def _lacking(self, state: State) -> str:
-        """What is wrong with a silent group."""
-        world = self._world
-        if world.scenario.promise.views:
-            return self._lacking_of_those_that_go_on(state)
-        for node in range(world.size):
-            here, name = world.nodes.states[state[node]], name_of(node)
-            if here.numbered < len(world.scenario.scripts[node]):
+        """Why a quiescent group misses its goal; empty if it does not."""
+        space = self._space
+        if space.scenario.promise.views:
+            return self._lacking_with_views(state)
+        for node in range(space.size):
+            here, name = space.nodes.states[state[node]], name_of(node)
+            if here.numbered < len(space.scenario.scripts[node]):
                 return f"{name} never sends all that it was given: {self.waits(state)}"
-            for item in world.scenario.items:
+            for item in space.scenario.items:
                 verb = self._lacks(here, item)
                 if verb:
                     return f"{item.describe()} is never {verb} at {name}: {self.waits(state)}"
         return ""
 
-    def _lacking_of_those_that_go_on(self, state: State) -> str:
-        """Each of them was given all that each of them sent, and all alike what the others sent; or all gave up."""
-        world = self._world
-        going_on = {node: world.nodes.states[state[node]] for node in world.going_on(state)}
-        everybody = [world.nodes.states[state[node]] for node in range(world.size)]
-        if not going_on and not any(here.crashed for here in everybody):
+    def _lacking_with_views(self, state: State) -> str:
+        """The same with views: survivors deliver all messages of each other, and the same messages of the others."""
+        space = self._space
+        survivors = {node: space.nodes.states[state[node]] for node in space.survivors(state)}
+        everybody = [space.nodes.states[state[node]] for node in range(space.size)]
+        if not survivors and not any(here.crashed for here in everybody):
             return "nobody goes on, though nobody crashed"
-        judged = everybody if world.scenario.promise.uniform else list(going_on.values())
-        for node, here in going_on.items():
-            if here.numbered < len(world.scenario.scripts[node]):
+        considered = everybody if space.scenario.promise.uniform else list(survivors.values())
+        for node, here in survivors.items():
+            if here.numbered < len(space.scenario.scripts[node]):
                 return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
-            for item in world.scenario.items:
-                owed = item.source in going_on or any(other.delivered >> item.number & 1 for other in judged)
-                verb = _lacks_as_a_member(here, item) if owed else ""
+            for item in space.scenario.items:
+                due = item.source in survivors or any(other.delivered >> item.number & 1 for other in considered)
+                verb = _lacks_with_views(here, item) if due else ""
                 if verb:
                     return f"{item.describe()} is never {verb} at {name_of(node)}: {self.waits(state)}"
         return ""
 
     def _lacks(self, here: NodeState, item: Item) -> str:
-        promise = self._world.scenario.promise
-        for_me, end = here.node in item.destinations, promise.in_the_end or Level.ACKNOWLEDGED
+        promise = self._space.scenario.promise
+        for_me, end = here.node in item.destinations, promise.liveness_goal or Level.ACKNOWLEDGED
         if end < Level.ACKNOWLEDGED:
             return end.name.lower() if for_me and not here.reached[end] >> item.number & 1 else ""
         if for_me and not here.delivered >> item.number & 1:
@@ -183,10 +181,10 @@ class Completion:
         return ""
 
     def waits(self, state: State) -> str:
-        """What each node waits for, in its machine's own words, and the timers that are set."""
-        nodes = self._world.nodes
+        """What each node waits for, as its machine says, and its active timers."""
+        nodes = self._space.nodes
         lines = []
-        for node in range(self._world.size):
+        for node in range(self._space.size):
             here = nodes.states[state[node]]
             if here.crashed:
                 continue
@@ -196,7 +194,7 @@ class Completion:
         return "; ".join(lines) or "nobody waits for anything"
 
 
-def _lacks_as_a_member(here: NodeState, item: Item) -> str:
+def _lacks_with_views(here: NodeState, item: Item) -> str:
     if not here.reached[Level.PREACKNOWLEDGED] >> item.number & 1:
         return "known as received by all"
     return "" if here.delivered >> item.number & 1 else "delivered"

@@ -1,9 +1,9 @@
-"""The channel between the machines: queues of units, each a number, so that equal contents are the same number.
+"""The links between the machines: queues of units, each queue a number, so that equal contents are one number.
 
-On MC every pair of nodes has a queue. On 1C every receiver has one, into which all units are put at the moment
-they are sent: so all hear one order, each at its own pace. On a channel that promises nothing a queue is a bag, kept
-sorted so that equal bags are the same, and any of its units may be next. A loop-back is a queue that loses nothing and
-is prompt: its node does nothing else before it is empty.
+On MC every pair of nodes has a queue. On 1C every receiver has one, into which all units are put when they are sent, so
+that all nodes receive one order, each at its own time. On a channel without order a queue is a bag (multiset), kept
+sorted so that equal bags are equal, and any of its units may be next. A loop-back is a queue without loss, and prompt:
+its node does nothing else before it is empty.
 """
 
 from ordercast.model.machine import Echo
@@ -14,10 +14,10 @@ EMPTY = 0
 
 
 class Queues:
-    """Contents of queues by number, and what becomes of them."""
+    """The contents of queues by number, and the results of adding and removing units."""
 
     def __init__(self, *, bags: bool = False) -> None:
-        """`bags`: their units are in no order."""
+        """`bags`: units have no order."""
         self._bags = bags
         self._numbers: dict[tuple[int, ...], int] = {(): EMPTY}
         self._longer: dict[int, int] = {}
@@ -26,7 +26,7 @@ class Queues:
         self._rest: list[int | None] = [None]
 
     def of(self, units: tuple[int, ...]) -> int:
-        """The queue that holds these units, the next one first."""
+        """The number of the queue with these units, the next one first."""
         if self._bags:
             units = tuple(sorted(units))
         number = self._numbers.get(units)
@@ -38,7 +38,7 @@ class Queues:
         return number
 
     def longer(self, queue: int, unit: int) -> int:
-        """The queue with one unit more at its end."""
+        """The queue with one more unit at its end."""
         key = queue << 32 | unit
         number = self._longer.get(key)
         if number is None:
@@ -46,7 +46,7 @@ class Queues:
         return number
 
     def places(self, queue: int) -> tuple[int, ...]:
-        """The places of those units that may be next, each of equal ones once."""
+        """The places of the units that may be next; of equal units only the first."""
         units = self.contents[queue]
         if not self._bags:
             return (0,) if units else ()
@@ -68,7 +68,7 @@ class Queues:
 
 
 class Links:
-    """Which queues there are, as places in a global state, and which of them a unit goes into."""
+    """The queues of a group, by place in a global state, and those that a unit is put into."""
 
     def __init__(self, channel: Channel, echo: Echo, nodes: int) -> None:
         self.receivers: list[int] = []
@@ -87,7 +87,7 @@ class Links:
                     if sender != receiver or echo is Echo.CHANNEL:
                         place[sender, receiver] = self._add(receiver, loses=True)
         self.loop_backs = [len(self) + node for node in everybody] if echo is Echo.SAFE else []
-        """By node: its loop-back, if there are any."""
+        """By node: its loop-back; empty if there are none."""
         if echo is Echo.SAFE:
             place |= {(node, node): self._add(node, loses=False) for node in everybody}
         self._to_all = [tuple(place[s, r] for r in everybody if (s, r) in place) for s in everybody]
@@ -106,5 +106,5 @@ class Links:
         return len(self.receivers)
 
     def reached(self, sender: int, to: int | None) -> tuple[int, ...]:
-        """The links that a unit goes into; an echo comes back wherever it goes."""
+        """The links that a unit is put into, with the sender's echo."""
         return self._to_all[sender] if to is None else self._to_one[sender, to]

@@ -1,4 +1,4 @@
-"""Schedules as files that people read and keep: a scenario, the steps in words, and what they break.
+"""Schedules as TOML files: a scenario, the steps as text, and the promise that they break.
 
     version = 1
     kind = "schedule"
@@ -10,11 +10,11 @@
 
     [expected]
     sentence = "a{2} of E1 is never accepted at E2: …"
-    live = true                    # broken by what follows the schedule, though nothing is lost any more
+    live = true                    # broken by the fair continuation of the schedule
 
     [search]
-    eager = false                  # whether the search that found it continued every state
-    begins = 0                     # how many of its first steps were given to that search
+    eager = false                  # the search that found it checked liveness in every state
+    begins = 0                     # the number of first steps that were given to that search
 
     [scenario]
     protocol = "spo"
@@ -26,11 +26,11 @@
     [group]                        # what differs from the defaults of the group's configuration
     window = 8
 
-    [promise]                      # what is owed, as far as it differs from `Promise`
-    in_the_end = "accepted"
+    [promise]                      # what differs from the defaults of `Promise`
+    liveness_goal = "accepted"
 
-The steps name nothing that is numbered inside, so a file outlives the program that wrote it; `wording` says how they
-are read. A file that cannot be read is refused with its line and what to do about it.
+The steps contain no internal numbers, so a file stays valid when the program changes; `notation` has their syntax. An
+error names the file and the line.
 """
 
 from collections.abc import Mapping
@@ -40,37 +40,38 @@ from typing import Any
 
 import msgspec
 
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
-from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
+from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import PROTOCOLS, MachineClass, machine_class
+from ordercast.trace.small_files import read_toml
 
 VERSION = 1
 KIND = "schedule"
-_NOTHING = "nothing"  # is promised in the end
+_NOTHING = "nothing"  # no liveness goal
 _PAGE = "docs/stories.md"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleFile:
-    """What such a file says."""
+    """The content of such a file."""
 
     scenario: Scenario
     schedule: tuple[str, ...]
     about: str = ""
     sentence: str = ""
-    """The promise that is expected to be broken, as the judgement puts it; empty: none is."""
+    """The broken promise that is expected, as a sentence; empty: none."""
     live: bool = False
-    """Whether it is broken by what follows the schedule, rather than by its last step."""
+    """True if the fair continuation breaks it, rather than the last step."""
     eager: bool = False
-    """Whether the search that found it continued every state; see `Search`."""
+    """True if the search that found it checked liveness in every state; see `Search`."""
     begins: int = 0
-    """How many of the first steps were given to that search, which found the others."""
+    """The number of first steps that were given to that search."""
 
     def given(self) -> tuple[str, ...]:
         """These steps."""
@@ -98,7 +99,7 @@ class _Promise(ConfigValue, frozen=True, kw_only=True):
     one_order: bool = False
     in_pairs: bool = False
     ladder: bool = True
-    in_the_end: str = "acknowledged"
+    liveness_goal: str = "acknowledged"
     never_less: tuple[str, ...] = ()
     never_discards: tuple[str, ...] = ()
     views: bool = False
@@ -132,7 +133,7 @@ class _File(ConfigValue, frozen=True, kw_only=True):
 
 
 def read_schedule(path: Path) -> ScheduleFile:
-    """A file of this kind; every step of its schedule is known to be possible."""
+    """Reads a schedule file and checks that every step is enabled where it stands."""
     document = read_toml(path)
     try:
         return schedule_of(document)
@@ -142,48 +143,50 @@ def read_schedule(path: Path) -> ScheduleFile:
 
 
 def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
-    """What a document says."""
+    """The schedule of a TOML document."""
     if document.get("version") != VERSION or document.get("kind") != KIND:
-        raise ConfigError(f'a schedule begins with version = {VERSION} and kind = "{KIND}"; this has others, or none')
-    said = converted(document, _File, _PAGE)
-    asked = said.scenario
+        raise ConfigError(
+            f'a schedule file needs version = {VERSION} and kind = "{KIND}"; this one has others, or none'
+        )
+    content = converted(document, _File, _PAGE)
+    asked = content.scenario
     for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
-        require(getattr(asked, name) >= 0, f"`scenario.{name}`: {name} must not be negative")
-    steps, given = len(said.schedule), said.search.begins
-    require(0 <= given <= steps, f"`search.begins`: of {steps} steps the first {given} cannot be given")
-    settings = {**said.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
+        require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative")
+    steps, given = len(content.schedule), content.search.begins
+    require(0 <= given <= steps, f"`search.begins` must be 0 to {steps}, the number of steps, not {given}")
+    settings = {**content.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     scenario = Scenario(
         machine=machine_class(asked.protocol, asked.rules),
         group=converted(settings, GroupConfig, _PAGE, "group"),
         scripts=scripts(*asked.scripts),
-        promise=_promise(said.promise),
+        promise=_promise(content.promise),
         channel=asked.channel,
         **bounds,
     )
-    schedule_from_words(World(scenario), said.schedule)
-    expected = said.expected or _Expected(sentence="")
+    parse_schedule(StateSpace(scenario), content.schedule)
+    expected = content.expected or _Expected(sentence="")
     return ScheduleFile(
         scenario=scenario,
-        schedule=said.schedule,
-        about=said.about,
+        schedule=content.schedule,
+        about=content.about,
         sentence=expected.sentence,
         live=expected.live,
-        eager=said.search.eager,
-        begins=said.search.begins,
+        eager=content.search.eager,
+        begins=content.search.begins,
     )
 
 
-def _promise(said: _Promise) -> Promise:
+def _promise(content: _Promise) -> Promise:
     names = {_NOTHING: None, **{level.name.lower(): level for level in Level}}
-    if said.in_the_end not in names:
-        raise ConfigError(f"in_the_end is one of {', '.join(names)}, not {said.in_the_end!r}")
-    values = {name: getattr(said, name) for name in said.__struct_fields__}
-    return Promise(**{**values, "in_the_end": names[said.in_the_end]})
+    if content.liveness_goal not in names:
+        raise ConfigError(f"liveness_goal is one of {', '.join(names)}, not {content.liveness_goal!r}")
+    values = {name: getattr(content, name) for name in content.__struct_fields__}
+    return Promise(**{**values, "liveness_goal": names[content.liveness_goal]})
 
 
 def _line_of(text: str, sentence: str) -> str:
-    """Where the first line stands that holds something which the sentence quotes."""
+    """The place of the first line that contains something quoted in the sentence."""
     quoted = [part for quote in "`'" for part in sentence.split(quote)[1::2]]
     for part in quoted:
         name = part.rsplit(".", 1)[-1].split("[")[0]
@@ -199,7 +202,7 @@ _BOUNDS = tuple(name for name in _Scenario.__struct_fields__ if name not in {"pr
 
 
 def schedule_text(file: ScheduleFile) -> str:
-    """The file; reading it gives the same back."""
+    """The text of the file; reading it gives an equal value."""
     asked = file.scenario
     protocol, rules = protocol_of(asked.machine)
     lines = [f"version = {VERSION}", f'kind = "{KIND}"']
@@ -212,31 +215,31 @@ def schedule_text(file: ScheduleFile) -> str:
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     lines += table_lines("scenario", named | bounds, _defaults(Scenario, _BOUNDS))
-    group, usual = (msgspec.to_builtins(config) for config in (asked.group, GroupConfig(nodes=asked.group.nodes)))
-    lines += table_lines("group", dict(flat(group)), {**dict(flat(usual)), "rules": rules.value})
-    end = asked.promise.in_the_end
+    group, default = (msgspec.to_builtins(config) for config in (asked.group, GroupConfig(nodes=asked.group.nodes)))
+    lines += table_lines("group", dict(flat(group)), {**dict(flat(default)), "rules": rules.value})
+    end = asked.promise.liveness_goal
     promise = {field.name: getattr(asked.promise, field.name) for field in fields(Promise)}
-    promise["in_the_end"] = _NOTHING if end is None else end.name.lower()
-    usual_end = {"in_the_end": _Promise().in_the_end}
-    lines += table_lines("promise", promise, {**_defaults(Promise, promise), **usual_end})
+    promise["liveness_goal"] = _NOTHING if end is None else end.name.lower()
+    default_goal = {"liveness_goal": _Promise().liveness_goal}
+    lines += table_lines("promise", promise, {**_defaults(Promise, promise), **default_goal})
     return "\n".join(lines) + "\n"
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> None:
-    """Writes it there."""
+    """Writes the file."""
     try:
         path.write_text(schedule_text(file), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot write the schedule {path}: {reason_of(error)}; choose another place") from error
+        raise ConfigError(f"cannot write the schedule {path}: {reason_of(error)}; choose another path") from error
 
 
 def protocol_of(machine: MachineClass) -> tuple[str, Rules]:
-    """The names by which a machine is known."""
+    """The protocol and rules of a machine."""
     for protocol, by_rules in PROTOCOLS.items():
         for rules, kind in by_rules.items():
             if kind == (machine.__module__, getattr(machine, "__qualname__", None)):
                 return protocol, rules
-    raise ConfigError(f"{machine} is none of the protocols, and a file names its machine by protocol and rules")
+    raise ConfigError(f"{machine} is not a machine of the protocols, so it cannot be written to a file")
 
 
 def _defaults(kind: type[Scenario] | type[Promise], names: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is written down of a run when machines say how far they have come: counts, durations, rows of the trace."""
+"""What is counted, timed and recorded when machines report progress."""
 
 from array import array
 
@@ -12,16 +12,16 @@ from ordercast.trace.schema import EventKind
 _ACCEPTED, _PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
 
-class Ledger:
-    """Keeps the books of one run; it moves nothing."""
+class Measurements:
+    """Counters, latencies and trace rows of one run. It observes and changes nothing."""
 
     def __init__(self, nodes: int, counters: Counters, completion: Completion, recorder: Recorder | None) -> None:
         self.last_progress = 0
-        """When something last moved."""
+        """The time of the last progress."""
         self._counters, self._completion, self._recorder = counters, completion, recorder
         self._sent_at = [array("q") for _ in range(nodes)]  # by source and message
         self._stopped_at = [0] * nodes
-        self._under_way = [0] * nodes  # own packets not known to be accepted by all, by node
+        self._under_way = [0] * nodes  # by node: own packets not known to be accepted by all
         self._accepted = [0] * nodes  # packets at this level, by node
         self._preacknowledged = [0] * nodes
         self._latency = [counters.latency[Level(max(level, 1))].add for level in range(len(Level) + 1)]  # by level
@@ -65,7 +65,7 @@ class Ledger:
             self._recorder.level(time, node, level, packet)
 
     def deliver(self, time: int, node: int, output: Deliver) -> None:
-        """A packet was handed to the application."""
+        """A packet was delivered."""
         packet, counters = output.packet, self._counters
         counters.delivered += len(packet.lengths)
         self._completion.delivered(node, packet)
@@ -77,19 +77,19 @@ class Ledger:
             self._recorder.deliver(time, node, packet)
 
     def discard(self, time: int, node: int, output: Discard) -> None:
-        """A unit was thrown away."""
+        """A unit was discarded."""
         self._counters.discarded += isinstance(output.unit, DataUnit)
         if self._recorder is not None:
             self._recorder.discard(time, node, output.unit, output.why)
 
     def stopped(self, time: int, node: int, output: Stopped) -> None:
-        """A node stopped to agree on an order."""
+        """A node stopped until an order is agreed."""
         self._stopped_at[node] = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.STOP, output.why)
 
     def resumed(self, time: int, node: int, output: Resumed) -> None:
-        """It goes on."""
+        """It resumed."""
         counters = self._counters
         counters.recoveries += 1
         counters.inserted += output.inserted

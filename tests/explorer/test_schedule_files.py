@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer import files
+from ordercast.explorer import schedule_files
 from ordercast.explorer.explore import explore
-from ordercast.explorer.files import ScheduleFile, read_schedule, schedule_text, write_schedule
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.scenario import Promise, Scenario
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text, write_schedule
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import HearsayRule, PaperRules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
@@ -25,7 +25,7 @@ WRITTEN = {
     "spo": spo(
         "a{2} b{2,3}", "", "c{1}", window=3, losses=1, loses=("a at E2",), duplicates=2, firings=3, patient=True
     ),
-    "spo-printed": spo_as_printed("a{2}", "", in_the_end=Level.ACCEPTED, paper=BY_CONDITION_2, losses=1),
+    "spo-printed": spo_as_printed("a{2}", "", liveness_goal=Level.ACCEPTED, paper=BY_CONDITION_2, losses=1),
     "spo-one": spo("a{2}", "", channel=Channel.ONE, drained=True, first_seq=(5, 0), rounds=7),
     "st": selective_total("a{2}", "", losses=1, log_limit=3),
     "prito": priority_total("p1 h5", "q2", synchronises=False),
@@ -45,21 +45,21 @@ def test_what_is_written_is_read_back(scenario: Scenario, tmp_path: Path) -> Non
 
 def test_every_field_of_a_scenario_and_of_a_promise_has_its_key() -> None:
     named = {"machine", "group", "promise", "scripts", "channel"}
-    assert {field.name for field in fields(Scenario)} - named == set(files._BOUNDS)
-    assert {field.name for field in fields(Promise)} == set(files._Promise.__struct_fields__)
+    assert {field.name for field in fields(Scenario)} - named == set(schedule_files._BOUNDS)
+    assert {field.name for field in fields(Promise)} == set(schedule_files._Promise.__struct_fields__)
 
 
 def test_a_violation_that_was_found_is_found_in_its_file_again(tmp_path: Path) -> None:
-    scenario = spo_as_printed("a{2}", "", in_the_end=Level.ACCEPTED, losses=1)
-    found = explore(scenario).violation
+    scenario = spo_as_printed("a{2}", "", liveness_goal=Level.ACCEPTED, losses=1)
+    found = explore(scenario).counterexample
     assert found is not None
     path = tmp_path / "c3.toml"
     write_schedule(
         path, ScheduleFile(scenario=scenario, schedule=found.schedule, sentence=found.sentence, live=found.live)
     )
     read = read_schedule(path)
-    world = World(read.scenario)
-    outcome = outcome_of(world, schedule_from_words(world, read.schedule))
+    space = StateSpace(read.scenario)
+    outcome = outcome_of(space, parse_schedule(space, read.schedule))
     assert outcome.sentence == read.sentence
     assert len(outcome.steps) == 2
 
@@ -79,7 +79,7 @@ BAD: list[tuple[str, str, Any]] = [
     ),
     ('"spo"', '"spu"', "line 12: unknown protocol 'spu'; choose one of: po"),
     ('"a{2}", ""', '"a{5}", ""', r"line 15: 'a\{5\}' goes to a node that is not one of E1 to E2"),
-    ("[promise]", '[promise]\nin_the_end = "known"', "in_the_end is one of nothing, accepted, .*not 'known'"),
+    ("[promise]", '[promise]\nliveness_goal = "known"', "liveness_goal is one of nothing, accepted, .*not 'known'"),
     ("[promise]", "[group]\nwindow = 0\n[promise]", "the window must be at least 1, not 0"),
     ("[promise]", "[search]\nbegins = 3\n[promise]", "line .*: `search.begins`: of 2 steps the first 3 cannot be"),
     ("schedule = [", "schedule = ", "is no TOML: .*line 3"),

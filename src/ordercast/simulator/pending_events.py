@@ -1,4 +1,4 @@
-"""What waits on the heap of a run for its time: inputs of machines, units under way, and faults of nodes."""
+"""The events of a run's event queue: inputs of machines, units in flight, and faults of nodes."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ from ordercast.model.units import Unit
 
 
 class Lost:
-    """The moment at which a lost unit would have arrived."""
+    """A lost unit would have arrived now: it is recorded."""
 
     __slots__ = ("cause", "unit")
 
@@ -17,7 +17,7 @@ class Lost:
 
 
 class Arrival:
-    """A unit reaches a node, whose buffer takes it or not."""
+    """A unit reaches a node with a receive buffer, which takes or drops it."""
 
     __slots__ = ("event",)
 
@@ -26,7 +26,7 @@ class Arrival:
 
 
 class Departure:
-    """A node that takes its time to send has got so far: the unit leaves it."""
+    """A node has finished sending a unit, which took time: the unit leaves it."""
 
     __slots__ = ("output",)
 
@@ -34,8 +34,8 @@ class Departure:
         self.output = output
 
 
-class Looped:
-    """A unit that a node sent itself, which never touched the network, is handed to it."""
+class LoopBack:
+    """A unit that a node sent to itself, without the network, is handed to it."""
 
     __slots__ = ("event",)
 
@@ -43,11 +43,11 @@ class Looped:
         self.event = event
 
 
-Entry = Input | Lost | Arrival | Departure | Looped | Pause | Crash
+PendingEvent = Input | Lost | Arrival | Departure | LoopBack | Pause | Crash
 DRAINED = Drained()
 
 
 @lru_cache(maxsize=1 << 12)
 def timer(name: str) -> TimerFired:
-    """The input that a timer of this name becomes."""
+    """The input of a timer of this name."""
     return TimerFired(name)
