@@ -101,7 +101,8 @@ def hints(found: Any) -> dict[str, Any]:
         try:
             return typing.get_type_hints(found, localns=names)
         except NameError as error:
-            assert error.name not in names
+            if error.name is None or error.name in names:
+                raise
             names[error.name] = Any
 
 
