@@ -242,6 +242,15 @@ SUITES = (
         ),
     ),
     Suite(
+        "wire",
+        "wire",
+        [
+            *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+        ],
+        Battery([f"wire.test_{name}" for name in ("datagram", "keys", "lru_map", "replay_window", "sealing", "codec")]),
+    ),
+    Suite(
         "explorer",
         "explorer",
         [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
