@@ -248,7 +248,12 @@ SUITES = (
             *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
             *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
         ],
-        Battery([f"wire.test_{name}" for name in ("datagram", "keys", "lru_map", "replay_window", "sealing", "codec")]),
+        Battery(
+            [
+                f"wire.test_{name}"
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+            ]
+        ),
     ),
     Suite(
         "explorer",
