@@ -247,6 +247,20 @@ SUITES = (
         ),
     ),
     Suite(
+        "wire",
+        "wire",
+        [
+            *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+        ],
+        Battery(
+            [
+                f"wire.test_{name}"
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+            ]
+        ),
+    ),
+    Suite(
         "explorer",
         "explorer",
         [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
