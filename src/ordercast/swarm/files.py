@@ -2,7 +2,7 @@
 
     version = 1
     kind = "simulation"
-    about = "spo, number 17 of the swarm: made small from 8 nodes, 400 messages, 1 fault"
+    about = "spo, number 17 of the swarm: shrunk from 8 nodes, 400 messages, 1 fault"
 
     [expected]
     kind = "acknowledged_truthfully"       # the property that is broken, or: incomplete, restless, raises …
