@@ -54,22 +54,22 @@ PROJECT_PAGES = {"CHANGELOG.md": "project/changes", "CONTRIBUTING.md": "project/
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def pages_by_section(index: str) -> dict[str, list[str]]:
-    """The pages that index.md links to, under the heading they are listed under."""
-    found: dict[str, list[str]] = {}
+def pages_by_section(index: str) -> dict[str, dict[str, str]]:
+    """The pages that index.md lists under each heading, with the words that they are listed by."""
+    found: dict[str, dict[str, str]] = {}
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")
-        links = re.findall(r"^[-|].*?\]\(([^)#]+\.md)\)", body, flags=re.MULTILINE)
-        if links:
-            found[title.strip()] = links
+        links = re.findall(r"^- \[([^\]]+)\]\(([^)#]+\.md)\)", body, flags=re.MULTILINE)
+        found[title.strip()] = {link: words for words, link in links}
     return found
 
 
 def _tree_of_contents(index: str) -> str:
     trees = []
     for title, links in pages_by_section(index).items():
-        names = [PROJECT_PAGES.get(Path(link).name, link.removesuffix(".md")) for link in links]
-        trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *names, "```"]))
+        pages = {PROJECT_PAGES.get(Path(link).name, link.removesuffix(".md")): words for link, words in links.items()}
+        entries = [f"{words} <{page}>" for page, words in pages.items()]
+        trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *entries, "```"]))
     return "\n\n".join(trees)
 
 
