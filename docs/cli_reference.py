@@ -77,7 +77,7 @@ def _default(parameter: Any) -> str:
     if value is None or value is False or value == () or value == [] or callable(value) or "Sentinel" in repr(value):
         return ""
     if value is True:
-        return f"`{parameter.opts[0]}`"
+        return "on"
     if isinstance(value, Enum):
         value = value.value
     return f"`{value}`" if str(value) else ""
