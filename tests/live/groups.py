@@ -5,10 +5,11 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Any
 
-from ordercast.live.group import Group, Message
-from ordercast.live.joining import join
+import ordercast
+from ordercast import Group, Joining, Message, Settings
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 _GROUPS = itertools.count()
@@ -21,6 +22,16 @@ def new_name() -> str:
 
 def run(test: Callable[..., Any], *arguments: object) -> None:
     asyncio.run(asyncio.wait_for(test(*arguments), 30))
+
+
+SETTINGS = {field.name for field in fields(Settings)}
+
+
+def join(group: str, **options: Any) -> Joining:
+    """`ordercast.join`, with settings among its options."""
+    settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
+    others = {name: value for name, value in options.items() if name not in SETTINGS}
+    return ordercast.join(group, settings=settings, **others)
 
 
 @asynccontextmanager

@@ -2,12 +2,13 @@
 
 import pytest
 
-from ordercast.live.addresses import Address, address_of, members_of
-from ordercast.live.joining import join
-from ordercast.live.network import open_socket, place_of
-from ordercast.live.settings import Wishes, agreement
+from ordercast.live.host.parameters import parameters_for
+from ordercast.live.settings import Settings
+from ordercast.live.transport.addresses import Address, address_of, members_of
+from ordercast.live.transport.sockets import open_socket, socket_address
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys
+from tests.live.groups import join
 from tests.live.ports import link_local
 
 
@@ -41,7 +42,7 @@ def test_addresses_of_a_link_are_bound_and_sent_to_in_their_zone() -> None:
         pytest.skip("no interface has such an address")
     with open_socket(Address(host, 0)) as listening, open_socket(Address(host, 0)) as sender:
         listening.settimeout(5)
-        sender.sendto(b"x", place_of(Address(host, listening.getsockname()[1])))
+        sender.sendto(b"x", socket_address(Address(host, listening.getsockname()[1])))
         assert listening.recv(10) == b"x"
 
 
@@ -53,9 +54,9 @@ def test_a_zone_that_is_not_there_is_told() -> None:
 def test_a_packet_always_has_room_for_messages() -> None:
     """Headers grow with the group: what is left of small datagrams would be less than nothing."""
     with pytest.raises(ConfigError, match="datagrams of 512 bytes have no room for messages among 30 members; 694 do"):
-        agreement("spo", 30, Wishes(datagram=512), loopback=True)
-    assert agreement("spo", 30, Wishes(datagram=694), loopback=True).room_in(694) == 64
-    small = agreement("spo", 64, Wishes(mtu=512), loopback=False)
+        parameters_for(Settings(order="spo", max_datagram_size=512), 30, loopback=True)
+    assert parameters_for(Settings(order="spo", max_datagram_size=694), 30, loopback=True).room_in(694) == 64
+    small = parameters_for(Settings(order="spo", mtu=512), 64, loopback=False)
     assert 0 < small.room_in(512) < small.room_in(4096), "also where losses make datagrams short"
 
 
@@ -85,6 +86,6 @@ def test_who_could_never_be_heard_is_told(first: str, second: str, sentence: str
     with pytest.raises(ConfigError, match=f"^A .*B .*{sentence}"):
         join("g", members={"A": first, "B": second}, key=key)
     with pytest.raises(ConfigError, match=f"^A .*the channel .*{sentence}"):
-        join("g", members={"A": first, "B": first.replace("7000", "7001")}, channel=second, key=key)
+        join("g", members={"A": first, "B": first.replace("7000", "7001")}, relay=second, key=key)
     with pytest.raises(ConfigError, match=f"^A .*the channel .*{sentence}"):
-        join("g", size=2, name="A", bind=first, multicast="239.7.7.7:7000", channel=second, key=key)
+        join("g", size=2, name="A", bind=first, multicast="239.7.7.7:7000", relay=second, key=key)

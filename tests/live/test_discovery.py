@@ -6,12 +6,22 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.discovery import FAREWELL, FORGET_AFTER, Begin, Discovery, Found, Heard, NotFound, Say, TimerFired
-from ordercast.live.session_events import SessionConfig
+from ordercast.live.session.discovery import (
+    FAREWELL,
+    FORGET_AFTER,
+    Announce,
+    AnnouncementReceived,
+    Begin,
+    Discovery,
+    Found,
+    NotFound,
+    TimerFired,
+)
+from ordercast.live.session.events import SessionConfig
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.wire.control import Hello, Known, Unwelcome
+from ordercast.wire.control import Hello, HelloRejection, Known
 
 
 class Place:
@@ -44,10 +54,14 @@ class Place:
     def _put(self, who: Discovery, event: Any) -> None:
         for output in who.handle(event):
             match output:
-                case Say(message):
+                case Announce(message):
                     for listener in self.present:
                         if self.chance.random() >= self.loss:
-                            self._at(self.now + 1 + self.chance.randrange(5 * MILLISECOND), listener, Heard(message))
+                            self._at(
+                                self.now + 1 + self.chance.randrange(5 * MILLISECOND),
+                                listener,
+                                AnnouncementReceived(message),
+                            )
                 case SetTimer(name, after):
                     self.timers[id(who), name] = self.running + 1
                     self._at(self.now + after, who, TimerFired(name), self.running + 1)
@@ -207,10 +221,10 @@ def test_old_words_do_not_undo_newer_ones() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     knows = (Known("A", 1), Known("B", 2), Known("C", 3))
-    looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 1, (), found=False, hears=(1,))))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 5, knows, found=False, hears=(1,))))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False, hears=(1,))))
-    out = looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 2, knows, found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "C", 3, "c", 3, 1, (), found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "B", 2, "b", 3, 5, knows, found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False, hears=(1,))))
+    out = looking.handle(AnnouncementReceived(Hello("toys", "C", 3, "c", 3, 2, knows, found=False, hears=(1,))))
     assert Found(("A", "B", "C"), ("a", "b", "c"), (1, 2, 3)) in out
 
 
@@ -218,8 +232,8 @@ def test_only_the_life_that_is_meant_is_turned_away() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     for unwelcome in (("toys", "A", 2), ("toys", "B", 1), ("tools", "A", 1)):
-        assert looking.handle(Heard(Unwelcome(*unwelcome, "no"))) == []
-    looking.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+        assert looking.handle(AnnouncementReceived(HelloRejection(*unwelcome, "no"))) == []
+    looking.handle(AnnouncementReceived(HelloRejection("toys", "A", 1, "no")))
     rounds = [looking.handle(TimerFired("hello")) for _ in range(FAREWELL + 1)]
     assert [NotFound("no") in out for out in rounds] == [*[False] * (FAREWELL - 1), True, False]
     assert rounds[-1] == [], "then it says nothing any more"
@@ -243,9 +257,11 @@ def looking(name: str = "A", size: int = 3, incarnation: int = 1) -> Discovery:
     return found
 
 
-def hello(name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1) -> Heard:
+def hello(
+    name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1
+) -> AnnouncementReceived:
     known = tuple(Known(*each) for each in knows)
-    return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
+    return AnnouncementReceived(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
 
 
 def test_who_was_turned_away_finds_nothing_any_more() -> None:
@@ -253,7 +269,7 @@ def test_who_was_turned_away_finds_nothing_any_more() -> None:
     everybody = (("A", 1), ("B", 2), ("C", 3))
     one = looking()
     one.handle(hello("B", 2, *everybody))
-    one.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+    one.handle(AnnouncementReceived(HelloRejection("toys", "A", 1, "no")))
     assert not any(isinstance(output, Found) for output in one.handle(hello("C", 3, *everybody)))
 
 
@@ -276,10 +292,10 @@ def test_of_two_with_one_name_the_first_stays(round_: int, incarnation: int, sta
     for _ in range(4):
         one.handle(TimerFired("hello"))
     out = one.handle(hello("A", incarnation, round_=round_))
-    told = [output.message.incarnation for output in out if isinstance(output, Say)]
+    told = [output.message.incarnation for output in out if isinstance(output, Announce)]
     assert told == ([incarnation] if stays else []), "who does not stay will be told, if the other one is alive"
     assert not one.turned_away
-    one.handle(Heard(Unwelcome("toys", "A", 5, "no")))
+    one.handle(AnnouncementReceived(HelloRejection("toys", "A", 5, "no")))
     assert one.handle(hello("A", incarnation, round_=round_)) == [], "who goes turns nobody of its name away"
 
 
@@ -289,7 +305,7 @@ def test_a_life_that_is_no_member_is_told_so_when_the_group_is_found() -> None:
     one.handle(hello("C", 3, *everybody))
     one.handle(hello("B", 2, *everybody))
     out = one.handle(hello("B", 9))
-    assert [output.message.incarnation for output in out if isinstance(output, Say)] == [9]
+    assert [output.message.incarnation for output in out if isinstance(output, Announce)] == [9]
 
 
 def test_of_too_many_those_with_the_first_names_are_counted() -> None:

@@ -5,9 +5,9 @@ import socket
 import pytest
 
 import ordercast.live.doctor
-from ordercast.live.addresses import Address
 from ordercast.live.doctor import Check, Health, examine
-from ordercast.live.network import open_socket
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError
 from tests.live.ports import HERE, free_port
 

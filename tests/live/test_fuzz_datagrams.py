@@ -18,16 +18,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ordercast.live.addresses import members_of
 from ordercast.live.group import Group
 from ordercast.live.settings import protocol_of
-from ordercast.live.trains import MOST_TRAINS
+from ordercast.live.transport.addresses import members_of
+from ordercast.live.transport.fragmentation import MAX_PARTIAL
 from ordercast.model.errors import GroupError
 from ordercast.model.units import Unit
-from ordercast.wire.datagram import FROM_CHANNEL, HEADER, OPENING, RELAY, TO_CHANNEL, UNKNOWN
-from ordercast.wire.datagram import join as joined
+from ordercast.wire.datagram import FROM_RELAY, HEADER, OPENING, RELAY, TO_RELAY, UNKNOWN
+from ordercast.wire.datagram import pack_records as joined
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
-from ordercast.wire.recent import REMEMBERED
+from ordercast.wire.lru_map import REMEMBERED
 from tests.harness.units import units_of
 from tests.live.groups import ORDERS
 from tests.live.memory_network import PLACES, SENT, group_in_memory, settle
@@ -67,7 +67,7 @@ def spliced(chance: Random, datagram: bytes) -> bytes:
 def reheaded(chance: Random, datagram: bytes) -> bytes:
     """Another sender, other flags, another counter: on a real body."""
     magic, version, flags, key, sender, to, tag, counter = HEADER.unpack_from(datagram)
-    flags ^= chance.choice((0, OPENING, TO_CHANNEL, FROM_CHANNEL, 1, 0xF0))
+    flags ^= chance.choice((0, OPENING, TO_RELAY, FROM_RELAY, 1, 0xF0))
     sender = chance.choice((sender, 0, 1, 2, 3, UNKNOWN, RELAY))
     to = chance.choice((to, 0, 1, 2, 3, 9, 0xFFFF))
     counter = chance.choice((counter + 1, counter + 100, 0, (1 << 64) - 1)) & ((1 << 64) - 1)
@@ -135,9 +135,9 @@ def stays_small(groups: list[Group]) -> None:
         for recent in vars(lines._seal).values():
             assert not hasattr(recent, "recall") or len(recent) <= REMEMBERED
         logs = group.stats().logs
-        assert logs.held + logs.accepted + logs.preacknowledged < 20_000
+        assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
-        assert place.assembler.held() <= MOST_TRAINS
+        assert place.assembler.held() <= MAX_PARTIAL
 
 
 async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.discovery import Found, Heard, NotFound, Say
-from ordercast.live.session import Phase
-from ordercast.live.session_events import Heard as HeardBy
-from ordercast.live.session_events import Refused, TimerFired
-from ordercast.live.terms import terms_of
+from ordercast.live.session.discovery import Announce, AnnouncementReceived, Found, NotFound
+from ordercast.live.session.events import ControlReceived as HeardBy
+from ordercast.live.session.events import Refused, TimerExpired
+from ordercast.live.session.machine import Phase
+from ordercast.live.session.parameters import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
-from ordercast.wire.control import Control, Hello, Join, LastJoin, Unwelcome
+from ordercast.wire.control import Control, Hello, HelloRejection, Join, LastJoin
 from tests.live.test_discovery import Place
 from tests.live.test_session_rules import HEARD_US, ME, NOTHING, B, agreed, begun, join, said
 from tests.live.toy_protocol import Unit
@@ -120,7 +120,7 @@ def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
     ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(NOTHING,) * 3))))
     assert isinstance(answer, Join)
     assert (answer.heard, to) == (named, 1)
-    ((again, to),) = said(session.handle(TimerFired("join", 0)))
+    ((again, to),) = said(session.handle(TimerExpired("join", 0)))
     assert isinstance(again, Join)
     assert (again.heard, to) == (named, None), "the answer may be lost"
     assert session.opening.silent() == ["B", "C"]
@@ -137,7 +137,7 @@ def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
 def test_nobody_changes_terms_in_one_life() -> None:
     session = agreed()
     before = session.snapshot()
-    other = Join(B, 9, 10 * B, 0, HEARD_US, terms_of("toys", ("A", "B", "C"), {"window": 64}))
+    other = Join(B, 9, 10 * B, 0, HEARD_US, encode_parameters("toys", ("A", "B", "C"), {"window": 64}))
     assert session.handle(HeardBy(1, other)) == []
     assert session.snapshot() == before
 
@@ -145,13 +145,13 @@ def test_nobody_changes_terms_in_one_life() -> None:
 # --- finding ---
 
 
-def earlier_hellos(seed: int, names: str, size: int) -> list[Hello | Unwelcome]:
+def earlier_hellos(seed: int, names: str, size: int) -> list[Hello | HelloRejection]:
     """What was said when others, or the same, looked for a group of this name."""
     place, kept = Place(seed), []
     put = place._put
 
     def keep(who: Any, event: Any) -> None:
-        if isinstance(event, Heard):
+        if isinstance(event, AnnouncementReceived):
             kept.append(event.message)
         put(who, event)
 
@@ -173,7 +173,7 @@ def test_a_group_is_found_whatever_was_said_in_earlier_days(seed: int, loss: flo
     for name in "DBC":
         looking.append(place.come(name, 3))
         for hello in kept:
-            place._at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], Heard(hello))
+            place._at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], AnnouncementReceived(hello))
         place.run(place.now + place.chance.randrange(SECOND // 3))
     place.run(3 * SECOND)
     found = {place.result(one) for one in looking}
@@ -199,6 +199,6 @@ def test_old_hellos_are_answered_in_measure() -> None:
     kept = earlier_hellos(1, "ABC", 3) + earlier_hellos(2, "ABC", 2)
     one = Place(3).come("A", 3)
     for hello in kept:
-        assert sum(isinstance(output, Say) for output in one.handle(Heard(hello))) <= 2
+        assert sum(isinstance(output, Announce) for output in one.handle(AnnouncementReceived(hello))) <= 2
     assert not one.others
     assert not one.over

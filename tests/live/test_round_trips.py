@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from ordercast.live.joining import join
-from ordercast.live.round_trips import REMEMBERED, RoundTrips
-from ordercast.live.settings import Wishes, agreement
+from ordercast.live.host.parameters import parameters_for
+from ordercast.live.host.round_trips import REMEMBERED, RoundTrips
+from ordercast.live.settings import Settings
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.wire.control import Join, LastJoin
-from tests.live.groups import group_of, run
+from tests.live.groups import group_of, join, run
 
 ME = 7
 
@@ -54,7 +54,7 @@ def test_answers_without_end_do_not_fill_the_memory() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_timers_follow_a_long_round_trip_and_nothing_else_changes(seed: int) -> None:
-    agreed = agreement("sequencer", 3, Wishes(), loopback=False)
+    agreed = parameters_for(Settings(order="sequencer"), 3, loopback=False)
     measured = Random(seed).randrange(1, 3 * SECOND)
     config = agreed.config_for(measured)
     if measured <= 20 * MILLISECOND:
@@ -69,11 +69,11 @@ def test_timers_follow_a_long_round_trip_and_nothing_else_changes(seed: int) -> 
 
 def test_nothing_is_measured_on_one_machine_or_where_it_was_said() -> None:
     for agreed in (
-        agreement("st", 3, Wishes(), loopback=True),
-        agreement("st", 3, Wishes(round_trip=30 * MILLISECOND), loopback=False),
+        parameters_for(Settings(order="st"), 3, loopback=True),
+        parameters_for(Settings(order="st", round_trip=0.03), 3, loopback=False),
     ):
         assert agreed.config_for(SECOND) is agreed.config
-    assert agreement("st", 3, Wishes(round_trip=SECOND), loopback=False).config.timing.guard == SECOND
+    assert parameters_for(Settings(order="st", round_trip=1.0), 3, loopback=False).config.timing.guard == SECOND
 
 
 def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:

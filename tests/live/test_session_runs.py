@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from ordercast.live.session import Phase
-from ordercast.live.session_events import Aborted, Closed, Opened, Refused, SessionConfig
+from ordercast.live.session.events import Aborted, Closed, Opened, Refused, SessionConfig
+from ordercast.live.session.machine import Phase
 from ordercast.model.config import MILLISECOND, SECOND
 from tests.live.virtual_network import Network, Process, Weather
 

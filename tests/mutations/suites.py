@@ -202,7 +202,10 @@ SUITES = (
     Suite(
         "sessions",
         "session",
-        [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
+        [
+            f"live.session.{name}"
+            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameters")
+        ],
         Battery(
             [
                 f"live.test_{name}"

@@ -15,7 +15,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.units import Data, Packet, Ready, Status, Unit
 from ordercast.protocols.sequencer.units import Broadcast, Have, NextView, Offer, Propose
 from ordercast.protocols.to.units import Heading, OrderedData
-from ordercast.wire.checks import CHECKS, makes_sense
+from ordercast.wire.checks import CHECKS, is_valid
 from ordercast.wire.codec import KINDS, Codec, Malformed
 from ordercast.wire.control import CONTROL
 
@@ -44,7 +44,7 @@ def test_what_is_really_sent_survives_the_wire(protocol: str) -> None:
     for seed in range(12):
         for unit in units_of(protocol, seed):
             assert codec.decode(codec.encode(unit)) == unit
-            assert makes_sense(unit, NODES), unit
+            assert is_valid(unit, NODES), unit
             kinds.add(type(unit))
     assert kinds <= set(KINDS[protocol])
     assert len(kinds) > 1
@@ -125,7 +125,7 @@ def test_a_changed_unit_is_read_or_malformed(protocol: str, seed: int, data: st.
     except Malformed:
         return
     if isinstance(unit, Unit):
-        makes_sense(unit, NODES)  # says yes or no, and raises nothing
+        is_valid(unit, NODES)  # says yes or no, and raises nothing
 
 
 def data_unit(**changes: Any) -> Data:
@@ -176,5 +176,5 @@ SENSELESS = [
 
 @pytest.mark.parametrize("unit", SENSELESS, ids=repr)
 def test_what_makes_no_sense_in_the_group_does_not_get_through(unit: Unit) -> None:
-    assert makes_sense(data_unit(), NODES)
-    assert not makes_sense(unit, NODES)
+    assert is_valid(data_unit(), NODES)
+    assert not is_valid(unit, NODES)

@@ -26,8 +26,8 @@ COMMANDS = {
     "report": "report",
     "replay": "replay",
     "node": "node",
-    "channel": "channel",
-    "key": "doctor",
+    "relay": "relay",
+    "key": "key",
     "doctor": "doctor",
 }
 """Each command, and the module that has it as NAME_command: it is loaded when it is called, or listed with all."""

@@ -15,9 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.live.addresses import LOOPBACK, Address
-from ordercast.live.network import BUFFER, TOLD, open_multicast, open_socket, place_of, sends_multicast
 from ordercast.live.settings import NETWORK_MTU
+from ordercast.live.transport.addresses import LOOPBACK, Address
+from ordercast.live.transport.sockets import (
+    BUFFER,
+    REPORTED_PER_BYTE,
+    enable_multicast_sending,
+    open_multicast,
+    open_socket,
+    socket_address,
+)
 from ordercast.model.errors import ConfigError
 
 _HEADERS = 48  # of IPv6 and UDP
@@ -92,7 +99,7 @@ def _buffers() -> Iterator[Check]:
             ("receive buffer", socket.SO_RCVBUF, "net.core.rmem_max"),
             ("send buffer", socket.SO_SNDBUF, "net.core.wmem_max"),
         ):
-            size = tried.getsockopt(socket.SOL_SOCKET, option) // TOLD
+            size = tried.getsockopt(socket.SOL_SOCKET, option) // REPORTED_PER_BYTE
             found = f"{size:,} bytes, {BUFFER:,} wanted"
             fix = "" if size >= BUFFER else f"sysctl -w {setting}={BUFFER}"
             yield Check(name, Health.WARN if fix else Health.OK, found, fix)
@@ -124,7 +131,7 @@ def _member(name: str, address: Address) -> Check:
     v6 = ":" in address.host
     try:
         with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM) as tried:
-            tried.connect(place_of(address))
+            tried.connect(socket_address(address))
             here = tried.getsockname()[0]
             mtu = tried.getsockopt(socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP, _IPV6_MTU if v6 else _IP_MTU)
     except OSError as error:
@@ -163,7 +170,7 @@ def _multicast(group: Address, interface: str, if_not: Health) -> Check:
     said = b"ordercast doctor %d" % time.monotonic_ns()
     try:
         with open_multicast(group, interface) as heard, open_socket(Address(interface, 0)) as sender:
-            sends_multicast(sender, interface)
+            enable_multicast_sending(sender, interface)
             sender.sendto(said, group)
             end = time.monotonic() + _PATIENCE
             while (left := end - time.monotonic()) > 0 and select.select([heard], [], [], left)[0]:

@@ -31,6 +31,11 @@ class Level(IntEnum):
     ACKNOWLEDGED = 3
     """I know that every destination has pre-acknowledged it (the papers' ACK)."""
 
+    STABLE = 2
+    """Every destination has it: the field's word for pre-acknowledged."""
+    KNOWN_STABLE = 3
+    """Every destination knows that it is stable: acknowledged."""
+
 
 class Echo(Enum):
     """How a node hears its own units."""

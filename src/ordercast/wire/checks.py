@@ -44,7 +44,7 @@ _MOST = 1 << 60
 _MOST_PRIORITY = 255
 
 
-def makes_sense(unit: Unit, nodes: int) -> bool:
+def is_valid(unit: Unit, nodes: int) -> bool:
     """Whether a machine of a group of so many nodes may be handed it."""
     check = CHECKS.get(type(unit))
     return check is not None and 0 <= unit.source < nodes and check(unit, nodes)

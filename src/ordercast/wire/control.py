@@ -2,7 +2,7 @@
 
 Every field is bounded, so that a message that was decoded costs no more than it should; whether its vectors fit the
 group is asked by whoever handles it. `Join` and the other messages of the opening travel under the sender's
-incarnation, `Beat` and `Abort` under the session that was agreed on; see `IN_SESSION`.
+incarnation, `Heartbeat` and `AbortNotice` under the session that was agreed on; see `IN_SESSION`.
 """
 
 from enum import IntEnum
@@ -10,20 +10,20 @@ from typing import Annotated
 
 import msgspec
 
-MOST_MEMBERS = 64
+MAX_MEMBERS = 64
 """A set of members is one number on the wire, and MessagePack's numbers have 64 bits."""
-MOST_HEARD = 2 * MOST_MEMBERS
+MAX_HEARD = 2 * MAX_MEMBERS
 """Lives that a hello names, those of strangers among them."""
-LONGEST_NAME = 64
-LONGEST_REASON = 500
-LONGEST_TERMS = 16_384
+MAX_NAME_LENGTH = 64
+MAX_REASON_LENGTH = 500
+MAX_PARAMETERS_LENGTH = 16_384
 
 U64 = Annotated[int, msgspec.Meta(ge=0)]  # no number of MessagePack has more than 64 bits
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
-Index = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
-Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-Terms = Annotated[str, msgspec.Meta(max_length=LONGEST_TERMS)]
+Index = Annotated[int, msgspec.Meta(ge=0, lt=MAX_MEMBERS)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+Reason = Annotated[str, msgspec.Meta(max_length=MAX_REASON_LENGTH)]
+Parameters = Annotated[str, msgspec.Meta(max_length=MAX_PARAMETERS_LENGTH)]
 
 
 class Stage(IntEnum):
@@ -53,18 +53,18 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=100):
     name: Name
     incarnation: U64
     address: Name
-    size: Annotated[int, msgspec.Meta(ge=1, le=MOST_MEMBERS)]
+    size: Annotated[int, msgspec.Meta(ge=1, le=MAX_MEMBERS)]
     round: Number
     """How often it has said hello: of two that use one name the one that was there first knows it by this."""
-    knows: Annotated[tuple[Known, ...], msgspec.Meta(max_length=MOST_MEMBERS)]
+    knows: Annotated[tuple[Known, ...], msgspec.Meta(max_length=MAX_MEMBERS)]
     """Whom it knows, itself included, by name."""
     found: bool
     """All of these know each other: they are the group."""
-    hears: Annotated[tuple[U64, ...], msgspec.Meta(max_length=MOST_HEARD)] = ()
+    hears: Annotated[tuple[U64, ...], msgspec.Meta(max_length=MAX_HEARD)] = ()
     """The lives that it heard last: whoever finds its own here knows that this is not from an earlier day."""
 
 
-class Unwelcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
+class HelloRejection(msgspec.Struct, frozen=True, array_like=True, tag=101):
     """To one process that said hello: there is no place for it."""
 
     group: Name
@@ -97,8 +97,8 @@ class Join(msgspec.Struct, frozen=True, array_like=True, tag=102):
     first_seq: Number
     session: U64
     """0, or the session that follows from the joins of all members: the sender agrees to it."""
-    heard: Annotated[tuple[LastJoin, ...], msgspec.Meta(max_length=MOST_MEMBERS)]
-    terms: Terms
+    heard: Annotated[tuple[LastJoin, ...], msgspec.Meta(max_length=MAX_MEMBERS)]
+    terms: Parameters
     """Everything that all must have alike, as JSON with sorted names."""
 
 
@@ -113,7 +113,7 @@ class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=103):
     """A sentence that is true whoever reads it."""
 
 
-class Beat(msgspec.Struct, frozen=True, array_like=True, tag=104):
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=104):
     """I am alive, and have closed so far."""
 
     stage: Stage
@@ -121,7 +121,7 @@ class Beat(msgspec.Struct, frozen=True, array_like=True, tag=104):
     """The receiver is to answer at once."""
 
 
-class Abort(msgspec.Struct, frozen=True, array_like=True, tag=105):
+class AbortNotice(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The group is given up."""
 
     why: Reason
@@ -129,12 +129,12 @@ class Abort(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The member that is taken for dead."""
 
 
-Control = Hello | Unwelcome | Join | Refuse | Beat | Abort
-CONTROL: tuple[type[Control], ...] = (Hello, Unwelcome, Join, Refuse, Beat, Abort)
-IN_SESSION: tuple[type[Control], ...] = (Beat, Abort)
+Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice
+CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice)
+IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice)
 """These travel under the session's tag, all others under the sender's incarnation."""
 
 
-def clipped(why: str) -> str:
+def truncated(why: str) -> str:
     """A reason that fits into a message."""
-    return why if len(why) <= LONGEST_REASON else why[: LONGEST_REASON - 1] + "…"
+    return why if len(why) <= MAX_REASON_LENGTH else why[: MAX_REASON_LENGTH - 1] + "…"

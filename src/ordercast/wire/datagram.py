@@ -17,11 +17,11 @@ SEALED = 1
 """Flag: the body is sealed. Set and taken off by whoever seals and opens; nobody else sees it."""
 OPENING = 2
 """Flag: the tag is the sender's incarnation. Without it, it is the session."""
-TO_CHANNEL = 4
+TO_RELAY = 4
 """Flag: a relay is to pass it on."""
-FROM_CHANNEL = 8
+FROM_RELAY = 8
 """Flag: a relay passed it on."""
-_KNOWN_FLAGS = SEALED | OPENING | TO_CHANNEL | FROM_CHANNEL
+_KNOWN_FLAGS = SEALED | OPENING | TO_RELAY | FROM_RELAY
 
 RELAY = 0xFFFF
 """The sender that is no member but a relay."""
@@ -33,7 +33,7 @@ TO_ALL = 0
 
 HEADER = Struct(">BBBBHHQQ")
 """Magic, version, flags, key id, sender, to, tag, counter."""
-LARGEST = 65_507
+MAX_DATAGRAM_SIZE = 65_507
 """The bytes of the largest datagram that UDP over IPv4 carries."""
 _LENGTH = Struct(">H")
 LENGTH_SIZE = _LENGTH.size
@@ -101,7 +101,7 @@ def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> Heade
     return flags, key_id, sender, to, tag, counter
 
 
-def join(records: Iterable[bytes]) -> bytes:
+def pack_records(records: Iterable[bytes]) -> bytes:
     """A body of these records, of which none is empty."""
     pieces = []
     for record in records:
@@ -111,7 +111,7 @@ def join(records: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def split(body: bytes) -> list[memoryview] | Rejection:
+def unpack_records(body: bytes) -> list[memoryview] | Rejection:
     """The records of a body, where they are; of an empty one, none."""
     records = []
     whole = memoryview(body)

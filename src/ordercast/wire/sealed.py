@@ -1,4 +1,4 @@
-"""Sealed datagrams: AES-256-GCM, with a key of its own for each sender and each tag.
+"""AeadSeal datagrams: AES-256-GCM, with a key of its own for each sender and each tag.
 
 The header travels in the clear and is sealed along with the body. The nonce is the counter: it must never repeat under
 one key, which is why the tag, a random number of a process's life or of a session, takes part in the key, and why
@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from ordercast.model.errors import LocalProtocolError
 from ordercast.wire.datagram import HEADER, SEALED, TO_ALL, VERSION, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import KEY_SIZE, GroupKeys
-from ordercast.wire.recent import Recent
-from ordercast.wire.replay import Windows
+from ordercast.wire.lru_map import LruMap
+from ordercast.wire.replay_window import ReplayWindows
 
 _TAG_SIZE = 16
 _NONCE_SIZE = 12
 
 
-class Sealed:
+class AeadSeal:
     """Datagrams that only those with a group key can read and write."""
 
     overhead: ClassVar[int] = HEADER.size + _TAG_SIZE
@@ -30,8 +30,8 @@ class Sealed:
     def __init__(self, group: str, keys: GroupKeys) -> None:
         self._group = group.encode()
         self._keys = keys
-        self._ciphers: Recent[tuple[int, int, int], AESGCM] = Recent()  # by key id, tag, sender
-        self._windows = Windows()
+        self._ciphers: LruMap[tuple[int, int, int], AESGCM] = LruMap()  # by key id, tag, sender
+        self._windows = ReplayWindows()
         self.hold = self._windows.hold
         self._sealed_below: dict[tuple[int, int], int] = {}  # by tag, sender: the few that we speak as
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 from ordercast.model.errors import ConfigError
 from ordercast.wire.datagram import HEADER, TO_ALL, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.replay import Windows
+from ordercast.wire.replay_window import ReplayWindows
 
 _DIGEST_SIZE = 8
 
@@ -41,24 +41,24 @@ class Seal(Protocol):
 def seal_for(group: str, keys: GroupKeys | None) -> Seal:
     """Seals if there are keys, and is plain if there are none."""
     if keys is None:
-        return Plain(group)
+        return ChecksumSeal(group)
     try:
-        from ordercast.wire.sealed import Sealed  # noqa: PLC0415  only who has a key needs the package
+        from ordercast.wire.sealed import AeadSeal  # noqa: PLC0415  only who has a key needs the package
     except ImportError as error:
         raise ConfigError(
             "a group with a key needs the package cryptography; get it with: pip install 'ordercast[live]'"
         ) from error
-    return Sealed(group, keys)
+    return AeadSeal(group, keys)
 
 
-class Plain:
+class ChecksumSeal:
     """Datagrams that anybody can read and write. Eight bytes tell groups apart that were given the same address."""
 
     overhead: ClassVar[int] = HEADER.size + _DIGEST_SIZE
 
     def __init__(self, group: str) -> None:
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
-        self._windows = Windows()
+        self._windows = ReplayWindows()
         self.hold = self._windows.hold
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
