@@ -43,9 +43,7 @@ BANNED = (
     r"\bif not said\b",
     r"\bcame to nothing\b",
     r"\bearlier days\b",
-    r"\btaken for dead\b",
     r"\bsign of life\b",
-    r"\bmend(s|ed|ing)?\b",
     r"\bthe rooms?\b",
     r"\bordercast channel\b",
     r"--silence\b",
@@ -55,7 +53,6 @@ BANNED = (
     r"\bpreacknowledged\(\)",
     r"\bgroup\.(rotate|largest|waiting)\b",
 )
-
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -146,7 +143,7 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
             words = shlex.split(line.replace("…", " "), comments=True)[1:]
         except ValueError:
             words = line.split()[1:]
-        if words[0] in {"--version", "COMMAND", "--help"}:
+        if not re.fullmatch(r"[a-z]+", words[0]):  # --version, or what is no command
             continue
         assert words[0] in COMMANDS, line
         known = {"--help"}
