@@ -14,8 +14,8 @@ PAGE = Path(__file__).parent / "reference/cli.md"
 _HEAD = """\
 # Command line
 
-Every command and option. This page is written by `python docs/cli_reference.py` from the commands themselves; `ordercast
-COMMAND --help` prints the same. Exit statuses of all commands are in [errors and exit statuses](errors.md).
+Every command and option. This page is written by `python docs/cli_reference.py` from the commands themselves;
+`ordercast COMMAND --help` prints the same. Exit statuses of all commands are in [errors and exit statuses](errors.md).
 
 """
 
@@ -74,7 +74,7 @@ def _default(parameter: Any) -> str:
     value = parameter.default
     if parameter.required:
         return "required"
-    if value is None or value is False or value == () or value == [] or callable(value) or "Sentinel" in repr(value):
+    if value in (None, False, (), []) or callable(value) or "Sentinel" in repr(value):
         return ""
     if value is True:
         return "on"

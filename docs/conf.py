@@ -1,13 +1,14 @@
 """The site: `make docs` builds it into site/, and it opens from a file, without a network.
 
-The pages are plain Markdown that reads well on a forge. What only a site needs is added here while a page is read:
-the tree of contents, from the lists of links in index.md; pages for CHANGELOG.md and CONTRIBUTING.md; and links to files
+The pages are plain Markdown that reads well on a forge. What only a site needs is added here while a page is read: the
+tree of contents, from the lists of links in index.md; pages for CHANGELOG.md and CONTRIBUTING.md; and links to files
 that are not pages (source code, tests, examples) become plain text, since a site is read without the repository.
 """
 
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -32,7 +33,7 @@ autosummary_imported_members = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True, "undoc-members": True}
 autodoc_inherit_docstrings = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
@@ -103,7 +104,7 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += "\n" + _tree_of_contents(text) + "\n"
 
 
-def _copy_project_pages(app: Sphinx) -> None:
+def _copy_project_pages() -> None:
     for file, page in PROJECT_PAGES.items():
         copy = DOCS / f"{page}.md"
         copy.parent.mkdir(exist_ok=True)
@@ -112,7 +113,34 @@ def _copy_project_pages(app: Sphinx) -> None:
             copy.write_text(text)
 
 
+MADE_BY_US = {"Group", "Joining", "Message", "Receipt"}  # classes that a user is handed, and does not make
+
+
+def _signature(_app: Sphinx, kind: str, name: str, *rest: Any) -> tuple[str, str] | None:
+    """As a user calls it; None: as it is."""
+    *_, signature, returns = rest
+    if kind == "class" and name.rpartition(".")[2] in MADE_BY_US:
+        return "", ""
+    if kind == "function" and signature:
+        return re.sub(r", \*\*unknown: \w+", "", signature), returns
+    return None
+
+
+def _docstring(_app: Sphinx, _kind: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
+    """Docstrings indent their examples, as people read them; reStructuredText wants a mark before."""
+    marked: list[str] = []
+    for place, line in enumerate(lines):
+        indented = line.startswith("    ") and line.strip()
+        before = next((each for each in reversed(lines[:place]) if each.strip()), "")
+        if indented and place and not lines[place - 1].strip() and not before.startswith((" ", "-", "..")):
+            marked += ["::", ""]
+        marked.append(line)
+    lines[:] = marked
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    _copy_project_pages(app)
+    _copy_project_pages()
     app.connect("source-read", _read)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-process-docstring", _docstring)

@@ -1,4 +1,4 @@
-"""The reference is complete: every public name, option, setting, metric, error and message is on its page, and no other."""
+"""The reference is complete: each public name, option, setting, metric and error is on its page, and no other."""
 
 import dataclasses
 import importlib
@@ -41,7 +41,7 @@ def test_every_public_name_has_a_page(module: str) -> None:
         r"^```\{eval-rst\}\n(.*?)^```", (REFERENCE / "api.md").read_text(), re.DOTALL | re.MULTILINE
     ):
         if f".. currentmodule:: {module}\n" in block:
-            listed += block.partition(":toctree: api\n")[2].split()
+            listed += block.partition(":nosignatures:\n")[2].split()
     public = set(importlib.import_module(module).__all__) - {"__version__"}
     assert sorted(listed) == sorted(public)
 

@@ -1,4 +1,4 @@
-"""The tutorial works: its programs are run, one of them is killed, its records are audited, its commands exit as it says."""
+"""The tutorial works: its programs run, one is killed, the records are audited, commands exit as the page says."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def say(process: "subprocess.Popen[str]", line: str) -> None:
 def read_until(process: "subprocess.Popen[str]", wanted: str) -> list[str]:
     """The lines that it prints up to the one that has these words."""
     assert process.stdout is not None
-    lines = []
+    lines: list[str] = []
     while not lines or wanted not in lines[-1]:
         line = process.stdout.readline()
         assert line, f"it ended without {wanted!r}: {lines}"
