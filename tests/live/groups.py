@@ -10,6 +10,7 @@ from typing import Any
 
 import ordercast
 from ordercast import Group, Joining, Message, Settings
+from ordercast.live.host.member import Member
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 _GROUPS = itertools.count()
@@ -42,6 +43,11 @@ async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIter
     yield dict(zip(names, joined, strict=True))
     if close:
         await asyncio.gather(*(group.close() for group in joined))
+
+
+def member_of(group: Group) -> Member:
+    """What is behind a group, for tests that look at its parts."""
+    return member_of(group)
 
 
 async def hear(group: Group, count: int) -> list[Message]:

@@ -16,7 +16,7 @@ from ordercast.live.group import Group
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import Reassembler
 from ordercast.model.errors import GroupClosed
-from tests.live.groups import join
+from tests.live.groups import join, member_of
 
 PLACES: dict[Address, "MemoryEndpoint"] = {}
 SENT: deque[bytes] = deque(maxlen=2000)
@@ -98,8 +98,8 @@ async def group_in_memory(*names: str, **options: Any) -> AsyncIterator[list[Gro
         yield groups
     finally:
         for group in groups:
-            group._member._stop(GroupClosed("the test is over"))
-            group._member.leave()
+            member_of(group).stop(GroupClosed("the test is over"))
+            member_of(group).leave()
 
 
 async def settle(turns: int = 20) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, CongestionControl, DatagramSizes
 from ordercast.live.host.parameters import INITIAL_SEGMENTS, parameters_for
 from ordercast.live.settings import NETWORK_MTU, Settings
-from tests.live.groups import group_of, run
+from tests.live.groups import group_of, member_of, run
 
 SIZES = parameters_for(Settings(order="spo"), 3, loopback=False).datagram_sizes(1 << 20)
 LEAST, FIRST, MOST = SIZES
@@ -28,8 +28,8 @@ class Sender:
         self.counts.transmitted += units
         self.counts.retransmitted += copies
         self.counts.requests += requests
-        self.pace.suit(self.counts)
-        return self.pace.under_way, self.pace.datagram
+        self.pace.adapt(self.counts)
+        return self.pace.bytes_in_flight, self.pace.datagram
 
 
 def test_first_less_at_a_time_then_shorter_and_back() -> None:
@@ -101,16 +101,16 @@ def test_where_the_network_has_no_packets_datagrams_stay_as_they_are() -> None:
 def test_a_member_looks_twice_in_a_beat() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial", mtu=NETWORK_MTU) as groups:
-            member = groups["A"]._member
-            host, lines = member._host, member._lines
+            member = member_of(groups["A"])
+            host, lines = member.host, member.transport
             assert host is not None
-            assert lines.datagram == FIRST
+            assert lines.max_datagram_size == FIRST
             for _ in range(4):
                 host.retransmitted += 1000
-                member._tick()
-            assert (host.most_under_way, lines.datagram) == (MAX_BYTES_IN_FLIGHT // 8, FIRST // 2)
-            assert 0.8 * lines.datagram < member.outbox.room < lines.datagram
-            while lines.datagram <= FIRST:  # nothing more is lost
+                member.tick()
+            assert (host.max_bytes_in_flight, lines.max_datagram_size) == (MAX_BYTES_IN_FLIGHT // 8, FIRST // 2)
+            assert 0.8 * lines.max_datagram_size < member.outbox.room < lines.max_datagram_size
+            while lines.max_datagram_size <= FIRST:  # nothing more is lost
                 await groups["A"].send(b"x")
                 await asyncio.sleep(0.01)
 
@@ -120,17 +120,15 @@ def test_a_member_looks_twice_in_a_beat() -> None:
 def test_no_more_is_under_way_than_may_be() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial") as groups:
-            member = groups["A"]._member
-            host = member._host
+            member = member_of(groups["A"])
+            host = member.host
             assert host is not None
-            host.most_under_way = 150_000
+            host.max_bytes_in_flight = 150_000
             for _ in range(40):
                 groups["A"].send_nowait(bytes(50_000))
             most = 0
             while not host.is_at_rest():
-                under_way = sum(host._in_flight.values())
-                assert under_way == host._under_way
-                most = max(most, under_way)
+                most = max(most, host.bytes_in_flight)
                 await asyncio.sleep(0)
             assert 150_000 <= most < 150_000 + 60_000
             for _ in range(40):

@@ -7,20 +7,18 @@ from typing import Any
 import pytest
 
 from ordercast.live.session.discovery import (
-    FAREWELL,
     FORGET_AFTER,
+    LAST_ROUNDS,
     Announce,
     AnnouncementReceived,
-    Begin,
     Discovery,
     Found,
     NotFound,
-    TimerFired,
 )
-from ordercast.live.session.events import SessionConfig
+from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.wire.control import Hello, HelloRejection, Known
 
 
@@ -38,7 +36,7 @@ class Place:
     def come(self, name: str, size: int, group: str = "toys") -> Discovery:
         """A new process."""
         incarnation = self.chance.getrandbits(64) | 1
-        newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(opening=20 * SECOND))
+        newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(handshake_timeout=20 * SECOND))
         self.present.append(newcomer)
         self._put(newcomer, Begin())
         return newcomer
@@ -103,7 +101,7 @@ def test_all_find_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_one_too_many_is_turned_away(seed: int) -> None:
+def test_one_too_many_is_rejected(seed: int) -> None:
     chance = Random(seed)
     place = Place(seed, chance.choice([0.0, 0.2]))
     looking = []
@@ -133,7 +131,7 @@ def test_a_group_that_is_found_has_no_place_for_a_fourth() -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
-def test_of_two_with_one_name_the_second_is_turned_away(loss: float) -> None:
+def test_of_two_with_one_name_the_second_is_rejected(loss: float) -> None:
     place = Place(2, loss)
     first = place.come("A", 3)
     other = place.come("B", 3)
@@ -192,7 +190,7 @@ def test_of_two_with_one_name_one_stays_whenever_they_begin(gap: int) -> None:
         place.run(3 * SECOND)
         results = [place.result(one) for one in both]
         assert results.count(None) == 1, "the other one is told"
-        assert all("another process calls itself A" in result.why for result in results if result)
+        assert all("another process uses the name A" in result.why for result in results if result)
         assert gap < 1000 or place.result(first) is None
 
 
@@ -214,7 +212,7 @@ def test_other_groups_do_not_matter() -> None:
     third = place.come("C", 2, "toys")
     place.run()
     assert place.result(one).names == place.result(third).names == ("A", "C")
-    assert place.result(other) == NotFound("within 20 s 1 of 2 members of tools came: B")
+    assert place.result(other) == NotFound("within 20 s 1 of 2 members of tools were found: B")
 
 
 def test_old_words_do_not_undo_newer_ones() -> None:
@@ -228,14 +226,14 @@ def test_old_words_do_not_undo_newer_ones() -> None:
     assert Found(("A", "B", "C"), ("a", "b", "c"), (1, 2, 3)) in out
 
 
-def test_only_the_life_that_is_meant_is_turned_away() -> None:
+def test_only_the_life_that_is_meant_is_rejected() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     for unwelcome in (("toys", "A", 2), ("toys", "B", 1), ("tools", "A", 1)):
         assert looking.handle(AnnouncementReceived(HelloRejection(*unwelcome, "no"))) == []
     looking.handle(AnnouncementReceived(HelloRejection("toys", "A", 1, "no")))
-    rounds = [looking.handle(TimerFired("hello")) for _ in range(FAREWELL + 1)]
-    assert [NotFound("no") in out for out in rounds] == [*[False] * (FAREWELL - 1), True, False]
+    rounds = [looking.handle(TimerFired("hello")) for _ in range(LAST_ROUNDS + 1)]
+    assert [NotFound("no") in out for out in rounds] == [*[False] * (LAST_ROUNDS - 1), True, False]
     assert rounds[-1] == [], "then it says nothing any more"
 
 
@@ -264,7 +262,7 @@ def hello(
     return AnnouncementReceived(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
 
 
-def test_who_was_turned_away_finds_nothing_any_more() -> None:
+def test_who_was_rejected_finds_nothing_any_more() -> None:
     """Else it would take part while it tells others that it does not."""
     everybody = (("A", 1), ("B", 2), ("C", 3))
     one = looking()
@@ -294,7 +292,7 @@ def test_of_two_with_one_name_the_first_stays(round_: int, incarnation: int, sta
     out = one.handle(hello("A", incarnation, round_=round_))
     told = [output.message.incarnation for output in out if isinstance(output, Announce)]
     assert told == ([incarnation] if stays else []), "who does not stay will be told, if the other one is alive"
-    assert not one.turned_away
+    assert not one.rejected
     one.handle(AnnouncementReceived(HelloRejection("toys", "A", 5, "no")))
     assert one.handle(hello("A", incarnation, round_=round_)) == [], "who goes turns nobody of its name away"
 

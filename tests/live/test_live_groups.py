@@ -11,7 +11,7 @@ import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level
-from tests.live.groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, member_of, run
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_who_sends_too_much_waits_and_who_does_not_listen_slows_all_down() -> No
             await asyncio.sleep(1.5)
             stuck = sent
             assert groups["A"].pending_bytes < 2 << 20
-            assert groups["B"]._member.inbox.bytes < 16 << 20
+            assert member_of(groups["B"]).inbox.bytes < 16 << 20
             await asyncio.sleep(0.5)
             assert sent - stuck < 100, "nobody listens at B: nothing moves"
             others = asyncio.create_task(drain(groups["B"]))

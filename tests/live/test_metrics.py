@@ -12,8 +12,9 @@ from ordercast.live.transport.addresses import members_of
 from ordercast.live.transport.fragmentation import HEADING, MAX_PARTIAL_PER_STRANGER
 from ordercast.live.transport.sockets import socket_address
 from ordercast.model.errors import ConfigError
+from ordercast.model.units import Data, Packet, Status
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
-from tests.live.groups import group_of, hear, run
+from tests.live.groups import group_of, hear, member_of, run
 
 
 async def counted() -> tuple[Stats, Stats]:
@@ -66,11 +67,12 @@ def test_what_was_lost_for_its_size_is_told() -> None:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
                 for train in range(MAX_PARTIAL_PER_STRANGER + 2):
                     stranger.sendto(HEADING.pack(0xC6, train, 0, 2) + b"half", there)
-            groups["B"]._member.inbox._pieces._largest = 50_000
+            member_of(groups["B"]).inbox.reassembly.max_message_size = 50_000
             await groups["A"].send(bytes(60_000))
             await groups["A"].send(b"the next one")
             assert (await groups["B"].receive()).payload == b"the next one"
-            groups["B"]._member._lines._units.say(bytes(MAX_DATAGRAM_SIZE), 0)
+            huge = Packet(1, 0b11, 0, (0, 0), 0, (MAX_DATAGRAM_SIZE,), bytes(MAX_DATAGRAM_SIZE))
+            member_of(groups["B"]).transport.send(Data(huge, Status(1, (0, 0))), 0)
             stats = groups["B"].stats()
             assert (stats.datagrams_rejected["incomplete"], stats.datagrams_rejected["oversized"]) == (2, 1)
             assert stats.send_errors["oversized"] == 1

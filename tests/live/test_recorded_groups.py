@@ -19,7 +19,7 @@ from ordercast.wire import lru_map
 from ordercast.wire.datagram import FROM_RELAY, TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.groups import ORDERS, join, run
+from tests.live.groups import ORDERS, join, member_of, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
@@ -98,7 +98,7 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
                 put_again(list(SENT), chance)
                 await settle()
             for group in groups:
-                assert group._member.end is None
+                assert member_of(group).end is None
                 assert group.stats().datagrams_rejected["replayed"] > 10
 
     run(test)

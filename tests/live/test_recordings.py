@@ -97,7 +97,8 @@ def test_one_that_is_heard_and_does_not_hear_is_told_of_when_it_is_too_late() ->
     (end,) = network.processes[0].ends
     assert isinstance(end, Refused)
     assert end.why == (
-        "the group did not open within 60 s: B was heard, but does not hear us; B has window=64, A has window=32"
+        "the group did not open within 60 s: B sends to A, but does not receive from it; "
+        "B has window=64, A has window=32"
     )
 
 
@@ -111,7 +112,7 @@ def test_old_joins_are_answered_once_each() -> None:
     for source, tag, message in kept:
         alone.receive(source, tag, message)
     assert network.datagrams - before <= len(kept)
-    assert alone.session.opening.silent() == ["B", "C"]
+    assert alone.session.handshake.silent() == ["B", "C"]
 
 
 def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
@@ -123,7 +124,7 @@ def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
     ((again, to),) = said(session.handle(TimerExpired("join", 0)))
     assert isinstance(again, Join)
     assert (again.heard, to) == (named, None), "the answer may be lost"
-    assert session.opening.silent() == ["B", "C"]
+    assert session.handshake.silent() == ["B", "C"]
 
 
 def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
@@ -131,7 +132,7 @@ def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
     ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(LastJoin(ME), NOTHING, NOTHING)))))
     assert isinstance(answer, Join)
     assert (answer.heard[1], to) == (LastJoin(B, 1), 1)
-    assert session.opening.silent() == ["C"]
+    assert session.handshake.silent() == ["C"]
 
 
 def test_nobody_changes_terms_in_one_life() -> None:

@@ -12,7 +12,7 @@ from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import Address, address_of, multicast_of
 from ordercast.model.errors import ConfigError, GroupAborted, JoinError, LocalProtocolError
 from ordercast.wire.keys import keys_from_text, new_key
-from tests.live.groups import group_of, join, new_name, run
+from tests.live.groups import group_of, join, member_of, new_name, run
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window": 0}, "window must be at least 1, not 0"),
@@ -132,7 +132,7 @@ def test_what_failed_is_told_by_its_type_and_never_by_its_text(error: BaseExcept
             with pytest.raises(GroupAborted) as heard:
                 await groups["B"].receive()
             assert heard.value.why == told
-            await groups["B"]._member.left
+            await member_of(groups["B"]).left
 
     run(test)
 
@@ -146,7 +146,7 @@ def test_who_gives_a_group_up_is_named(why: str, told: str) -> None:
                 with pytest.raises(GroupAborted) as heard:
                     await group.receive()
                 assert heard.value.why == f"A aborted the group{told}"
-            await groups["B"]._member.left
+            await member_of(groups["B"]).left
 
     run(test)
 
@@ -154,11 +154,11 @@ def test_who_gives_a_group_up_is_named(why: str, told: str) -> None:
 def test_whose_protocol_gives_a_group_up_is_named() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial", close=False) as groups:
-            groups["A"]._member.has_aborted("E2 does not answer")
+            member_of(groups["A"]).protocol_aborted("E2 does not answer")
             with pytest.raises(GroupAborted) as heard:
                 await groups["B"].receive()
-            assert heard.value.why == "A gave the group up: B does not answer"
-            await asyncio.gather(*(group._member.left for group in groups.values()))
+            assert heard.value.why == "A aborted the group: B does not answer"
+            await asyncio.gather(*(member_of(group).left for group in groups.values()))
 
     run(test)
 
@@ -169,7 +169,7 @@ def test_who_waits_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def test() -> None:
         options: dict[str, Any] = {"members": ["A", "B", "C"], "timeout": 0.6}
-        with pytest.raises(JoinError, match=r"nothing was heard from B, C$"):
+        with pytest.raises(JoinError, match=r"nothing received from B, C$"):
             await join(new_name(), name="A", on_waiting=told.append, **options)
 
     run(test)

@@ -2,10 +2,11 @@
 
 import asyncio
 from random import Random
+from time import monotonic_ns
 
 import pytest
 
-from ordercast.live.transport.reorder_buffer import MAX_WAITING, MAX_WAITING_BYTES, ReorderBuffer, Stream
+from ordercast.live.transport.reorder_buffer import MAX_HELD, MAX_HELD_BYTES, ReleaseTimer, ReorderBuffer, Stream
 from ordercast.model.config import MILLISECOND
 from ordercast.wire.datagram import Datagram
 
@@ -54,7 +55,7 @@ def test_where_nothing_was_ever_late_nothing_waits() -> None:
     hearer = Hearer()
     hearer.take(0, 0, 2, 3, 7, 8)
     assert hearer.heard == [0, 2, 3, 7, 8]
-    assert hearer.stream.wakes_at() is None
+    assert hearer.stream.releases_at() is None
 
 
 def test_the_next_ones_wait_for_as_long_as_one_was_late_and_a_quarter_more() -> None:
@@ -62,11 +63,11 @@ def test_the_next_ones_wait_for_as_long_as_one_was_late_and_a_quarter_more() -> 
     hearer.learn(4 * MILLISECOND)
     hearer.take(100 * MILLISECOND, 4, 5)
     assert not hearer.heard
-    assert hearer.stream.wakes_at() == 105 * MILLISECOND
+    assert hearer.stream.releases_at() == 105 * MILLISECOND
     hearer.take(104 * MILLISECOND, 3)
     assert hearer.heard == [3, 4, 5]
     assert not hearer.late
-    assert hearer.stream.wakes_at() is None
+    assert hearer.stream.releases_at() is None
 
 
 def test_who_waited_enough_is_handed_over_with_all_before_it_and_right_behind_it() -> None:
@@ -132,7 +133,7 @@ def test_waiting_in_vain_makes_the_next_wait_shorter_until_there_is_none() -> No
 
 
 @pytest.mark.parametrize(
-    ("count", "size"), [(MAX_WAITING + 1, 1), (5, MAX_WAITING_BYTES // 5 + 1)], ids=["datagrams", "bytes"]
+    ("count", "size"), [(MAX_HELD + 1, 1), (5, MAX_HELD_BYTES // 5 + 1)], ids=["datagrams", "bytes"]
 )
 def test_what_waits_is_bounded(count: int, size: int) -> None:
     hearer = Hearer()
@@ -152,7 +153,7 @@ def test_what_comes_again_while_it_waits_is_counted_once() -> None:
     hearer = Hearer()
     hearer.learn(4 * MILLISECOND)
     for _ in range(5):
-        hearer.take(100 * MILLISECOND, 4, size=MAX_WAITING_BYTES // 3)
+        hearer.take(100 * MILLISECOND, 4, size=MAX_HELD_BYTES // 3)
     assert (hearer.heard, hearer.late) == ([], [4] * 4)
     hearer.take(100 * MILLISECOND, 3)
     assert hearer.heard == [3, 4]
@@ -167,7 +168,7 @@ def test_any_network_gives_what_came_in_order_within_the_longest_wait(seed: int)
     arriving = sorted((time, number) for number, time in sent if chance.random() >= loss)
     hearer, came = Hearer(), dict[int, int]()
     for time, number in arriving:
-        while (at := hearer.stream.wakes_at()) is not None and at <= time:
+        while (at := hearer.stream.releases_at()) is not None and at <= time:
             before = len(hearer.heard)
             hearer.wake(at)
             assert all(at - came[each] <= LONGEST for each in hearer.heard[before:])
@@ -188,94 +189,99 @@ def test_a_stream_that_ends_gives_what_it_holds() -> None:
     hearer = Hearer()
     hearer.learn(4 * MILLISECOND)
     hearer.take(0, 9, 6)
-    assert [each.counter for each in hearer.stream.all_that_waits()] == [6, 9]
-    assert hearer.stream.wakes_at() is None
+    assert [each.counter for each in hearer.stream.finish()] == [6, 9]
+    assert hearer.stream.releases_at() is None
 
 
-# --- with a timer ---
+# --- many streams, and a timer ---
 
 
-def test_a_sorter_wakes_up_reads_what_has_come_and_hands_over() -> None:
+class Buffer:
+    """A reorder buffer with its timer, as its users have it."""
+
+    def __init__(self) -> None:
+        self.buffer, self.happened = ReorderBuffer(), list[str]()
+        self.timer = ReleaseTimer(self.buffer, self._release)
+
+    def take(self, stream: Stream, counter: int) -> bool:
+        ready = self.buffer.take(stream, said(counter), monotonic_ns())
+        self.timer.update()
+        self.happened += [str(each.counter) for each in ready or ()]
+        return ready is not None
+
+    def _release(self) -> None:
+        self.happened += ["timer", *(str(each.counter) for each in self.buffer.release(monotonic_ns()))]
+
+
+def test_a_buffer_says_when_it_has_something_to_release() -> None:
     async def test() -> None:
-        heard: list[str] = []
-        stream = Stream(5 * MILLISECOND)
-        sorter = ReorderBuffer(
-            lambda each: heard.append(str(each.counter)), lambda: heard.append("read"), lambda: heard.append("drained")
-        )
+        buffer, stream = Buffer(), Stream(5 * MILLISECOND)
         for counter in (0, 2, 1):
-            sorter.take(stream, said(counter))
-        assert heard == ["0", "2"]
+            assert buffer.take(stream, counter) == (counter != 1)
+        assert buffer.happened == ["0", "2"]
         assert stream.hold < MILLISECOND, "it was hardly late"
         stream.hold = 2 * MILLISECOND
-        assert sorter.take(stream, said(5))
-        assert sorter.take(stream, said(4))
-        assert not sorter.take(stream, said(1)), "late"
-        assert heard == ["0", "2"]
+        assert buffer.take(stream, 5)
+        assert buffer.take(stream, 4)
+        assert not buffer.take(stream, 1), "late"
+        assert buffer.happened == ["0", "2"]
         await asyncio.sleep(0.05)
-        assert heard == ["0", "2", "read", "4", "5", "drained"]
-        assert sorter.take(stream, said(6))
-        assert heard[-1] == "6"
+        assert buffer.happened == ["0", "2", "timer", "4", "5"]
+        assert buffer.take(stream, 6)
+        assert buffer.happened[-1] == "6"
+        assert not buffer.timer.is_set()
 
     asyncio.run(test())
 
 
-def test_a_sorter_hands_over_all_that_follows_and_wakes_as_often_as_it_must() -> None:
+def test_the_timer_is_set_for_the_first_of_all_streams_and_as_often_as_needed() -> None:
     async def test() -> None:
-        heard: list[int] = []
-        sorter = ReorderBuffer(lambda each: heard.append(each.counter), lambda: None, lambda: None)
-        streams = [Stream(900 * MILLISECOND), Stream(900 * MILLISECOND)]
-        for stream, hold in zip(streams, (500, 1), strict=True):
-            sorter.take(stream, said(0))
+        buffer, streams = Buffer(), [Stream(900 * MILLISECOND), Stream(900 * MILLISECOND)]
+        for stream, hold in zip(streams, (300, 1), strict=True):
+            buffer.take(stream, 0)
             stream.hold = hold * MILLISECOND
-        sorter.take(streams[0], said(2))
-        sorter.take(streams[0], said(1))
-        assert heard == [0, 0, 1, 2], "2 waits for nobody any more"
-        sorter.take(streams[0], said(10))
-        sorter.take(streams[1], said(20))
-        assert sorter._timer is not None
-        left = sorter._timer.when() - asyncio.get_running_loop().time()
-        assert left < 0.05, "who came later waits less, and need not wait for the other"
-        while len(heard) < 6:
+        buffer.take(streams[0], 2)
+        buffer.take(streams[0], 1)
+        assert buffer.happened == ["0", "0", "1", "2"], "2 waits for nothing any more"
+        began = monotonic_ns()
+        buffer.take(streams[0], 10)
+        buffer.take(streams[1], 20)
+        while "20" not in buffer.happened:
+            await asyncio.sleep(0.001)
+        assert monotonic_ns() - began < 250 * MILLISECOND, (
+            "what came later is held less, and need not wait for the other"
+        )
+        while "10" not in buffer.happened:
             await asyncio.sleep(0.01)
-        assert heard[4:] == [20, 10]
+        assert monotonic_ns() - began >= 300 * MILLISECOND
+        assert [each for each in buffer.happened[4:] if each != "timer"] == ["20", "10"]
 
     asyncio.run(asyncio.wait_for(test(), 10))
 
 
-def test_a_sorter_that_is_closed_hands_nothing_over() -> None:
+def test_a_buffer_that_is_cleared_releases_nothing() -> None:
     async def test() -> None:
-        heard: list[int] = []
-        sorter = ReorderBuffer(lambda each: heard.append(each.counter), lambda: None, lambda: heard.append(-1))
-        streams = [Stream(5 * MILLISECOND), Stream(5 * MILLISECOND)]
-        for stream in streams:
-            sorter.take(stream, said(0))
-            stream.hold = MILLISECOND
-            sorter.take(stream, said(2))
-        sorter.close()
-        await asyncio.sleep(0.02)
-        assert heard == [0, 0]
-
-    asyncio.run(test())
-
-
-def test_a_listener_may_close_while_it_is_handed_something() -> None:
-    async def test() -> None:
-        heard: list[int] = []
-
-        def hear(each: Datagram) -> None:
-            heard.append(each.counter)
-            if each.counter:
-                sorter.close()
-
-        sorter = ReorderBuffer(hear, lambda: None, lambda: None)
+        buffer = Buffer()
         for _ in range(2):
             stream = Stream(5 * MILLISECOND)
-            sorter.take(stream, said(0))
+            buffer.take(stream, 0)
             stream.hold = MILLISECOND
-            sorter.take(stream, said(2))
+            buffer.take(stream, 2)
+        assert buffer.buffer.releases_at() is not None
+        buffer.buffer.clear()
+        buffer.timer.cancel()
+        assert buffer.buffer.releases_at() is None
         await asyncio.sleep(0.02)
-        assert heard == [0, 0, 2]
-        assert not sorter._waiting
-        assert sorter._timer is None
+        assert buffer.happened == ["0", "0"]
 
     asyncio.run(test())
+
+
+def test_a_stream_that_is_finished_is_not_waited_for() -> None:
+    buffer, stream = ReorderBuffer(), Stream(5 * MILLISECOND)
+    buffer.take(stream, said(0), 0)
+    stream.hold = MILLISECOND
+    assert buffer.take(stream, said(2), 0) == []
+    assert buffer.releases_at() == MILLISECOND
+    assert [each.counter for each in buffer.finish(stream)] == [2]
+    assert buffer.releases_at() is None

@@ -25,7 +25,7 @@ from ordercast.wire.control import IN_SESSION, Control
 
 NAMES = ("A", "B")
 TERMS = encode_parameters("toys", NAMES, {})
-PATIENT = {"opening", "linger", "closing"}
+PATIENT = {"handshake", "linger", "closing"}
 """Timers so long that nothing else is under way when they fire."""
 
 
@@ -148,13 +148,13 @@ def completed(world: World) -> World:
 
 def check_one_session(world: World) -> None:
     """Two lives that opened with each other opened the same."""
-    opened = [session for session in sessions(world) if session.opening.opened_at is not None]
+    opened = [session for session in sessions(world) if session.handshake.opened_at is not None]
     for one in opened:
         for other in opened:
-            heard, back = one.opening.joins[other.me], other.opening.joins[one.me]
+            heard, back = one.handshake.joins[other.me], other.handshake.joins[one.me]
             if heard is not None and back is not None:
-                mutual = heard.incarnation == other.opening.mine.incarnation
-                if mutual and back.incarnation == one.opening.mine.incarnation:
+                mutual = heard.incarnation == other.handshake.mine.incarnation
+                if mutual and back.incarnation == one.handshake.mine.incarnation:
                     assert one.session == other.session
 
 
@@ -187,13 +187,13 @@ def test_one_comes_again(losses: int, most: int | None) -> None:
             one, former, other = all_lives
             assert former.me == other.me == 1
             assert one.phase is Phase.OPEN
-            known = one.opening.joins[1]
+            known = one.handshake.joins[1]
             assert known is not None
-            if known.incarnation == other.opening.mine.incarnation:
+            if known.incarnation == other.handshake.mine.incarnation:
                 assert other.phase is Phase.OPEN
                 assert one.session == other.session
             else:
-                assert other.opening.opened_at is None
+                assert other.handshake.opened_at is None
                 assert other.phase in (Phase.REFUSED, Phase.GONE)
             ends.add(other.phase is Phase.OPEN)
     assert ends == {True, False}
@@ -204,12 +204,12 @@ def test_two_members_always_close(firings: int) -> None:
     world = completed(begun(begun(EMPTY, 0), 1))
     for number in (0, 1):
         world = after(world, number, Close())
-    world = after(after(world, 0, AtRest(resting=True)), 1, AtRest(resting=False))
+    world = after(after(world, 0, AtRest(at_rest=True)), 1, AtRest(at_rest=False))
     worlds = explored(world._replace(losses=1, firings=firings))
     assert all(session.closing.stage <= 1 for one in worlds for session in sessions(one)), (
         "the other one is not at rest"
     )
-    worlds = explored(after(world, 1, AtRest(resting=True))._replace(losses=1, firings=firings))
+    worlds = explored(after(world, 1, AtRest(at_rest=True))._replace(losses=1, firings=firings))
     assert len(worlds) > 500
     for one in list(worlds)[::5]:
         for session in sessions(completed(one)):
@@ -220,7 +220,7 @@ def test_close_ends_with_two_words() -> None:
     """What the application is told, and in which order."""
     told = []
     alone = Session(0, ("A",), Identity(incarnation=1), encode_parameters("toys", ("A",), {}))
-    events: list[Input] = [Begin(), Close(), AtRest(resting=True), *(TimerExpired("round", 0) for _ in range(4))]
+    events: list[Input] = [Begin(), Close(), AtRest(at_rest=True), *(TimerExpired("round", 0) for _ in range(4))]
     for event in events:
         told += [type(output) for output in alone.handle(event)]
     assert [kind for kind in told if kind in (Closed, Left)] == [Closed, Left]

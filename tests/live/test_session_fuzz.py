@@ -24,6 +24,7 @@ from ordercast.live.session.events import (
 from ordercast.live.session.handshake import Identity, session_of
 from ordercast.live.session.machine import Session
 from ordercast.live.session.parameters import difference, encode_parameters
+from ordercast.model.machine import TimerFired
 from ordercast.wire.control import (
     CONTROL,
     MAX_REASON_LENGTH,
@@ -79,7 +80,7 @@ HELLOS = st.builds(
     st.lists(KNOWN, max_size=4).map(tuple),
     st.booleans(),
 )
-TIMERS = ("join", "opening", "beat", "round", "closing", "over", "linger", "other")
+TIMERS = ("join", "handshake", "heartbeat", "round", "closing", "over", "linger", "other")
 MEMBERS = st.integers(-1, 4)
 EVENTS: st.SearchStrategy[Input] = st.one_of(
     st.builds(ControlReceived, MEMBERS, MESSAGES),
@@ -144,18 +145,20 @@ def new_discovery() -> Discovery:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(HELLOS, HELLOS, MESSAGES, st.just("hello"), st.sampled_from(["finding", "x"])), max_size=60))
+@given(
+    st.lists(st.one_of(HELLOS, HELLOS, MESSAGES, st.just("hello"), st.sampled_from(["discovery", "x"])), max_size=60)
+)
 def test_discovery_takes_whatever_comes(events: Sequence[Any]) -> None:
     looking = new_discovery()
-    looking.handle(discovery.Begin())
+    looking.handle(Begin())
     for event in events:
-        given_in: Any = discovery.TimerFired(event) if isinstance(event, str) else discovery.AnnouncementReceived(event)
+        given_in: Any = TimerFired(event) if isinstance(event, str) else discovery.AnnouncementReceived(event)
         twin = copied(looking, new_discovery())
         out = looking.handle(given_in)
         assert twin.handle(given_in) == out
         assert len(out) <= 5
         assert len(looking.others) <= 2
-        assert len(looking.heard_at) == len(looking.others)
+        assert len(looking.received_at) == len(looking.others)
 
 
 @given(TEXTS, TEXTS)

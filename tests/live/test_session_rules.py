@@ -88,7 +88,7 @@ def test_consent_to_another_session_is_none() -> None:
     session = agreed()
     session.handle(ControlReceived(1, join(B, 2, session.session)))
     session.handle(ControlReceived(2, join(C, 2, session.session ^ 1)))
-    assert session.phase is Phase.OPENING
+    assert session.phase is Phase.HANDSHAKE
 
 
 @pytest.mark.parametrize("event", [TrafficReceived(2), ControlReceived(2, Heartbeat(Stage.OPEN))])
@@ -125,7 +125,7 @@ def test_a_new_life_must_show_that_it_is_alive() -> None:
     out = session.handle(ControlReceived(1, stale))
     assert session.session == before, "it knows only what we said before we knew the other one"
     assert [to for _, to in said(out)] == [1]
-    session.handle(ControlReceived(1, join(9, 51, 0, aware_of(session, session.opening.round))))
+    session.handle(ControlReceived(1, join(9, 51, 0, aware_of(session, session.handshake.round))))
     assert session.session not in (0, before)
     after = session.session
     session.handle(ControlReceived(1, join(B, 99, before, aware_of(session, 2))))
@@ -154,7 +154,7 @@ def test_a_join_of_a_group_of_another_size_is_not_taken(length: int) -> None:
     odd = join(B, 9, 0, (NOTHING,) * length)
     session = begun()
     assert session.handle(ControlReceived(1, odd)) == []
-    assert session.opening.joins == [None] * 3
+    assert session.handshake.joins == [None] * 3
     session = opened()
     assert session.handle(ControlReceived(1, odd)) == []
 
@@ -162,11 +162,11 @@ def test_a_join_of_a_group_of_another_size_is_not_taken(length: int) -> None:
 def test_two_that_use_one_name_are_told_so() -> None:
     session = begun()
     for life in range(MAX_INCARNATIONS + 1):
-        assert session.phase is Phase.OPENING
-        heard = aware_of(session, session.opening.round)
+        assert session.phase is Phase.HANDSHAKE
+        heard = aware_of(session, session.handshake.round)
         out = session.handle(ControlReceived(1, join(100 + life, 1, 0, heard)))
         session.handle(TimerExpired("join", 0))
-    assert Refused("two processes call themselves B, or it starts again and again") in out
+    assert Refused("two processes use the name B, or it is restarted again and again") in out
 
 
 def test_a_refusal_counts_only_for_the_life_that_is_meant() -> None:
@@ -178,15 +178,15 @@ def test_a_refusal_counts_only_for_the_life_that_is_meant() -> None:
 def test_a_refusal_by_a_member_ends_an_open_group_but_not_that_of_a_former_life() -> None:
     session = opened()
     assert session.handle(ControlReceived(1, Refuse(9, ME, "no"))) == []
-    assert Aborted("B did not come in: no") in session.handle(ControlReceived(1, Refuse(B, ME, "no")))
+    assert Aborted("B did not join: no") in session.handle(ControlReceived(1, Refuse(B, ME, "no")))
 
 
 def test_who_took_another_life_can_never_come_in_and_is_told() -> None:
     session = opened()
-    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
+    heard = (LastJoin(ME, session.handshake.round, 0), NOTHING, LastJoin(99, 1, 0))
     out = session.handle(ControlReceived(1, join(B, 9, 0, heard)))
     assert [type(message) for message, _ in said(out)] == [Join], "it may have said this before it agreed"
-    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
+    heard = (LastJoin(ME, session.handshake.round, 0), NOTHING, LastJoin(99, 1, 0))
     ((message, to),) = said(session.handle(ControlReceived(1, join(B, 10, 0, heard))))
     assert isinstance(message, Refuse)
     assert (message.refused, to) == (B, 1)
@@ -211,12 +211,12 @@ def test_who_closes_before_it_opened_says_so() -> None:
 
 
 def ticks(session: Session, *times: int) -> list[Output]:
-    return [output for now in times for output in session.handle(TimerExpired("beat", now))]
+    return [output for now in times for output in session.handle(TimerExpired("heartbeat", now))]
 
 
 def test_every_second_tick_is_a_beat() -> None:
     session = opened()
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     beat = (Heartbeat(Stage.OPEN), None)
     assert beat not in said(ticks(session, step))
     assert beat in said(ticks(session, 2 * step))
@@ -226,7 +226,7 @@ def test_every_second_tick_is_a_beat() -> None:
 
 def test_a_silent_member_is_asked_and_then_suspected_once() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     out: list[Output] = []
     for tick in range(1, 60):
         session.handle(TrafficReceived(2))
@@ -247,7 +247,7 @@ def test_a_question_is_answered() -> None:
 
 def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     out = ticks(session, step, 100 * SECOND)
     assert Suspected(1) not in out
     out = ticks(session, *(100 * SECOND + tick * step for tick in range(1, 12)))
@@ -257,7 +257,7 @@ def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
 
 def test_who_slept_for_a_moment_gives_the_others_as_much_time_again() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     assert Suspected(1) not in ticks(session, *(tick * step for tick in range(1, 24)))
     slept = 23 * step + 4 * step
     assert Suspected(1) not in ticks(session, slept, slept + step, slept + 2 * step, slept + 3 * step)
@@ -312,16 +312,16 @@ def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
 
 def test_stages_of_a_close() -> None:
     session = opened()
-    session.handle(AtRest(resting=True))
+    session.handle(AtRest(at_rest=True))
     assert said(session.handle(Close())) == [], "whether it is at rest is said anew"
     assert said(session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))) == [], "also if something comes before"
-    assert said(session.handle(AtRest(resting=False))) == [], "what it sent is not known to be everywhere"
-    assert said(session.handle(AtRest(resting=True))) == [(Heartbeat(Stage.CLOSING), None)]
-    session.handle(AtRest(resting=False))
+    assert said(session.handle(AtRest(at_rest=False))) == [], "what it sent is not known to be everywhere"
+    assert said(session.handle(AtRest(at_rest=True))) == [(Heartbeat(Stage.CLOSING), None)]
+    session.handle(AtRest(at_rest=False))
     session.handle(ControlReceived(1, Heartbeat(Stage.CLOSING)))
     session.handle(ControlReceived(2, Heartbeat(Stage.CLOSING)))
     assert session.closing.stage is Stage.CLOSING, "something came meanwhile"
-    assert (Heartbeat(Stage.DONE), None) in said(session.handle(AtRest(resting=True)))
+    assert (Heartbeat(Stage.DONE), None) in said(session.handle(AtRest(at_rest=True)))
     session.handle(ControlReceived(1, Heartbeat(Stage.DONE)))
     assert session.phase is Phase.OPEN
     assert (Heartbeat(Stage.DONE, asks=True), 2) in said(session.handle(TimerExpired("round", 0)))
@@ -339,7 +339,7 @@ def test_a_farewell_says_that_all_are_done() -> None:
     session = opened()
     for event in (
         Close(),
-        AtRest(resting=True),
+        AtRest(at_rest=True),
         ControlReceived(1, Heartbeat(Stage.CLOSING)),
         ControlReceived(2, Heartbeat(Stage.CLOSING)),
     ):
@@ -349,9 +349,9 @@ def test_a_farewell_says_that_all_are_done() -> None:
 
 def test_a_close_without_one_that_was_left_behind() -> None:
     session = opened(has_views=True)
-    for event in (Close(), AtRest(resting=True), ControlReceived(1, Heartbeat(Stage.DONE))):
+    for event in (Close(), AtRest(at_rest=True), ControlReceived(1, Heartbeat(Stage.DONE))):
         session.handle(event)
-    assert session.waits_for() == ("C did not close, or still has messages under way",)
+    assert session.waits_for() == ("C has not closed, or still has messages in flight",)
     assert Closed() in session.handle(Remaining(0b011))
     assert session.waits_for() == ()
 
@@ -360,25 +360,25 @@ def test_one_that_is_done_may_fall_silent() -> None:
     session = opened()
     for event in (
         Close(),
-        AtRest(resting=True),
+        AtRest(at_rest=True),
         ControlReceived(1, Heartbeat(Stage.DONE)),
         ControlReceived(2, Heartbeat(Stage.CLOSING)),
     ):
         session.handle(event)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     for tick in range(1, 80):
         session.handle(TrafficReceived(2))
         ticks(session, tick * step)
     assert session.why == "", "B is silent, and nobody minds"
     ticks(session, *(tick * step for tick in range(80, 110)))
-    assert session.why == "nothing came from C to A for 3 s"
+    assert session.why == "C is unreachable from A: no traffic for 3 s (failure timeout)"
 
 
 def test_beats_are_said_while_closing() -> None:
     session = opened()
     session.handle(Close())
-    session.handle(AtRest(resting=True))
-    step = session.config.beat // 2
+    session.handle(AtRest(at_rest=True))
+    step = session.config.heartbeat // 2
     assert (Heartbeat(Stage.CLOSING), None) in said(ticks(session, step, 2 * step))
 
 
@@ -396,7 +396,12 @@ def test_differences_are_told_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("repeat", 0), ("repeat", SECOND), ("silence", 500 * MILLISECOND), ("opening", 100 * MILLISECOND)],
+    [
+        ("repeat", 0),
+        ("repeat", SECOND),
+        ("failure_timeout", 500 * MILLISECOND),
+        ("handshake_timeout", 100 * MILLISECOND),
+    ],
 )
 def test_times_that_cannot_work_are_refused(name: str, value: int) -> None:
     with pytest.raises(ConfigError):

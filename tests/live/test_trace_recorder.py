@@ -61,7 +61,7 @@ def test_records_of_a_group_are_one_trace_that_an_audit_finds_right(order: str, 
 
 def test_deliveries_alone_are_less(tmp_path: Path) -> None:
     async def test() -> None:
-        async with group_of(*NAMES, order="total", record=tmp_path, recorded="deliveries") as groups:
+        async with group_of(*NAMES, order="total", record=tmp_path, record_detail="deliveries") as groups:
             await talk(groups, 5, "sequenced")
 
     run(test)

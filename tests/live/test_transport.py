@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import ordercast.live.transport.reorder_buffer
+import ordercast.live.transport.transport
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.packing import CHANNEL
+from ordercast.live.transport.packing import RELAYED
 from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
@@ -54,26 +55,29 @@ class Deaf:
         pass
 
 
-class ControlReceived:
+class Listener:
     """A listener that only counts."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[int, object]] = []
 
-    def opens(self, *_: int) -> bool:
+    def session_received(self, *_: int) -> bool:
         return False
 
-    def hears(self, member: int, message: object) -> None:
+    def drained(self) -> None:
+        pass
+
+    def control_received(self, member: int, message: object) -> None:
         self.messages.append((member, message))
 
-    def receives(self, member: int, unit: object) -> None:
+    def unit_received(self, member: int, unit: object) -> None:
         self.messages.append((member, unit))
 
 
-def lines_of(me: int) -> tuple[Transport, Deaf, ControlReceived]:
-    endpoint, listener = Deaf(), ControlReceived()
-    lines = Transport(endpoint, ADDRESSES, me, seal_for("g", None), CODEC, datagram=1000)  # type: ignore[arg-type]
-    lines.start(1, listener, lambda: None)
+def lines_of(me: int) -> tuple[Transport, Deaf, Listener]:
+    endpoint, listener = Deaf(), Listener()
+    lines = Transport(endpoint, ADDRESSES, me, seal_for("g", None), CODEC, max_datagram_size=1000)  # type: ignore[arg-type]
+    lines.start(1, listener)
     return lines, endpoint, listener
 
 
@@ -100,10 +104,9 @@ def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> N
     lines.open(SESSION, Channel.ONE, Address("127.0.0.1", 7100))
     sent: list[bytes] = []
     for life in (10, 9, 11):
-        Relay(seal_for("g", None), life, sent.append).tell_life(SESSION)
+        Relay(seal_for("g", None), life, sent.append).announce(SESSION)
         endpoint.receive(sent[-1])
-        lines._units.say(BEAT, CHANNEL)
-        lines.flush()
+        lines.send_records(BEAT, RELAYED)
     named = [int.from_bytes(datagram[32:40]) for datagram in endpoint.sent]
     assert named == [0, 10, 10, 11], "a former one may be heard late"
     assert not listener.messages
@@ -137,7 +140,7 @@ def test_what_was_said_to_one_member_only_is_not_heard_by_another(channel: Chann
     said, endpoint, _ = lines_of(me=1)
     said.open(SESSION, channel, ADDRESSES[0])
     for to in (None, 0, 2):
-        said.say(Heartbeat(Stage.OPEN), to)
+        said.send_control(Heartbeat(Stage.OPEN), to)
         said.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), 0 if to is None else to)
         said.flush()
     hearers = {me: lines_of(me) for me in (0, 2)}
@@ -164,11 +167,12 @@ def test_what_our_own_relay_said_is_nobody_elses() -> None:
 def test_a_relay_goes_on_after_a_listener_that_fails() -> None:
     lines, endpoint, listener = lines_of(me=0)
     lines.open(SESSION, Channel.ONE, Relay(seal_for("g", None), 5, endpoint.send_to_all))
-    hears, listener.hears = listener.hears, lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
+    received = listener.control_received
+    listener.control_received = lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
     seal = seal_for("g", None)
     with pytest.raises(ZeroDivisionError):
         endpoint.receive(seal.seal(TO_RELAY, 1, SESSION, 0, RELAY_INCARNATION.pack(0) + BEAT))
-    listener.hears = hears  # type: ignore[method-assign]
+    listener.control_received = received  # type: ignore[method-assign]
     endpoint.receive(seal.seal(TO_RELAY, 1, SESSION, 1, RELAY_INCARNATION.pack(0) + BEAT))
     assert [member for member, _ in listener.messages] == [1]
 
@@ -190,6 +194,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr(ordercast.live.transport.reorder_buffer, "time", found)
+    monkeypatch.setattr(ordercast.live.transport.transport, "time", found)
     return found
 
 
@@ -198,7 +203,7 @@ class Talk:
 
     def __init__(self, me: int, channel: Channel, relay: Any, clock: Clock) -> None:
         self.lines, self.endpoint, self.listener = lines_of(me)
-        self._channel, self._relay, self._clock = channel, relay, clock
+        self._channel, self.relay, self._clock = channel, relay, clock
         self._seal = seal_for("g", None)
 
     def come(self, datagram: bytes) -> None:
@@ -216,7 +221,7 @@ class Talk:
         """1 is late by a millisecond, which is learned: 4 waits for 3. Then 5 is lost, and waited for in vain."""
 
         async def test() -> None:
-            self.lines.open(SESSION, self._channel, self._relay, longest_wait=10 * MILLISECOND)
+            self.lines.open(SESSION, self._channel, self.relay, max_hold=10 * MILLISECOND)
             for number in (0, 2):
                 come(number)
             self._clock.now += MILLISECOND
@@ -248,7 +253,7 @@ def test_the_order_of_a_relay_is_kept_where_some_overtake(clock: Clock) -> None:
 def test_our_own_relay_passes_on_in_each_senders_order(clock: Clock) -> None:
     """Its beats, which are not passed on, are counted with the rest: nothing is missing there."""
     talk = Talk(0, Channel.ONE, None, clock)
-    talk._relay = Relay(seal_for("g", None), 5, talk.endpoint.send_to_all)
+    talk.relay = Relay(seal_for("g", None), 5, talk.endpoint.send_to_all)
     assert talk.hear(lambda number: talk.come_directly(number, 0 if number == 4 else TO_RELAY)) == [0, 2, 3, 4, 6, 7]
     assert len(talk.endpoint.sent) == 5
 
@@ -275,9 +280,9 @@ def test_what_waits_when_we_leave_is_not_heard(clock: Clock) -> None:
     talk = Talk(2, Channel.MANY, None, clock)
 
     async def test() -> None:
-        talk.lines.open(SESSION, Channel.MANY, None, longest_wait=10 * MILLISECOND)
+        talk.lines.open(SESSION, Channel.MANY, None, max_hold=10 * MILLISECOND)
         talk.come_directly(0)
-        talk.lines._streams[1].hold = MILLISECOND
+        talk.lines.streams[1].hold = MILLISECOND
         talk.come_directly(2)
         talk.lines.close()
         clock.now += 5 * MILLISECOND
@@ -291,7 +296,7 @@ def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> No
     talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
 
     async def test() -> None:
-        talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0], longest_wait=10 * MILLISECOND)
+        talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0], max_hold=10 * MILLISECOND)
         talk.come_by_relay(0)
         talk.come_by_relay(2)
         clock.now += MILLISECOND
@@ -312,28 +317,28 @@ CHANNEL_PLACE = Address("127.0.0.1", 7100)
 def test_a_channel_that_was_spoken_to_is_asked_and_its_silence_counted() -> None:
     lines, endpoint, _ = lines_of(me=1)
     lines.open(SESSION, Channel.ONE, CHANNEL_PLACE)
-    assert [lines.watch_channel() for _ in range(9)] == [0] * 9, "nobody has said anything"
+    assert [lines.watch_relay() for _ in range(9)] == [0] * 9, "nobody has said anything"
     say_something(lines)
     sent = len(endpoint.sent)
-    assert [lines.watch_channel() for _ in range(3)] == [1, 2, 3]
+    assert [lines.watch_relay() for _ in range(3)] == [1, 2, 3]
     assert len(endpoint.sent) == sent, "it has its time"
-    assert [lines.watch_channel() for _ in range(2)] == [4, 5]
+    assert [lines.watch_relay() for _ in range(2)] == [4, 5]
     assert len(endpoint.sent) == sent + 2, "each time"
     endpoint.receive(passed_on(10, SESSION, origin=0))
-    assert lines.watch_channel() == 6, "it hears another, and perhaps not us"
+    assert lines.watch_relay() == 6, "it hears another, and perhaps not us"
     endpoint.receive(passed_on(11, SESSION, origin=1))
-    assert [lines.watch_channel() for _ in range(9)] == [0] * 9
+    assert [lines.watch_relay() for _ in range(9)] == [0] * 9
     say_something(lines)
-    assert lines.watch_channel() == 1
-    Relay(seal_for("g", None), 12, endpoint.receive).tell_life(SESSION)
-    assert lines.watch_channel() == 0, "a new life of it has heard us"
+    assert lines.watch_relay() == 1
+    Relay(seal_for("g", None), 12, endpoint.receive).announce(SESSION)
+    assert lines.watch_relay() == 0, "a new life of it has heard us"
 
 
 def test_a_channel_that_is_a_member_is_watched_as_members_are() -> None:
     lines, _, _ = lines_of(me=1)
     lines.open(SESSION, Channel.ONE, ADDRESSES[0])
     say_something(lines)
-    assert not any(lines.watch_channel() for _ in range(9))
+    assert not any(lines.watch_relay() for _ in range(9))
 
 
 def say_something(lines: Transport) -> None:

@@ -78,7 +78,7 @@ class Talker:
         opened = time.monotonic()
         say(f"open {job.group}")
         listening = asyncio.create_task(self.listen(group))
-        self.report["opening"] = opened - began
+        self.report["handshake"] = opened - began
         status = 0
         try:
             await self.talk(group)

@@ -101,7 +101,7 @@ def test_headers_cost_what_the_documents_say(number: int) -> None:
 def test_units_of_other_protocols_are_not_read() -> None:
     with pytest.raises(Malformed):
         Codec("spo").decode(Codec("sequencer").encode(Have(0, 1, 2)))
-    with pytest.raises(ConfigError, match="no protocol 'x'"):
+    with pytest.raises(ConfigError, match="unknown protocol 'x'"):
         Codec("x")
 
 

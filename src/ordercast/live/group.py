@@ -1,7 +1,6 @@
 """A group as its members see it: send to some or to all, and receive everything in the chosen order."""
 
 import asyncio
-import logging
 import warnings
 from collections.abc import AsyncIterator, Iterable
 from operator import index
@@ -10,7 +9,8 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self, SupportsIndex
 
 from ordercast.live.events import Message, Receipt, View
-from ordercast.live.host.member import OUTBOX_LIMIT, Member
+from ordercast.live.host.batching import PENDING_LIMIT
+from ordercast.live.host.member import Member
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
@@ -18,8 +18,6 @@ from ordercast.model.nodes import everybody
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
-
-_security = logging.getLogger("ordercast.security")
 
 
 class Group:
@@ -35,7 +33,8 @@ class Group:
     def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
         """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
         self._name = name
-        self._member, self._outbox, self._selective = member, member.outbox, selective
+        self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
         self._everybody = everybody(len(member.names))
@@ -109,8 +108,8 @@ class Group:
         until the message has got so far; see `Receipt`. If the call is cancelled while it waits to send, nothing is
         sent; if it is cancelled while it waits for `until`, the message is sent.
         """
-        if self._outbox.waiting > OUTBOX_LIMIT:
-            await self._member.gate.passed()
+        if self._outbox.pending_bytes > PENDING_LIMIT:
+            await self._outbox.wait_for_room()
         if until is None:
             return self.send_nowait(payload, to=to, priority=priority)
         if until not in _UNTIL:
@@ -133,8 +132,8 @@ class Group:
         if len(payload) > member.max_message_size or not 0 <= priority <= self._max_priority:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
-        if not member.flushing:
-            member.put()
+        if not self._scheduler.flushing:
+            self._scheduler.message_added()
         return receipt
 
     def _refuse(self, payload: bytes, priority: int) -> NoReturn:
@@ -154,7 +153,7 @@ class Group:
     @property
     def pending_bytes(self) -> int:
         """Bytes that were sent by the application and not yet accepted by the protocol."""
-        return self._outbox.waiting
+        return self._outbox.pending_bytes
 
     def _destinations(self, names: object) -> int:
         if isinstance(names, str):
@@ -240,9 +239,7 @@ class Group:
         first, then remove the old one.
         """
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
-        self._member.rotate(keys)
-        told = {"group": self.name, "member": self.me, "key_id": keys.current}
-        _security.info("%s encrypts with key %d from now on", self.me, keys.current, extra=told)
+        self._member.rotate_keys(keys)
 
     # --- ending ---
 

@@ -54,7 +54,7 @@ def is_valid(unit: Unit, nodes: int) -> bool:
 
 
 def _numbers(*values: int) -> bool:
-    return all(0 <= value < _MOST for value in values)
+    return min(values) >= 0 and max(values) < _MOST
 
 
 def _vector(values: Sequence[int], nodes: int) -> bool:

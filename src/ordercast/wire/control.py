@@ -98,7 +98,7 @@ class Join(msgspec.Struct, frozen=True, array_like=True, tag=102):
     session: U64
     """0, or the session that follows from the joins of all members: the sender agrees to it."""
     heard: Annotated[tuple[LastJoin, ...], msgspec.Meta(max_length=MAX_MEMBERS)]
-    terms: Parameters
+    parameters: Parameters
     """Everything that all must have alike, as JSON with sorted names."""
 
 

@@ -111,7 +111,7 @@ def pack_records(records: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def unpack_records(body: bytes) -> list[memoryview] | Rejection:
+def unpack_records(body: bytes | memoryview) -> list[memoryview] | Rejection:
     """The records of a body, where they are; of an empty one, none."""
     records = []
     whole = memoryview(body)

@@ -35,6 +35,11 @@ class AeadSeal:
         self.hold = self._windows.hold
         self._sealed_below: dict[tuple[int, int], int] = {}  # by tag, sender: the few that we speak as
 
+    @property
+    def remembered(self) -> int:
+        """Senders and tags whose keys, or whose counters, are known: whichever are more."""
+        return max(len(self._ciphers), len(self._windows))
+
     def rotate(self, keys: GroupKeys) -> None:
         """From now on seals with the first of these and opens with any of them. Counters go on."""
         self._keys = keys

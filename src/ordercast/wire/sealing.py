@@ -29,6 +29,11 @@ class Seal(Protocol):
         """What the datagram says, each at most once; or why it is dropped."""
         ...
 
+    @property
+    def remembered(self) -> int:
+        """The largest number of senders and tags that any of its tables has; bounded."""
+        ...
+
     def hold(self, session: int) -> None:
         """What came with this tag is never forgotten, whatever else comes."""
         ...
@@ -60,6 +65,11 @@ class ChecksumSeal:
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
         self._windows = ReplayWindows()
         self.hold = self._windows.hold
+
+    @property
+    def remembered(self) -> int:
+        """Senders and tags whose counters are known."""
+        return len(self._windows)
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""

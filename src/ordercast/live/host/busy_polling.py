@@ -1,45 +1,45 @@
-"""Waiting awake for an answer: whoever sleeps has to be woken, which takes longer than the answer to a lone message.
+"""Busy polling: whether to look for the answer to a lone message for a moment before the process sleeps.
 
-A member that has sent a message by itself can look for the answer for a moment before it goes to sleep. On idle cores
-that halves the time; where others wait for a core it keeps them from answering. So both are timed, and it is done
-where it pays.
+Being woken takes longer than the answer to a lone message. On idle cores polling halves the latency; where others wait
+for a core it delays them. So both are timed, and polling is used where it pays. It occupies the event loop for up to
+`POLL_SECONDS` at a time.
 """
 
 import os
 
-LONGEST = 80e-6
-"""Seconds; about what it costs to fall asleep and be woken."""
-_PAYS = 0.8  # of the time without it: for less it is not worth a core
-_OTHERWISE = 32  # messages until the way that is not taken is timed again
-_WEIGHT = 1 / 8  # of the latest in an average
-_OUTLIER = 4  # times the average: whatever it was, it says no more
+POLL_SECONDS = 80e-6
+"""About what it costs to sleep and be woken."""
+_PAYS_BELOW = 0.8  # of the latency without polling: for less it is not worth a core
+_RETRY_EVERY = 32  # messages until the other way is timed again
+_WEIGHT = 1 / 8  # of the latest latency in the average
+_OUTLIER = 4  # times the average: what is beyond counts as much as this
 
 
 class BusyPolling:
-    """Which way lone messages take: awake, or asleep."""
+    """Decides for each lone message, and learns from its latency."""
 
     def __init__(self, *, enabled: bool = True, cores: int | None = None) -> None:
-        """`enabled`: False never polls; `cores` that this process may use: with one there is no choice."""
+        """`cores` that this process may use, default: as the system says; with one core there is no polling."""
         self._possible = enabled and (_cores() if cores is None else cores) > 1
-        self._times: dict[bool, float] = {}  # on average, awake and asleep
+        self._latencies: dict[bool, float] = {}  # on average, with polling and without
         self._messages = 0
-        self._awake = False
+        self._polls = False
 
     def begins(self) -> bool:
-        """A lone message is sent: whether to stay awake for it."""
+        """A lone message is sent: True if its answer is to be polled for."""
         self._messages += 1
-        asleep = self._times.get(False, 0.0)
-        pays = self._times.get(True, 0.0) < _PAYS * asleep
-        self._awake = self._possible and pays != (self._messages % _OTHERWISE == 0)
-        return self._awake
+        without = self._latencies.get(False, 0.0)
+        pays = self._latencies.get(True, 0.0) < _PAYS_BELOW * without
+        self._polls = self._possible and pays != (self._messages % _RETRY_EVERY == 0)
+        return self._polls
 
     def took(self, seconds: float) -> None:
-        """So long until it had its place in the order."""
-        average = self._times.get(self._awake, seconds)
-        self._times[self._awake] = average + _WEIGHT * (min(seconds, _OUTLIER * average) - average)
+        """The message has its place in the order after this time."""
+        average = self._latencies.get(self._polls, seconds)
+        self._latencies[self._polls] = average + _WEIGHT * (min(seconds, _OUTLIER * average) - average)
 
 
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # which not every system has
+    if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS does not
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

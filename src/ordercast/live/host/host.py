@@ -1,13 +1,18 @@
-"""The machine of a protocol in real time: inputs one at a time, outputs carried out in their order."""
+"""A protocol's machine in real time: inputs one at a time, outputs carried out in their order.
 
-import asyncio
+outbox → machine → transport        machine → inbox
+"""
+
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ordercast.live.host.batching import Outbox, OutgoingBatch, messages_in
+from ordercast.live.host.batching import Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
+from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
+from ordercast.live.host.timers import Timers
+from ordercast.live.transport.transport import Transport
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import (
     Abort,
@@ -32,137 +37,161 @@ from ordercast.model.machine import (
 )
 from ordercast.model.units import Packet, Unit
 
-_SECOND = 1_000_000_000
 _DRAINED = Drained()
 
 
-class Surroundings(Protocol):
-    """What a host needs to have done for it."""
+class HostOwner(Protocol):
+    """Who is told what becomes of the group."""
 
-    def send(self, unit: Unit, to: int | None) -> None:
-        """Puts a unit on the network; it may wait until `flush`."""
+    def view_installed(self, view: View) -> None:
+        """The group continues with these members. The machine is in the middle of a turn."""
 
-    def flush(self) -> bool:
-        """Puts on the network what waits; whether anything was heard by that, from a channel of our own."""
+    def recovery_started(self, why: str) -> None:
+        """The group agrees on its order anew."""
 
-    def read_all(self) -> None:
-        """Hands over what has come: a timer must not ask for what is here already."""
-
-    def deliver(self, packet: Packet) -> None:
-        """Hands a packet to the application."""
-
-    def has_view(self, view: View) -> None:
-        """The group goes on with these members."""
-
-    def has_aborted(self, why: str) -> None:
+    def protocol_aborted(self, why: str) -> None:
         """The machine gave the group up."""
 
-    def has_failed(self, error: Exception) -> None:
-        """The machine, or who was told by it, made a mistake: nobody knows any more what it holds."""
-
-    def has_room(self) -> None:
-        """The machine took something from the outbox."""
+    def protocol_failed(self, error: Exception) -> None:
+        """There is an error in our own code: the machine's state is worth nothing any more."""
 
 
 class Host:
-    """Runs one machine. Each entry is called from the event loop, and comes back when everything is done."""
+    """Runs one machine. Each entry is called from the event loop, and returns when everything is done."""
 
-    def __init__(
-        self, machine: Machine, me: int, highest: Level, outbox: Outbox, around: Surroundings, record: MemberRecorder
+    def __init__(  # noqa: PLR0913 (what it connects)
+        self,
+        machine: Machine,
+        me: int,
+        *,
+        highest_level: Level,
+        outbox: Outbox,
+        inbox: Inbox,
+        transport: Transport,
+        recorder: MemberRecorder,
+        owner: HostOwner,
     ) -> None:
-        """`highest`: the highest level that the protocol tells."""
-        self.machine, self._me, self._highest = machine, me, highest
-        self._outbox, self._around, self.record = outbox, around, record
-        self._loop = asyncio.get_running_loop()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, and not numbered by it yet
-        self._own: dict[int, OutgoingBatch] = {}  # numbered, and not known to be everywhere, by first message
-        self._in_flight: dict[int, int] = {}  # the bytes of those of these not known to have their place in the order
-        self._under_way = 0  # these bytes, together
-        self.most_under_way = MAX_BYTES_IN_FLIGHT
+        """`highest_level`: the highest level that the protocol reports."""
+        self.machine, self._me, self._highest_level = machine, me, highest_level
+        self._outbox, self._inbox, self._transport = outbox, inbox, transport
+        self.recorder, self._owner = recorder, owner
+        self._timers = Timers(self._fire, before=self._receive_all, after=self.pump)
+        self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
+        self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
+        self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
+        self.bytes_in_flight = 0
+        """The sum of these."""
+        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
         self.closed = False
         self.sent = self.numbered = 0
-        """Messages that have a number; the same with every piece of a large one for itself, as a record has it."""
+        """Messages that have a number; the same counting each fragment of a large message, as a trace does."""
         self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
-        """Units, the copies among them, those that ask for copies; orders agreed on anew."""
+        """Units, the retransmissions among them, those that request some; recoveries of the order."""
         self.discarded: Counter[str] = Counter()
-        """Units that the machine threw away, by reason."""
-        self._carry_out: dict[type[Any], Callable[[Any], None]] = {
+        """Units that the machine discarded, by reason."""
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
             Send: self._send,
             Numbered: self._numbered,
             Reached: self._reached,
             Deliver: self._deliver,
             Discard: self._discard,
-            SetTimer: self._set_timer,
-            CancelTimer: self._cancel_timer,
+            SetTimer: self._timers.set,
+            CancelTimer: self._timers.cancel,
             Stopped: self._stopped,
             Resumed: self._resumed,
             View: self._view,
             Abort: self._abort,
         }
 
-    # --- what happens ---
+    # --- inputs ---
 
     def receive(self, unit: Unit) -> None:
-        """A unit came. What follows may wait for `drained`."""
+        """A unit arrived. What follows may wait for `drained`."""
         if not self.closed:
-            self.record.arrive(unit)
-            self._handle(Receive(unit))
+            self.recorder.arrive(unit)
+            self.handle(Receive(unit))
 
     def drained(self) -> None:
-        """Nothing more has come for now."""
-        self._drained()
+        """Nothing more has arrived for now."""
+        self._handle_drained()
         self.pump()
 
-    def _drained(self) -> None:
-        if not self.closed:
-            self.record.turn()
-            self._handle(_DRAINED)
-
     def pump(self) -> None:
-        """Gives the machine what it has room for, and puts everything on the network."""
+        """Gives the machine what it has room for, and sends everything that waits to be sent."""
         self._submit()
-        while self._around.flush():
-            self._drained()
+        while self._transport.flush():
+            self._handle_drained()
             self._submit()
 
-    def _submit(self) -> None:
-        outbox, submitted = self._outbox, self._submitted
-        while not submitted and not self.closed and self._under_way < self.most_under_way:
-            parcel = outbox.take()
-            if parcel is None:
-                break
-            submitted.append(parcel)
-            self.record.turn()
-            self._handle(parcel.submission())
-            self._around.has_room()
-
     def suspect(self, members: int) -> None:
-        """These seem to be dead: a protocol with views may go on without them."""
-        self._handle(Suspect(members))
+        """These members seem to have failed: a protocol with views may continue without them."""
+        self.handle(Suspect(members))
         self.pump()
 
     def give_up(self, why: str) -> None:
         """The group is over: what is certain is still delivered."""
-        self._handle(GiveUp(why))
+        self.handle(GiveUp(why))
+
+    def handle(self, event: Input) -> None:
+        """Gives the machine one input, and carries out what follows."""
+        if not self.closed:
+            handlers = self._handlers
+            try:
+                for output in self.machine.handle(event):
+                    handlers[type(output)](output)
+            except Exception as error:  # an error of ours, whatever it is
+                self._owner.protocol_failed(error)
+
+    def _handle_drained(self) -> None:
+        if not self.closed:
+            self.recorder.turn()
+            self.handle(_DRAINED)
+
+    def _submit(self) -> None:
+        outbox, submitted = self._outbox, self._submitted
+        while not submitted and not self.closed and self.bytes_in_flight < self.max_bytes_in_flight:
+            batch = outbox.take()
+            if batch is None:
+                break
+            submitted.append(batch)
+            self.recorder.turn()
+            self.handle(batch.submission())
+
+    def _receive_all(self) -> None:
+        """Before a timer fires: it must not ask for what has arrived."""
+        self._transport.read_all()
+        self._handle_drained()
+
+    def _fire(self, name: str) -> None:
+        if not self.closed:
+            self.recorder.timeout(name)
+            self.handle(TimerFired(name))
+
+    # --- state ---
 
     def is_idle(self) -> bool:
-        """Whether nothing of ours is on its way to its place in the order."""
+        """True if none of our messages is awaiting its position in the order."""
         return not (self._in_flight or self._submitted)
 
     def is_at_rest(self) -> bool:
-        """Whether everything that was sent is known to be everywhere, as far as the protocol tells."""
-        return not (self._outbox or self._submitted or self._own or self.machine.waits_for())
+        """True if everything that was sent is known to be stable, as far as the protocol reports it."""
+        return not (self._outbox or self._submitted or self._unstable or self.machine.waits_for())
+
+    def unconfirmed(self) -> int:
+        """Our messages that are not known to be stable, sent or not."""
+        batches = (*self._unstable.values(), *self._submitted)
+        lacking = sum(batch.messages for batch in batches if batch.level < Level.STABLE)
+        return lacking + self._outbox.messages()
 
     def stop(self, why: BaseException) -> None:
-        """Nothing happens any more; who waits is told why."""
+        """Nothing happens any more; receipts that are waited for raise `why`."""
         if self.closed:
             return
         self.closed = True
-        self.record.turn()
+        self.recorder.turn()
         if isinstance(why, GroupAborted):
-            self.record.abort(why.why)
-        self.record.end(
+            self.recorder.abort(why.why)
+        self.recorder.end(
             {
                 "sent": self.numbered,
                 "transmitted": self.transmitted,
@@ -172,39 +201,12 @@ class Host:
                 "recoveries": self.recoveries,
             }
         )
-        for handle in self._timers.values():
-            handle.cancel()
-        self._timers.clear()
-        for parcel in (*self._own.values(), *self._submitted):
-            parcel.give_up(why)
+        self._timers.cancel_all()
+        for batch in (*self._unstable.values(), *self._submitted):
+            batch.give_up(why)
         self._outbox.give_up(why)
 
-    def unconfirmed(self) -> int:
-        """Messages of ours that are not known to be with everybody, sent or not."""
-        under_way = (*self._own.values(), *self._submitted)
-        lacking = sum(parcel.messages for parcel in under_way if parcel.level < Level.PREACKNOWLEDGED)
-        return lacking + self._outbox.messages()
-
-    def _fire(self, name: str) -> None:
-        handle = self._timers[name]
-        self._around.read_all()
-        self._drained()
-        if self._timers.get(name) is handle and not self.closed:  # nothing that came has set or cancelled it
-            del self._timers[name]
-            self.record.timeout(name)
-            self._handle(TimerFired(name))
-        self.pump()
-
-    def _handle(self, event: Input) -> None:
-        if not self.closed:
-            carry_out = self._carry_out
-            try:
-                for output in self.machine.handle(event):
-                    carry_out[type(output)](output)
-            except Exception as error:  # a mistake of ours, whatever it is
-                self._around.has_failed(error)
-
-    # --- what follows ---
+    # --- outputs ---
 
     def _send(self, output: Send) -> None:
         unit = output.unit
@@ -213,70 +215,59 @@ class Host:
             self.retransmitted += 1
         elif unit.asks_for() is not None:
             self.requests += 1
-        self.record.transmit(unit, again=output.again)
-        self._around.send(unit, output.to)
+        self.recorder.transmit(unit, again=output.again)
+        self._transport.send(unit, output.to)
 
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
-        self.sent += messages_in(packet)
+        batch = self._submitted.popleft()
+        self.sent += batch.messages
         self.numbered += len(packet.lengths)
-        self.record.send(packet)
-        parcel = self._submitted.popleft()
-        self._own[packet.first] = parcel
+        self.recorder.send(packet)
+        self._unstable[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
-        self._under_way += size
-        parcel.rise(Level.ACCEPTED)
+        self.bytes_in_flight += size
+        batch.rise(Level.ACCEPTED)
 
     def _reached(self, output: Reached) -> None:
         packet, level = output.packet, output.level
-        self.record.level(level, packet)
+        self.recorder.level(level, packet)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
-                self._has_place(packet)
-            parcel = self._own.get(packet.first)
-            if parcel is not None and level > parcel.level:
-                parcel.rise(level)
-                if level >= self._highest:
-                    del self._own[packet.first]
-                    parcel.rise(Level.ACKNOWLEDGED)
+                self._has_position(packet)
+            batch = self._unstable.get(packet.first)
+            if batch is not None and level > batch.level:
+                batch.rise(level)
+                if level >= self._highest_level:
+                    del self._unstable[packet.first]
+                    batch.rise(Level.KNOWN_STABLE)
 
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
         if packet.source == self._me:
-            self._has_place(packet)
-        self.record.deliver(packet)
-        self._around.deliver(packet)
+            self._has_position(packet)
+        self.recorder.deliver(packet)
+        self._inbox.put(packet)
 
-    def _has_place(self, packet: Packet) -> None:
-        self._under_way -= self._in_flight.pop(packet.first, 0)
+    def _has_position(self, packet: Packet) -> None:
+        self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
 
     def _discard(self, output: Discard) -> None:
-        self.record.discard(output.unit, output.why)
+        self.recorder.discard(output.unit, output.why)
         self.discarded[output.why] += 1
 
     def _stopped(self, output: Stopped) -> None:
         self.recoveries += 1
-        self.record.stopped(output.why)
+        self.recorder.stopped(output.why)
+        self._owner.recovery_started(output.why)
 
     def _resumed(self, output: Resumed) -> None:
-        self.record.resumed(output)
+        self.recorder.resumed(output)
 
     def _view(self, output: View) -> None:
-        self.record.view(output)
-        self._around.has_view(output)
+        self.recorder.view(output)
+        self._owner.view_installed(output)
 
     def _abort(self, output: Abort) -> None:
-        self.record.abort(output.why)
-        self._around.has_aborted(output.why)
-
-    def _set_timer(self, output: SetTimer) -> None:
-        name = output.name
-        old = self._timers.get(name)
-        if old is not None:
-            old.cancel()
-        self._timers[name] = self._loop.call_later(output.after / _SECOND, self._fire, name)
-
-    def _cancel_timer(self, output: CancelTimer) -> None:
-        handle = self._timers.pop(output.name, None)
-        if handle is not None:
-            handle.cancel()
+        self.recorder.abort(output.why)
+        self._owner.protocol_aborted(output.why)

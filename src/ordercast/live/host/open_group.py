@@ -26,7 +26,7 @@ from ordercast.live.transport.sockets import AddressInUseError, enable_multicast
 from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND, Rules
-from ordercast.model.errors import ConfigError, GroupAborted, JoinError
+from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.runs import Channel
 from ordercast.model.services import SELECTIVE
 from ordercast.protocols.registry import machine_class
@@ -34,7 +34,7 @@ from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
 from ordercast.wire.sealing import Seal, seal_for
 
-_log, _shutdown = logging.getLogger("ordercast.join"), logging.getLogger("ordercast.shutdown")
+_log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
 _RECORDER = "ordercast.live.host.trace_recorder"
@@ -95,17 +95,9 @@ async def open_group(options: Options) -> Group:
         raise
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.names[me], options.group, seconds, extra={**told, "seconds": seconds})
-    member.left.add_done_callback(lambda _: _log_end(member, told))
     protocol = options.parameters.protocol
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
-
-
-def _log_end(member: Member, told: dict[str, str]) -> None:
-    if isinstance(member.end, GroupAborted):
-        _shutdown.warning("%s: the group was aborted: %s", told["group"], member.end, extra=told)
-    else:
-        _shutdown.info("%s: the group was closed", told["group"], extra=told)
 
 
 def _member(
@@ -114,9 +106,9 @@ def _member(
     """The member, which begins to look for the others, and the parts that know how far that is."""
     parameters, names = options.parameters, tuple(options.members)
     datagram = parameters.datagram_sizes(endpoint.receive_buffer).first
-    transport = Transport(endpoint, list(options.members.values()), me, seal, codec, datagram=datagram)
+    transport = Transport(endpoint, list(options.members.values()), me, seal, codec, max_datagram_size=datagram)
     if discovery is not None:
-        transport.hears_strangers = discovery.hear
+        transport.stranger_received = discovery.receive
     incarnation = secrets.randbits(64) or 1
     machine = machine_class(parameters.protocol, Rules.SOUND)
     session = Session(
@@ -125,15 +117,19 @@ def _member(
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
         encode_parameters(options.group, names, parameters.compared()),
         has_views=machine.has_views,
-        config=SessionConfig.for_silence(parameters.failure_timeout, opening=int(options.timeout * SECOND)),
+        config=SessionConfig.for_failure_timeout(
+            parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
+        ),
     )
     relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
     recorder = _recorder(options, me)
-    member = Member(names, me, parameters, transport, session, relay, recorder, busy_poll=options.busy_poll)
+    member = Member(
+        names, me, parameters, transport, session, relay, recorder, group=options.group, busy_poll=options.busy_poll
+    )
     if options.on_view is not None:
         member.on_view = options.on_view
     member.begin(incarnation)
-    return member, transport, session.opening
+    return member, transport, session.handshake
 
 
 def _recorder(options: Options, me: int) -> NewRecorder:

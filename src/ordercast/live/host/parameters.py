@@ -100,7 +100,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * self.config.nodes, _MIN_ROOM)
 
     def config_for(self, measured: int | None) -> GroupConfig:
-        """The configuration of the protocol; its timers suit the measured round trip if that is much longer than expected."""
+        """The protocol's configuration; timers suit the measured round trip if that is much longer than expected."""
         if not self.measures_round_trip or measured is None or measured <= 2 * self.round_trip:
             return self.config
         timers = _timers(self.protocol, min(measured, _MAX_MEASURED_ROUND_TRIP), self.failure_timeout)

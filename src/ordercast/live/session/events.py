@@ -1,4 +1,4 @@
-"""What may happen to a session, and what it may do to the world: two closed sets, as a protocol's machine has them."""
+"""The inputs and outputs of a session: two closed sets, as a protocol's machine has them."""
 
 import msgspec
 
@@ -7,51 +7,62 @@ from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import Control
 
 HEARTBEATS_PER_TIMEOUT = 12
-"""Signs of life that must all be lost, and the answers to as many questions, before who lives is taken for dead."""
+"""Heartbeats that must all be lost, and the answers to as many questions, before a live member is suspected."""
 
 
-def heartbeat_interval(silence: int) -> int:
-    """How often a member says that it is alive, where so long a silence is a death."""
-    return silence // HEARTBEATS_PER_TIMEOUT
+def heartbeat_interval(failure_timeout: int) -> int:
+    """How often a member sends a heartbeat, for this failure timeout."""
+    return failure_timeout // HEARTBEATS_PER_TIMEOUT
 
 
 class SessionConfig(ConfigValue, frozen=True, kw_only=True):
-    """How patient a session is. Times are whole nanoseconds."""
+    """The timing of a session. Times are whole nanoseconds."""
 
     repeat: int = 50 * MILLISECOND
-    """τ: how long until something that was not answered is said again; spread over [τ, 2τ)."""
-    opening: int = 60 * SECOND
-    """How long members may take to come together."""
-    beat: int = 250 * MILLISECOND
-    """So often a member says that it is alive."""
-    silence: int = 3 * SECOND
-    """A member from which nothing came for so long, though it was asked, is suspected."""
+    """τ: after this time without an answer a message is sent again; spread over [τ, 2τ)."""
+    handshake_timeout: int = 60 * SECOND
+    """The time that members have to find each other and to agree."""
+    heartbeat: int = 250 * MILLISECOND
+    """The interval of heartbeats."""
+    failure_timeout: int = 3 * SECOND
+    """A member from which nothing arrived for this time, though it was asked, is suspected."""
 
     def __post_init__(self) -> None:
-        require(self.repeat > 0, "repeat must be a positive number of nanoseconds")
-        require(self.repeat <= self.beat, "repeat must not be longer than beat")
-        require(self.silence >= 4 * self.beat, "silence must be at least four beats, or one lost beat is a death")
-        require(self.opening >= 10 * self.repeat, "opening must be at least ten times repeat")
+        require(self.repeat > 0, f"repeat must be a positive number of nanoseconds, not {self.repeat}")
+        require(self.repeat <= self.heartbeat, "repeat must not be longer than heartbeat")
+        require(
+            self.failure_timeout >= 4 * self.heartbeat,
+            "failure_timeout must be at least four heartbeats, or one lost heartbeat counts as a failure",
+        )
+        require(
+            self.handshake_timeout >= 10 * self.repeat,
+            "handshake_timeout must be at least ten times repeat",
+        )
 
     @classmethod
-    def for_silence(cls, silence: int, *, opening: int) -> "SessionConfig":
-        """All else follows; where a silence is short, what is not answered is said again sooner."""
-        beat = heartbeat_interval(silence)
-        return cls(repeat=min(cls().repeat, beat), opening=opening, beat=beat, silence=silence)
+    def for_failure_timeout(cls, failure_timeout: int, *, handshake_timeout: int) -> "SessionConfig":
+        """The rest is derived; with a short failure timeout, messages are repeated sooner."""
+        heartbeat = heartbeat_interval(failure_timeout)
+        return cls(
+            repeat=min(cls().repeat, heartbeat),
+            handshake_timeout=handshake_timeout,
+            heartbeat=heartbeat,
+            failure_timeout=failure_timeout,
+        )
 
     @property
-    def farewell(self) -> int:
-        """How long a member that was refused or has aborted still tells others so."""
-        return 4 * self.beat
+    def notice_period(self) -> int:
+        """For how long a member that was refused or has aborted still tells others so."""
+        return 4 * self.heartbeat
 
     @property
     def linger(self) -> int:
-        """How long a member that has closed still answers others: beyond any silence that they survive."""
-        return 2 * self.silence + 20 * self.repeat
+        """For how long a member that has closed still answers others: longer than they can be silent and live."""
+        return 2 * self.failure_timeout + 20 * self.repeat
 
 
 class Begin(msgspec.Struct, frozen=True, gc=False):
-    """Input: take part."""
+    """Input: begin, with the handshake or with discovery."""
 
 
 class ControlReceived(msgspec.Struct, frozen=True, gc=False):
@@ -62,43 +73,43 @@ class ControlReceived(msgspec.Struct, frozen=True, gc=False):
 
 
 class TrafficReceived(msgspec.Struct, frozen=True, gc=False):
-    """Input: anything else of a member came under this session's tag; once for each beat and member is enough."""
+    """Input: anything else arrived from a member in this session; once per half heartbeat and member is enough."""
 
     member: int
 
 
 class TimerExpired(msgspec.Struct, frozen=True, gc=False):
-    """Input: the time of a timer has come; everything that had arrived until `now` was handed over before."""
+    """Input: a timer is due; everything that had arrived until `now` was handed over before."""
 
     name: str
     now: int
-    """By any clock that never goes back."""
+    """By any monotonic clock."""
 
 
 class Close(msgspec.Struct, frozen=True, gc=False):
-    """Input: this member sends nothing more. The host then says anew whether it is at rest."""
+    """Input: this member sends nothing more. The host then reports anew whether it is at rest."""
 
     within: int = 0
-    """Give the group up if it has not closed after so long; 0: wait for the others as long as they live."""
+    """Abort the group if it is not closed after this time; 0: wait for the others as long as they are alive."""
 
 
 class AtRest(msgspec.Struct, frozen=True, gc=False):
-    """Input: whether the protocol has nothing under way: all that was sent is everywhere, nothing is waited for.
+    """Input: whether the protocol is at rest: all that was sent is stable, and nothing is waited for.
 
-    Said whenever it changes, before anything that comes later is handed over.
+    Reported whenever it changes, before anything that arrives later is handed over.
     """
 
-    resting: bool
+    at_rest: bool
 
 
 class Remaining(msgspec.Struct, frozen=True, gc=False):
-    """Input: the protocol goes on with these members only."""
+    """Input: the protocol continues with these members only."""
 
     members: int
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
-    """Input: the protocol or the application gives the group up."""
+    """Input: the protocol or the application aborts the group."""
 
     why: str
 
@@ -111,7 +122,7 @@ class SendControl(msgspec.Struct, frozen=True, gc=False):
 
     message: Control
     to: int | None = None
-    """One member; None is all the others."""
+    """One member; None: all the others."""
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -129,23 +140,23 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 class Suspected(msgspec.Struct, frozen=True, gc=False):
-    """Output: this member is taken for dead; the protocol, which has views, may go on without it."""
+    """Output: this member seems to have failed; the protocol, which has views, may continue without it."""
 
     member: int
 
 
 class Aborted(msgspec.Struct, frozen=True, gc=False):
-    """Output: the group is given up."""
+    """Output: the group is aborted."""
 
     why: str
 
 
 class Closed(msgspec.Struct, frozen=True, gc=False):
-    """Output: everybody has closed and has everything; the protocol is no longer needed, the network still is."""
+    """Output: all members have closed and have everything; the protocol is no longer needed, the network still is."""
 
 
 class Left(msgspec.Struct, frozen=True, gc=False):
-    """Output: nobody needs to hear from us any more; the end of every session, after which it does nothing."""
+    """Output: nobody needs an answer from us any more; the end of every session."""
 
 
 Output = SendControl | SetTimer | CancelTimer | Opened | Refused | Suspected | Aborted | Closed | Left

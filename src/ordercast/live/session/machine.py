@@ -1,19 +1,20 @@
-"""One member's part in the life of a group: opening, keeping alive, abort and close.
+"""One member's part in the life of a group: handshake, failure detection, abort and close.
 
-A session is a machine like a protocol's: one input in, a list of outputs out; no clock, socket, chance or log. It ends
-with `Left`, whatever happens, and says before how: `Refused`, `Aborted` or `Closed`.
+A session is a machine like a protocol's: one input in, a list of outputs out; no clock, socket, chance or log. It
+always ends with `Left`, and reports before how: `Refused`, `Aborted` or `Closed`.
 
-    IDLE ──Begin──► OPENING ──all agree──► OPEN ──all are done──► CLOSED ──► GONE
-                       │                     │                                ▲
-                       ├──► REFUSED ─────────┼────────────────────────────────┤
-                       └─────────────────────┴──► ABORTED ────────────────────┘
+    IDLE ──Begin──► HANDSHAKE ──all agree──► OPEN ──all are done──► CLOSED ──► GONE
+                       │                       │                                ▲
+                       ├──► REFUSED ───────────┼────────────────────────────────┤
+                       └───────────────────────┴──► ABORTED ────────────────────┘
 
-How members open is told in `opening`, whom they take for dead in `liveness`, when all may leave in `closing`. Every
-`Heartbeat` carries the stage of its sender, so that nothing that closes a group can be lost for long.
+How members agree is in `handshake`, which of them are suspected in `failure_detector`, when all may leave in `closing`.
+Every `Heartbeat` carries the stage of its sender, so that no step of closing can be lost for long.
 """
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Final
 
 from ordercast.live.session.closing import Closing
 from ordercast.live.session.events import (
@@ -37,22 +38,22 @@ from ordercast.live.session.events import (
 )
 from ordercast.live.session.failure_detector import FailureDetector
 from ordercast.live.session.handshake import Handshake, Identity
-from ordercast.live.session.whole_state import WholeState
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.model.nodes import everybody, members
+from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.timers import spread
 from ordercast.wire.control import IN_SESSION, AbortNotice, Control, Heartbeat, Join, Refuse, Stage, truncated
 
 TIMES_REPEATED = 3
-"""How often an abort or a refusal is said without being asked, and how often a last farewell."""
+"""How often an abort or a refusal is sent without being asked for, and the last stage of closing."""
 
 
 class Phase(Enum):
     """Where a session is."""
 
     IDLE = "idle"
-    OPENING = "opening"
+    HANDSHAKE = "handshake"
     OPEN = "open"
     CLOSED = "closed"
     REFUSED = "refused"
@@ -60,44 +61,59 @@ class Phase(Enum):
     GONE = "gone"
 
 
-class Session(WholeState):
-    """The session of the member `me`; all members have the same names, in the same order, and equal terms."""
+class Session(DeclaredState):
+    """The session of the member `me`; all members have the same names, in the same order, and equal parameters."""
+
+    me: Final[int]
+    names: Final[tuple[str, ...]]
+    has_views: Final[bool]
+    config: Final[SessionConfig]
+    handshake: Handshake
+    failure_detector: FailureDetector
+    closing: Closing
+    phase: Phase
+    half_heartbeat: bool
+    """One of the two ticks of a heartbeat has passed."""
+    close_within: int
+    why: str
+    """Why the group did not open, or was aborted."""
+    suspect: int | None
+    times_sent: int
+    """How often that was sent."""
+    informed: int
+    """Members that know, too, that the group is over."""
+    answered: int
+    """Members that were answered since we last sent it ourselves: nobody gets more than one answer in a round."""
+    stamp: int
 
     def __init__(
         self,
         me: int,
         names: tuple[str, ...],
         mine: Identity,
-        terms: str,
+        parameters: str,
         *,
         has_views: bool = False,
         config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
     ) -> None:
-        """`has_views`: the protocol goes on without members that are suspected; else the group is given up."""
-        require(0 <= me < len(names), "a member is one of the names")
-        require(len(set(names)) == len(names), "every member has a name of its own")
+        """`has_views`: the protocol continues without members that are suspected; else the group is aborted."""
+        require(0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
+        require(len(set(names)) == len(names), "every member needs a name of its own")
         self.me, self.names, self.has_views, self.config = me, names, has_views, config
-        self.opening = Handshake(me, names, mine, terms, config)
-        self.liveness = FailureDetector(len(names), config)
-        self.phase = Phase.IDLE
+        self.handshake = Handshake(me, names, mine, parameters, config)
+        self.failure_detector = FailureDetector(len(names), config)
         self.closing = Closing(len(names), others=everybody(len(names)) & ~(1 << me))
-        self.half_a_beat = False
-        """Of the two ticks in a beat, one has passed."""
+        self.phase = Phase.IDLE
+        self.half_heartbeat = False
         self.close_within = 0
         self.why = ""
-        """Why the group did not open, or was given up."""
-        self.suspect: int | None = None
-        self.times_said = 0
-        self.told = 0
-        """Members that know as well that it is over."""
-        self.answered = 0
-        """Members that were answered since we last said so ourselves: nobody gets more than one answer in a while."""
-        self.stamp = 0
+        self.suspect = None
+        self.times_sent = self.informed = self.answered = self.stamp = 0
 
     @property
     def session(self) -> int:
         """The tag of the session that we agree to or are in; 0 if there is none yet."""
-        return self.opening.session
+        return self.handshake.session
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
@@ -107,18 +123,18 @@ class Session(WholeState):
         match event:
             case TrafficReceived(member):
                 if self._is_other(member):
-                    self._sign(member, out)
+                    self._receive_traffic(member, out)
             case ControlReceived(member, message):
                 if self._is_other(member):
-                    self._hear(member, message, out)
+                    self._receive(member, message, out)
             case TimerExpired(name, now):
-                self._fire(name, now, out)
+                self._expire(name, now, out)
             case Begin():
                 self._begin(out)
             case Close(within):
                 self._close(within, out)
-            case AtRest(resting):
-                self.closing.resting = resting
+            case AtRest(at_rest):
+                self.closing.at_rest = at_rest
                 self._advance(out)
             case Remaining(remaining):
                 self._remain(remaining, out)
@@ -128,158 +144,161 @@ class Session(WholeState):
 
     def waits_for(self) -> tuple[str, ...]:
         """What this member waits for, in words; empty when it waits for nothing."""
-        if self.phase is Phase.OPENING:
-            return (self.opening.awaited(),)
+        if self.phase is Phase.HANDSHAKE:
+            return (self.handshake.awaited(),)
         return self.closing.waits_for(self.me, self.names)
 
     def _is_other(self, member: int) -> bool:
         return 0 <= member < len(self.names) and member != self.me
 
-    def _wait(self, name: str, out: list[Output]) -> None:
-        """A timer of one round."""
+    def _set_round_timer(self, name: str, out: list[Output]) -> None:
         self.stamp += 1
         out.append(SetTimer(name, spread(self.config.repeat, self.me, self.stamp)))
 
-    # --- hearing ---
+    # --- receiving ---
 
-    def _sign(self, member: int, out: list[Output]) -> None:
-        """Something came in the session: its sender is alive, and knows that the session is open."""
-        if self.phase is Phase.OPENING and self.session:
+    def _receive_traffic(self, member: int, out: list[Output]) -> None:
+        """Something arrived in the session: its sender is alive, and knows that the session is open."""
+        if self.phase is Phase.HANDSHAKE and self.session:
             self._open(out)
         if self.phase is Phase.OPEN:
-            self.liveness.heard |= 1 << member
-        elif self.phase is Phase.ABORTED:
-            self._answer_late(member, SendControl(AbortNotice(self.why, self.suspect), member), out)
-
-    def _answer_late(self, member: int, answer: SendControl, out: list[Output]) -> None:
-        if not self.answered >> member & 1:
+            self.failure_detector.active |= 1 << member
+        elif self.phase is Phase.ABORTED and not self.answered >> member & 1:
             self.answered |= 1 << member
-            out.append(answer)
+            out.append(SendControl(AbortNotice(self.why, self.suspect), member))
 
-    def _hear(self, member: int, message: Control, out: list[Output]) -> None:
-        if isinstance(message, IN_SESSION) and self.phase is Phase.OPENING and self.session:
+    def _receive(self, member: int, message: Control, out: list[Output]) -> None:
+        if isinstance(message, IN_SESSION) and self.phase is Phase.HANDSHAKE and self.session:
             self._open(out)
         match message:
             case Join():
-                self._hear_join(member, message, out)
+                self._receive_join(member, message, out)
             case Refuse():
-                self._hear_refuse(member, message, out)
+                self._receive_refuse(member, message, out)
             case Heartbeat():
-                self._hear_beat(member, message, out)
+                self._receive_heartbeat(member, message, out)
             case AbortNotice():
-                self._hear_abort(member, message, out)
+                self._receive_abort(member, message, out)
 
-    def _hear_join(self, member: int, join: Join, out: list[Output]) -> None:
-        if self.phase is Phase.OPENING:
-            why = self.opening.hear(member, join, out)
+    def _receive_join(self, member: int, join: Join, out: list[Output]) -> None:
+        if self.phase is Phase.HANDSHAKE:
+            why = self.handshake.receive(member, join, out)
             if why is not None:
                 self._refuse(why, out)
-            elif self.opening.all_agree():
+            elif self.handshake.all_agree():
                 self._open(out)
         elif self.phase in (Phase.OPEN, Phase.CLOSED):
-            if self.opening.hear_late(member, join, out):
-                self._sign(member, out)
-        elif self.phase is Phase.ABORTED and self.opening.has(member, join.incarnation):
-            self._sign(member, out)
+            if self.handshake.receive_late(member, join, out):
+                self._receive_traffic(member, out)
+        elif self.phase is Phase.ABORTED and self.handshake.has(member, join.incarnation):
+            self._receive_traffic(member, out)
         elif self.phase in (Phase.REFUSED, Phase.ABORTED) and join.incarnation:
-            out.append(self.opening.refusal(member, join.incarnation, self.why))
+            out.append(self.handshake.refusal(member, join.incarnation, self.why))
 
-    def _hear_refuse(self, member: int, refuse: Refuse, out: list[Output]) -> None:
-        if refuse.refused != self.opening.mine.incarnation:
+    def _receive_refuse(self, member: int, refuse: Refuse, out: list[Output]) -> None:
+        if refuse.refused != self.handshake.mine.incarnation:
             return
-        self.told |= 1 << member
-        if self.phase is Phase.OPENING:
+        self.informed |= 1 << member
+        if self.phase is Phase.HANDSHAKE:
             self._refuse(refuse.why, out)
-        elif self.phase is Phase.OPEN and self.opening.has(member, refuse.incarnation):
-            self._miss(member, f"{self.names[member]} did not come in: {refuse.why}", out)
+        elif self.phase is Phase.OPEN and self.handshake.has(member, refuse.incarnation):
+            self._lose(member, f"{self.names[member]} did not join: {refuse.why}", out)
 
-    def _hear_beat(self, member: int, beat: Heartbeat, out: list[Output]) -> None:
-        self._sign(member, out)
+    def _receive_heartbeat(self, member: int, heartbeat: Heartbeat, out: list[Output]) -> None:
+        self._receive_traffic(member, out)
         if self.phase in (Phase.OPEN, Phase.CLOSED):
-            self.closing.hear(member, beat.stage)
-            if beat.asks:
+            self.closing.received(member, heartbeat.stage)
+            if heartbeat.asks:
                 out.append(SendControl(Heartbeat(self.closing.stage), member))
             self._advance(out)
 
-    def _hear_abort(self, member: int, abort: AbortNotice, out: list[Output]) -> None:
-        self.told |= 1 << member
-        if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we went on without it
+    def _receive_abort(self, member: int, abort: AbortNotice, out: list[Output]) -> None:
+        self.informed |= 1 << member
+        if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we continued without it
             known = range(len(self.names))
             self._abort(abort.why, abort.suspect if abort.suspect in known else None, out)
         elif self.phase is Phase.ABORTED:
             self._leave_if_all_know(out)
 
-    # --- opening ---
+    # --- handshake ---
 
     def _begin(self, out: list[Output]) -> None:
         if self.phase is not Phase.IDLE:
             return
-        self.phase = Phase.OPENING
-        out.append(SetTimer("opening", self.config.opening))
-        self.opening.begin(out)
-        if self.opening.all_agree():
+        self.phase = Phase.HANDSHAKE
+        out.append(SetTimer("handshake", self.config.handshake_timeout))
+        self.handshake.begin(out)
+        if self.handshake.all_agree():
             self._open(out)  # we are alone
 
     def _open(self, out: list[Output]) -> None:
         self.phase = Phase.OPEN
-        out += [CancelTimer("join"), CancelTimer("opening"), self.opening.open()]
-        out.append(SendControl(Heartbeat(self.closing.stage)))  # whoever did not hear that all agree knows it by this
-        out.append(SetTimer("beat", self.liveness.tick_every))
+        out += [CancelTimer("join"), CancelTimer("handshake"), self.handshake.open()]
+        out.append(SendControl(Heartbeat(self.closing.stage)))  # who does not know that all agree learns it by this
+        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
 
     def _refuse(self, why: str, out: list[Output]) -> None:
         """The group does not open, and everybody that we know is told why."""
         self.phase, self.why = Phase.REFUSED, truncated(why)
-        out += [CancelTimer("join"), CancelTimer("opening"), Refused(self.why)]
-        self._say_over(out)
+        out += [CancelTimer("join"), CancelTimer("handshake"), Refused(self.why)]
+        self._send_end(out)
 
-    # --- keeping alive ---
+    # --- timers ---
 
-    def _fire(self, name: str, now: int, out: list[Output]) -> None:
+    def _expire(self, name: str, now: int, out: list[Output]) -> None:
         handlers: dict[tuple[str, Phase], Callable[[list[Output]], None]] = {
-            ("join", Phase.OPENING): self.opening.repeat,
-            ("opening", Phase.OPENING): self._opening_due,
-            ("closing", Phase.OPEN): self._closing_due,
+            ("join", Phase.HANDSHAKE): self.handshake.repeat,
+            ("handshake", Phase.HANDSHAKE): self._handshake_timed_out,
+            ("closing", Phase.OPEN): self._closing_timed_out,
             ("round", Phase.OPEN): self._repeat_stage,
             ("round", Phase.CLOSED): self._repeat_stage,
-            ("over", Phase.REFUSED): self._repeat_over,
-            ("over", Phase.ABORTED): self._repeat_over,
+            ("over", Phase.REFUSED): self._repeat_end,
+            ("over", Phase.ABORTED): self._repeat_end,
             ("linger", self.phase): self._leave,
         }
         handler = handlers.get((name, self.phase))
         if handler is not None:
             handler(out)
-        elif name == "beat" and self.phase in (Phase.OPEN, Phase.CLOSED):
+        elif name == "heartbeat" and self.phase in (Phase.OPEN, Phase.CLOSED):
             self._tick(now, out)
 
-    def _opening_due(self, out: list[Output]) -> None:
-        self._refuse(f"the group did not open within {_seconds(self.config.opening)}: {self.opening.awaited()}", out)
+    def _handshake_timed_out(self, out: list[Output]) -> None:
+        within = _seconds(self.config.handshake_timeout)
+        self._refuse(f"the group did not open within {within}: {self.handshake.awaited()}", out)
+
+    # --- failures ---
 
     def _tick(self, now: int, out: list[Output]) -> None:
-        out.append(SetTimer("beat", self.liveness.tick_every))
-        asked, suspected = self.liveness.tick(now, self.closing.watched())
-        self.half_a_beat = not self.half_a_beat
-        if not self.half_a_beat:
+        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
+        asked, suspected = self.failure_detector.tick(now, self.closing.watched())
+        self.half_heartbeat = not self.half_heartbeat
+        if not self.half_heartbeat:
             out.append(SendControl(Heartbeat(self.closing.stage)))
         out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(asked)]
         for member in members(suspected):
             if self.phase is Phase.OPEN:
-                self._miss(member, self._silence_of(self.names[member]), out)
+                self._lose(member, self._unreachable(1 << member), out)
         if suspected and self.has_views and self.phase is Phase.OPEN:
-            self._count_majority(out)
+            self._require_majority(out)
 
-    def _count_majority(self, out: list[Output]) -> None:
-        """Who hears only a minority stops, as the protocol would when it has waited for all of them."""
-        silent = self.closing.others & self.liveness.suspected
+    def _require_majority(self, out: list[Output]) -> None:
+        """Who can reach only a minority stops, as the protocol would when it has waited for all of them."""
+        silent = self.closing.others & self.failure_detector.suspected
         if 2 * silent.bit_count() > self.closing.others.bit_count():  # at least half of all, with us
-            names = ", ".join(self.names[member] for member in members(silent))
-            self._drop_out(f"{self._silence_of(names)}: no majority is left", out)
+            self._drop_out(f"{self._unreachable(silent)}: no majority is left", out)
 
-    def _silence_of(self, names: str) -> str:
-        """Others may hear them: so it is told who does not."""
-        return f"nothing came from {names} to {self.names[self.me]} for {_seconds(self.config.silence)}"
+    def _unreachable(self, silent: int) -> str:
+        """Others may reach them: so it is named who does not."""
+        names = [self.names[member] for member in members(silent)]
+        are = "is" if len(names) == 1 else "are"
+        timeout = _seconds(self.config.failure_timeout)
+        return (
+            f"{', '.join(names)} {are} unreachable from {self.names[self.me]}: "
+            f"no traffic for {timeout} (failure timeout)"
+        )
 
-    def _miss(self, member: int, why: str, out: list[Output]) -> None:
-        """A member is lost: the protocol goes on without it, or nobody goes on."""
+    def _lose(self, member: int, why: str, out: list[Output]) -> None:
+        """A member is lost: the protocol continues without it, or the group is aborted."""
         if not self.closing.others >> member & 1:
             return
         if self.has_views:
@@ -288,15 +307,15 @@ class Session(WholeState):
             self._abort(why, member, out)
 
     def _remain(self, remaining: int, out: list[Output]) -> None:
-        """The protocol goes on with these. If we are not among them it is over for us."""
+        """The protocol continues with these. If we are not among them it is over for us."""
         self.closing.others &= remaining
         if remaining >> self.me & 1:
             self._advance(out)
         elif self.phase is Phase.OPEN:
-            self._drop_out(f"the group goes on without {self.names[self.me]}", out)
+            self._drop_out(f"the group continues without {self.names[self.me]}", out)
 
     def _drop_out(self, why: str, out: list[Output]) -> None:
-        """It is over for us alone: the others, who may go on, must not hear us say that it is over."""
+        """It is over for us alone: the others, who may continue, must not be told that it is over."""
         self.phase, self.why = Phase.ABORTED, truncated(why)
         out.append(Aborted(self.why))
         self._leave(out)
@@ -307,53 +326,52 @@ class Session(WholeState):
         match self.phase:
             case Phase.OPEN:
                 self._abort(why, None, out)
-            case Phase.OPENING:
+            case Phase.HANDSHAKE:
                 self._refuse(f"{self.names[self.me]} gave up: {why}", out)
             case Phase.IDLE | Phase.CLOSED:
                 self._leave(out)
 
     def _abort(self, why: str, suspect: int | None, out: list[Output]) -> None:
-        """The group is given up: everybody who hears of it says so too, since whoever said it first may be gone."""
+        """The group is aborted: everybody who learns of it sends it too, since whoever sent it first may be gone."""
         self.phase, self.why, self.suspect = Phase.ABORTED, truncated(why), suspect
-        out += [CancelTimer(name) for name in ("beat", "closing", "round")]
+        out += [CancelTimer(name) for name in ("heartbeat", "closing", "round")]
         out.append(Aborted(self.why))
-        self._say_over(out)
+        self._send_end(out)
 
-    def _say_over(self, out: list[Output]) -> None:
-        out.append(SetTimer("linger", self.config.farewell))
-        self._repeat_over(out)
+    def _send_end(self, out: list[Output]) -> None:
+        out.append(SetTimer("linger", self.config.notice_period))
+        self._repeat_end(out)
 
-    def _repeat_over(self, out: list[Output]) -> None:
-        """Says it three times, and answers whoever has not heard it until nobody needs an answer."""
+    def _repeat_end(self, out: list[Output]) -> None:
+        """Sends it three times, and answers whoever does not know yet until nobody needs an answer."""
         self.answered = 0
-        if self.times_said < TIMES_REPEATED:
-            self.times_said += 1
-            out += (
-                self.opening.refusals(self.why)
-                if self.phase is Phase.REFUSED
-                else [SendControl(AbortNotice(self.why, self.suspect))]
-            )
-        self._wait("over", out)
+        if self.times_sent < TIMES_REPEATED:
+            self.times_sent += 1
+            if self.phase is Phase.REFUSED:
+                out += self.handshake.refusals(self.why)
+            else:
+                out.append(SendControl(AbortNotice(self.why, self.suspect)))
+        self._set_round_timer("over", out)
         self._leave_if_all_know(out)
 
     def _leave_if_all_know(self, out: list[Output]) -> None:
         suspects = 0 if self.suspect is None else 1 << self.suspect
-        if self.times_said >= TIMES_REPEATED and not self.closing.others & ~self.told & ~suspects:
+        if self.times_sent >= TIMES_REPEATED and not self.closing.others & ~self.informed & ~suspects:
             self._leave(out)
 
     def _leave(self, out: list[Output]) -> None:
         self.phase = Phase.GONE
-        out += [CancelTimer(name) for name in ("beat", "closing", "round", "over", "linger")]
+        out += [CancelTimer(name) for name in ("heartbeat", "closing", "round", "over", "linger")]
         out.append(Left())
 
     # --- close ---
 
     def _close(self, within: int, out: list[Output]) -> None:
-        if self.phase in (Phase.IDLE, Phase.OPENING):
+        if self.phase in (Phase.IDLE, Phase.HANDSHAKE):
             self._give_up("it closed before the group was open", out)
         elif self.phase is Phase.OPEN and not self.closing.wanted:
             self.closing.wanted, self.close_within = True, within
-            self.closing.resting = False  # until the host has looked once more: this is the wrong moment for old news
+            self.closing.at_rest = False  # until the host reports anew: what it reported before may be outdated
             if within:
                 out.append(SetTimer("closing", within))
 
@@ -367,24 +385,25 @@ class Session(WholeState):
             out += [CancelTimer("closing"), Closed(), SetTimer("linger", self.config.linger)]
         out.append(SendControl(Heartbeat(self.closing.stage)))
         if before < Stage.DONE <= self.closing.stage:
-            self._wait("round", out)
+            self._set_round_timer("round", out)
 
     def _repeat_stage(self, out: list[Output]) -> None:
-        """Asks those who are behind; when nobody is, says good-bye a few times more, and leaves."""
+        """Asks those who are behind; when nobody is, sends the last stage a few times more, and leaves."""
         behind = self.closing.below(self.closing.stage)
         if behind:
             out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(behind)]
         elif self.phase is Phase.CLOSED:
-            self.times_said += 1
-            if self.times_said > TIMES_REPEATED:
+            self.times_sent += 1
+            if self.times_sent > TIMES_REPEATED:
                 self._leave(out)
                 return
             out.append(SendControl(Heartbeat(self.closing.stage)))
-        self._wait("round", out)
+        self._set_round_timer("round", out)
 
-    def _closing_due(self, out: list[Output]) -> None:
-        why = "; ".join(self.waits_for()) or "the others did not say that they are done"
-        self._abort(f"{self.names[self.me]} waited for {_seconds(self.close_within)} to close: {why}", None, out)
+    def _closing_timed_out(self, out: list[Output]) -> None:
+        why = "; ".join(self.waits_for()) or "the others did not confirm that they are done"
+        name, within = self.names[self.me], _seconds(self.close_within)
+        self._abort(f"{name} could not close within {within}: {why}", None, out)
 
 
 def _seconds(duration: int) -> str:

@@ -1,11 +1,13 @@
-"""Each stream of datagrams in the order in which it was sent, where the network lets some overtake others.
+"""The reorder buffer: each stream of datagrams in the order in which it was sent, where the network reorders.
 
-Every datagram of a stream has the next number. One that comes too early waits a little for those before it; then it is
-handed over, and what comes still later is late, which is a loss that the protocols mend.
+The datagrams of a stream are numbered. One that arrives early is held for a while for those before it; then it is
+released, and what arrives still later is late: a loss, which the protocols repair.
 
-How little: as long as the overtaken were late here before, and a quarter more; at first not at all. So where a network
-keeps the order nothing ever waits, and a loss is seen as soon as the next datagram comes. Where it does not, each wait
-in vain makes the next one shorter, and whoever is later than the longest wait is not waited for.
+For how long: as long as late ones were late before, and a quarter more; at first not at all. So where a network keeps
+the order nothing is ever held, and a loss is detected as soon as the next datagram arrives. Where it does not, each
+datagram that is held in vain shortens the next time, and what is later than the maximum is not waited for.
+
+Nothing here has a clock: times are passed in. `ReleaseTimer` wakes whoever uses a buffer.
 """
 
 import asyncio
@@ -16,160 +18,172 @@ from collections.abc import Callable
 from ordercast.model.config import MICROSECOND, SECOND
 from ordercast.wire.datagram import Datagram
 
-MAX_WAITING = 256
-"""Datagrams of a stream that may wait: with more, or with more bytes, nothing is waited for any longer."""
-MAX_WAITING_BYTES = 1 << 20
-_REMEMBERED = 64  # numbers that were passed over, and may still show how late they are
-_SHORTEST = 100 * MICROSECOND  # timers are no finer: less is nothing
+MAX_HELD = 256
+"""Datagrams of a stream that may be held: with more of them, or more bytes, all are released."""
+MAX_HELD_BYTES = 1 << 20
+_REMEMBERED = 64  # ranges that were skipped, and may still show how late they are
+_MIN_HOLD = 100 * MICROSECOND  # timers are no finer: less counts as 0
 
 
 class Stream:
-    """One stream. It begins with whatever comes first; times are handed in, and never go back."""
+    """One stream. It begins with whatever arrives first; times are passed in, and never decrease."""
 
-    __slots__ = ("_bytes", "_longest", "_passed_over", "_waiting", "due", "hold")
+    __slots__ = ("_bytes", "_skipped", "expected", "held", "hold", "max_hold")
 
-    def __init__(self, longest: int) -> None:
-        """`longest`: nanoseconds that a datagram may wait."""
-        self.due = -1
-        """The next number; -1: any."""
+    def __init__(self, max_hold: int) -> None:
+        """`max_hold`: nanoseconds that a datagram may be held."""
+        self.expected = -1
+        """The number of the next datagram; -1: any."""
         self.hold = 0
-        """Nanoseconds that a datagram waits now."""
-        self._longest, self._bytes = longest, 0
-        self._waiting: dict[int, tuple[Datagram, int]] = {}  # by number, with its time; in the order in which they came
-        self._passed_over: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)  # first, end, when it was noticed
+        """Nanoseconds that a datagram is held now."""
+        self.held: dict[int, tuple[Datagram, int]] = {}
+        """By number, with the time of arrival; in the order of arrival."""
+        self.max_hold, self._bytes = max_hold, 0
+        self._skipped: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)  # first, end, when it was noticed
 
-    def take(self, said: Datagram, now: int) -> list[Datagram] | None:
-        """What can be handed over when this one has come, in order; None: it is late, or came before."""
-        counter = said.counter
-        if self.due < 0:
-            self.due = counter
-        if counter < self.due:
+    def take(self, datagram: Datagram, now: int) -> list[Datagram] | None:
+        """What is ready when this one has arrived, in order; None: it is late, or a duplicate."""
+        counter = datagram.counter
+        if self.expected < 0:
+            self.expected = counter
+        if counter < self.expected:
             self._learn_from_late(counter, now)
             return None
-        if counter == self.due:
-            if self._waiting:
-                self._learn(now - self._first_came())
-            self.due += 1
-            return [said, *self._next_ones()]
-        if counter in self._waiting:  # a seal may have forgotten it: see `ReplayWindows`
+        if counter == self.expected:
+            if self.held:
+                self._learn(now - self._first_arrival())
+            self.expected += 1
+            return [datagram, *self._following()]
+        if counter in self.held:  # the replay window may have forgotten it: see `ReplayWindows`
             return None
-        self._waiting[counter] = said, now
-        self._bytes += len(said.body)
+        self.held[counter] = datagram, now
+        self._bytes += len(datagram.body)
         return self.release(now)
 
     def release(self, now: int) -> list[Datagram]:
-        """What has waited enough, with all that waits before it and right behind it, in order."""
-        full = len(self._waiting) > MAX_WAITING or self._bytes > MAX_WAITING_BYTES
+        """What was held long enough, with all that is held before it and right behind it, in order."""
+        full = len(self.held) > MAX_HELD or self._bytes > MAX_HELD_BYTES
         through = -1
-        for counter, (_, came) in self._waiting.items():
-            if came + self.hold > now and not full:
+        for counter, (_, arrived) in self.held.items():
+            if arrived + self.hold > now and not full:
                 break
             through = max(through, counter)
-        found = []
-        for counter in sorted(counter for counter in self._waiting if counter <= through):
-            if counter > self.due:
-                self._passed_over.append((self.due, counter, self._first_came()))
+        ready = []
+        for counter in sorted(counter for counter in self.held if counter <= through):
+            if counter > self.expected:
+                self._skipped.append((self.expected, counter, self._first_arrival()))
                 self.hold -= self.hold // 8
-                if self.hold < _SHORTEST:
+                if self.hold < _MIN_HOLD:
                     self.hold = 0
-            found.append(self._take_out(counter))
-        return found + self._next_ones()
+            ready.append(self._take_out(counter))
+        return ready + self._following()
 
-    def wakes_at(self) -> int | None:
-        """When something has waited enough; None: nothing waits."""
-        return self._first_came() + self.hold if self._waiting else None
+    def releases_at(self) -> int | None:
+        """When something was held long enough; None: nothing is held."""
+        return self._first_arrival() + self.hold if self.held else None
 
-    def all_that_waits(self) -> list[Datagram]:
-        """In order; nothing is waited for any more."""
-        return [self._take_out(counter) for counter in sorted(self._waiting)]
+    def finish(self) -> list[Datagram]:
+        """All that is held, in order; the stream is at its end."""
+        return [self._take_out(counter) for counter in sorted(self.held)]
 
-    def _first_came(self) -> int:
-        return next(iter(self._waiting.values()))[1]
+    def _first_arrival(self) -> int:
+        return next(iter(self.held.values()))[1]
 
     def _take_out(self, counter: int) -> Datagram:
-        said, _ = self._waiting.pop(counter)
-        self._bytes -= len(said.body)
-        self.due = counter + 1
-        return said
+        datagram, _ = self.held.pop(counter)
+        self._bytes -= len(datagram.body)
+        self.expected = counter + 1
+        return datagram
 
-    def _next_ones(self) -> list[Datagram]:
+    def _following(self) -> list[Datagram]:
         found = []
-        while self.due in self._waiting:
-            found.append(self._take_out(self.due))
+        while self.expected in self.held:
+            found.append(self._take_out(self.expected))
         return found
 
     def _learn_from_late(self, counter: int, now: int) -> None:
-        for first, end, noticed in self._passed_over:
+        for first, end, noticed in self._skipped:
             if first <= counter < end:
                 self._learn(now - noticed)
 
     def _learn(self, lateness: int) -> None:
-        if lateness <= self._longest:
-            self.hold = max(self.hold, min(lateness + lateness // 4, self._longest))
+        if lateness <= self.max_hold:
+            self.hold = max(self.hold, min(lateness + lateness // 4, self.max_hold))
 
 
 class ReorderBuffer:
-    """Hands over the datagrams of many streams, and wakes up for those that have waited enough."""
+    """Many streams, and when the first of them has something to release."""
 
-    def __init__(
-        self, hand_over: Callable[[Datagram], None], read_all: Callable[[], None], drained: Callable[[], None]
-    ) -> None:
-        """`read_all`: what has come already need not be waited for; `drained`: the end of what is handed over late."""
-        self._hand_over, self._read_all, self._drained = hand_over, read_all, drained
-        self._waiting: set[Stream] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._wakes_at = 0
+    def __init__(self) -> None:
+        self._holding: set[Stream] = set()
 
-    def take(self, stream: Stream, said: Datagram) -> bool:
-        """Hands it over now or later; False: it is late, or came before."""
-        if said.counter == stream.due and stream not in self._waiting:  # as most are
-            stream.due += 1
-            self._hand_over(said)
-            return True
-        found = stream.take(said, time.monotonic_ns())
-        if found is None:
-            return False
-        self._hand_over_all(stream, found)
-        self._set_timer()
-        return True
+    def take(self, stream: Stream, datagram: Datagram, now: int) -> list[Datagram] | None:
+        """What is ready when this one has arrived, in order; None: it is late, or a duplicate."""
+        ready = stream.take(datagram, now)
+        self._update(stream)
+        return ready
 
-    def finish(self, stream: Stream) -> None:
-        """The stream is at its end."""
-        self._hand_over_all(stream, stream.all_that_waits())
+    def release(self, now: int) -> list[Datagram]:
+        """What was held long enough, of all streams."""
+        ready = []
+        for stream in list(self._holding):
+            ready += stream.release(now)
+            self._update(stream)
+        return ready
 
-    def close(self) -> None:
-        """Nothing is handed over any more."""
-        self._waiting.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def finish(self, stream: Stream) -> list[Datagram]:
+        """All that is held of a stream that is at its end."""
+        ready = stream.finish()
+        self._update(stream)
+        return ready
 
-    def _hand_over_all(self, stream: Stream, found: list[Datagram]) -> None:
-        if stream.wakes_at() is None:
-            self._waiting.discard(stream)
+    def releases_at(self) -> int | None:
+        """When something was held long enough; None: nothing is held."""
+        return min((at for stream in self._holding if (at := stream.releases_at()) is not None), default=None)
+
+    def clear(self) -> None:
+        """Releases nothing any more."""
+        self._holding.clear()
+
+    def _update(self, stream: Stream) -> None:
+        if stream.held:
+            self._holding.add(stream)
         else:
-            self._waiting.add(stream)
-        for said in found:
-            self._hand_over(said)
+            self._holding.discard(stream)
 
-    def _set_timer(self) -> None:
-        if not self._waiting:
+
+class ReleaseTimer:
+    """Calls back when a buffer has something to release. Used inside one event loop."""
+
+    def __init__(self, buffer: ReorderBuffer, callback: Callable[[], None]) -> None:
+        self._buffer, self._callback = buffer, callback
+        self._handle: asyncio.TimerHandle | None = None
+        self._at = 0
+
+    def is_set(self) -> bool:
+        """True while it waits for its time."""
+        return self._handle is not None
+
+    def update(self) -> None:
+        """Sets the timer for what the buffer holds now, unless it comes early enough."""
+        earliest = self._buffer.releases_at()
+        if earliest is None:
             return
-        earliest = min(at for stream in self._waiting if (at := stream.wakes_at()) is not None)
-        if self._timer is not None:
-            if self._wakes_at <= earliest:
+        if self._handle is not None:
+            if self._at <= earliest:
                 return
-            self._timer.cancel()
-        self._wakes_at = earliest
+            self._handle.cancel()
+        self._at = earliest
         wait = max(earliest - time.monotonic_ns(), 0) / SECOND
-        self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
+        self._handle = asyncio.get_running_loop().call_later(wait, self._due)
 
-    def _wake(self) -> None:
-        self._timer = None
-        self._read_all()
-        now = time.monotonic_ns()
-        for stream in list(self._waiting):
-            if stream in self._waiting:  # who hears may close us
-                self._hand_over_all(stream, stream.release(now))
-        self._drained()
-        self._set_timer()
+    def cancel(self) -> None:
+        """Does not call back any more."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _due(self) -> None:
+        self._handle = None
+        self._callback()
+        self.update()

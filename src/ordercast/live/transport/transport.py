@@ -1,6 +1,9 @@
-"""The lines between members: units and control messages in, datagrams out, and back.
+"""The transport of one member: units and control messages to datagrams, and back.
 
-Whatever comes from the network is understood, or counted and dropped by its reason; nothing of it raises anything here.
+    out:  encode → pack → seal → route (one member, all, relay) → endpoint
+    in:   endpoint → open → filter (session, destination) → reorder → unpack → decode → check → receiver
+
+Whatever arrives from the network is understood, or dropped and counted by reason; nothing of it raises anything here.
 """
 
 import time
@@ -8,12 +11,11 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Protocol
 
-from ordercast.live.host.busy_polling import LONGEST
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.packing import ALL, CHANNEL, Packer
-from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RELAY_INCARNATION, RELAY_INCARNATION_SIZE, Relay
-from ordercast.live.transport.reorder_buffer import ReorderBuffer, Stream
+from ordercast.live.transport.packing import ALL, RELAYED, Packer
+from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RELAY_INCARNATION_SIZE, Relay, RelayClient
+from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer, Stream
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.wire.checks import is_valid
@@ -22,6 +24,8 @@ from ordercast.wire.control import IN_SESSION, Control
 from ordercast.wire.datagram import (
     FROM_RELAY,
     HEADER,
+    LENGTH_SIZE,
+    MAX_DATAGRAM_SIZE,
     OPENING,
     RELAY,
     TO_ALL,
@@ -29,298 +33,349 @@ from ordercast.wire.datagram import (
     UNKNOWN,
     Datagram,
     Rejection,
+    pack_records,
     unpack_records,
 )
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.sealing import Seal
 
-_TICKS_TO_ASK = 3  # of silence, as members are asked: one and a half beats
 
+class Receiver(Protocol):
+    """Who is handed what arrives."""
 
-class Listener(Protocol):
-    """Who is told what was heard."""
+    def session_received(self, member: int, session: int) -> bool:
+        """Something of a session arrived that we are not in; True if that made us open it."""
 
-    def opens(self, member: int, session: int) -> bool:
-        """Something of a session came that we are not in: whether we are now."""
+    def control_received(self, member: int, message: Control) -> None:
+        """A control message arrived."""
 
-    def hears(self, member: int, message: Control) -> None:
-        """A control message."""
+    def unit_received(self, member: int, unit: Unit) -> None:
+        """A valid unit of the open session arrived."""
 
-    def receives(self, member: int, unit: Unit) -> None:
-        """A unit of the session that is open."""
+    def drained(self) -> None:
+        """Nothing more has arrived for now."""
 
 
 class Transport:
-    """One member's part of the network."""
+    """Sends and receives for one member. Used inside one event loop."""
 
     def __init__(
-        self, endpoint: Endpoint, addresses: list[Address], me: int, seal: Seal, codec: Codec, *, datagram: int
+        self,
+        endpoint: Endpoint,
+        addresses: list[Address],
+        me: int,
+        seal: Seal,
+        codec: Codec,
+        *,
+        max_datagram_size: int,
     ) -> None:
         self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
         self._nodes = len(addresses)
         endpoint.knows(addresses)
-        self._listener: Listener
-        self._own = {me}  # whom we speak as
+        self._receiver: Receiver
+        self._own_senders = {me}  # a multicast brings us our own
         self._for_us = (TO_ALL, me + 1)
         self._incarnation = 0
         self._session: int | None = None
-        self._counters: dict[int, int] = {}  # by tag
-        self._control = Packer(datagram, seal.overhead, self._transmit_control)
-        self._units = Packer(datagram, seal.overhead + ORIGIN_SIZE, self._transmit_units)
-        self._in_order = False
-        self._longest_wait = 0
-        self._sorter: ReorderBuffer
-        self._streams: list[Stream] = []  # of what members say to us, by member
-        self._relay: Relay | None = None  # that of the group, if it is ours
-        self._relay_address: Address | None = None
-        self._awaits_channel, self._channel_silent = False, 0  # the channel was spoken to; ticks since then
-        self._relayed = 0, Stream(0)  # the life of the relay that is heard, 0 if none is, and what it passes on
-        self._passed: deque[bytes] = deque()  # what our own relay passed on, for ourselves
-        self._passing = self._in_session = False
-        self.by_channel = False
-        self.hears_strangers: Callable[[bytes], None] | None = None
+        self._counters: dict[int, int] = {}  # of datagrams that were sent, by tag
+        self._packer = Packer(max_datagram_size, seal.overhead + ORIGIN_SIZE)
+        self._control_too_large = 0
+        self._keeps_order = False
+        self._streams: list[Stream] = []  # of what members send to us, by member
+        self._reorder_buffer = ReorderBuffer()
+        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
+        self._own_relay: Relay | None = None
+        self._relay: RelayClient | None = None  # if it is not our own
+        self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
+        self._looping_back = self._closed = False
+        self.relayed = False
+        """What is sent to all goes by a relay."""
+        self.stranger_received: Callable[[bytes], None] | None = None
         """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
-        """Datagrams and records that were not understood, by reason."""
+        """Datagrams and records that were dropped, by reason."""
 
-    def start(self, incarnation: int, listener: Listener, drained: Callable[[], None]) -> None:
-        """Begins to hear."""
-        self._incarnation, self._listener = incarnation, listener
-        self._sorter = ReorderBuffer(self._hand_over, self.read_all, drained)
-        self._endpoint.start(self._receive, drained)
+    def start(self, incarnation: int, receiver: Receiver) -> None:
+        """Begins to receive."""
+        self._incarnation, self._receiver = incarnation, receiver
+        self._endpoint.start(self._receive, receiver.drained)
 
-    def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, longest_wait: int = 0) -> None:
+    def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, max_hold: int = 0) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
 
-        `longest_wait`: nanoseconds that what comes out of order waits for what it has overtaken, at most.
+        `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most.
         """
         self._session = session
         self._seal.hold(session)
-        # On one channel only its relay hears all that a member counts, and needs it in order; beats need none.
-        self._in_order = channel is Channel.MANY or isinstance(relay, Relay)
-        self._longest_wait = longest_wait
-        self._streams = [Stream(longest_wait) for _ in range(self._nodes)]
-        self.by_channel = channel is Channel.ONE
+        # With a relay only the relay receives all that a member counts, and needs it in order; heartbeats need none.
+        self._keeps_order = channel is Channel.MANY or isinstance(relay, Relay)
+        self._streams = [Stream(max_hold) for _ in range(self._nodes)]
+        self.relayed = channel is Channel.ONE
         if isinstance(relay, Relay):
-            self._relay = relay
-            self._own.add(RELAY)
+            self._own_relay = relay
+            self._own_senders.add(RELAY)
         elif relay is not None:
-            self._relay_address = relay
-            if relay not in self._addresses:
+            is_member = relay in self._addresses
+            self._relay = RelayClient(relay, is_member=is_member, max_hold=max_hold)
+            if not is_member:
                 self._endpoint.knows([relay])
-                self._send_to_relay(b"")  # it tells which life it is
+                self._send_to_relay(self._relay, b"")  # it answers with its incarnation
+
+    @property
+    def session(self) -> int | None:
+        """The tag of the open session; None before it is open."""
+        return self._session
 
     @property
     def too_large(self) -> int:
         """Records that no datagram can carry."""
-        return self._control.too_large + self._units.too_large
+        return self._control_too_large + self._packer.too_large
 
     @property
-    def datagram(self) -> int:
-        """The bytes that a datagram of units should not have more of."""
-        return self._units.datagram
+    def max_datagram_size(self) -> int:
+        """The limit for datagrams of units, in bytes."""
+        return self._packer.max_datagram_size
 
-    @datagram.setter
-    def datagram(self, size: int) -> None:
-        self._units.datagram = size
+    @max_datagram_size.setter
+    def max_datagram_size(self, size: int) -> None:
+        self._packer.max_datagram_size = size
 
     @property
-    def network(self) -> Endpoint:
+    def endpoint(self) -> Endpoint:
         """The sockets, which count what goes through them."""
         return self._endpoint
 
-    def rotate(self, keys: GroupKeys) -> None:
-        """Seals with other keys from now on."""
+    @property
+    def seal(self) -> Seal:
+        """What seals and opens datagrams."""
+        return self._seal
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Of what members send to us, by member; empty before the session is open."""
+        return self._streams
+
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """Encrypts with other keys from now on."""
         self._seal.rotate(keys)
 
-    def read_all(self) -> None:
-        """Hears what has come."""
-        self._endpoint.read_all()
-
-    def linger(self) -> bool:
-        """Waits for a moment, awake, until something comes; whether it does."""
-        before, until = self._endpoint.datagrams_in, time.perf_counter() + LONGEST
-        while self._endpoint.datagrams_in == before and time.perf_counter() < until:
-            self._endpoint.read_all()
-        return self._endpoint.datagrams_in > before
-
     def close(self) -> None:
-        """Nothing is heard or said any more."""
-        self._sorter.close()
+        """Sends and receives nothing any more."""
+        self._closed = True
+        self._reorder_buffer.clear()
+        self._release_timer.cancel()
         self._endpoint.close()
 
-    # --- out ---
+    # --- sending ---
 
-    def say(self, message: Control, to: int | None) -> None:
-        """Sends a control message, at once."""
-        self._control.say(self._codec.encode(message), ALL if to is None else to)
-        self._in_session = isinstance(message, IN_SESSION)
-        self._control.flush()
+    def send_control(self, message: Control, to: int | None) -> None:
+        """Sends a control message at once, to one member or to all the others."""
+        record = self._codec.encode(message)
+        if len(record) + LENGTH_SIZE + self._seal.overhead > MAX_DATAGRAM_SIZE:
+            self._control_too_large += 1
+            return
+        body, target = pack_records([record]), ALL if to is None else to
+        if isinstance(message, IN_SESSION):
+            self._send(target, self._sealed(0, self._session or 0, body, target))
+        else:  # it names the incarnations that it is for: who has other members counts other places
+            self._send(target, self._sealed(OPENING, self._incarnation, body, ALL))
 
     def send(self, unit: Unit, to: int | None) -> None:
-        """Sends a unit, when the turn is over or a datagram is full."""
-        self._units.say(self._codec.encode(unit), (CHANNEL if self.by_channel else ALL) if to is None else to)
+        """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
+        target = (RELAYED if self.relayed else ALL) if to is None else to
+        full = self._packer.add(self._codec.encode(unit), target)
+        if full is not None:
+            self.send_records(full, target)
 
     def flush(self) -> bool:
-        """The turn is over. What our own relay passed on is heard now: a machine does one thing after the other.
+        """The turn is over: sends what waits. What our own relay passed on is received now, one thing after another.
 
-        True: something was heard, and there may be more to send.
+        True: something was received by that, and there may be more to send.
         """
-        self._units.flush()
-        heard = bool(self._passed) and not self._passing
-        if heard:
-            self._hear_passed()
-        return heard
+        for target, body in self._packer.take():
+            self.send_records(body, target)
+        received = bool(self._looped_back) and not self._looping_back
+        if received:
+            self._receive_looped_back()
+        return received
 
-    def _transmit_control(self, body: bytes, to: int) -> None:
-        tag, flags = (self._session or 0, 0) if self._in_session else (self._incarnation, OPENING)
-        # Words of an opening name the lives that they are for; who has other members counts other places.
-        self._transmit(self._sealed(flags, tag, body, to if self._in_session else ALL), to)
-
-    def _transmit_units(self, body: bytes, to: int) -> None:
+    def send_records(self, body: bytes, target: int) -> None:
+        """Sends packed records in the session: to a member, to `ALL` the others, or to all by the relay (`RELAYED`)."""
         session = self._session
-        assert session is not None, "a protocol begins when its session is open"
-        if to != CHANNEL:
-            self._transmit(self._sealed(0, session, body, to), to)
+        assert session is not None, "units are sent in an open session"
+        if target != RELAYED:
+            self._send(target, self._sealed(0, session, body, target))
+        elif self._own_relay is not None:
+            self._own_relay.pass_on(self._me, session, body)
+            self._looped_back.append((self._me, body))
         elif self._relay is not None:
-            self._passed.append(self._relay.pass_on(self._me, session, body))
-        else:
-            self._awaits_channel = True
-            self._send_to_relay(body)
+            self._send_to_relay(self._relay, body)
 
-    def watch_channel(self) -> int:
-        """For how many ticks, of which this is one, nothing of ours came back from a channel that is no member.
+    def watch_relay(self) -> int:
+        """For how many ticks, of which this is one, nothing of ours came back from a relay that is not a member.
 
-        It is asked meanwhile: what was said to it may be lost, and nobody have anything more to say.
+        It is asked meanwhile: what was sent to it may be lost, and nobody may have anything more to send.
         """
-        if not self._awaits_channel or self._relay_address in self._addresses:
+        if self._relay is None:
             return 0
-        self._channel_silent += 1
-        if self._channel_silent > _TICKS_TO_ASK:
-            self._send_to_relay(b"")
-        return self._channel_silent
+        silent = self._relay.tick()
+        if silent and self._relay.must_be_asked():
+            self._send_to_relay(self._relay, b"")
+        return silent
 
-    def _send_to_relay(self, body: bytes) -> None:
-        if self._relay_address is not None and self._session is not None:
-            datagram = self._sealed(TO_RELAY, self._session, RELAY_INCARNATION.pack(self._relayed[0]) + body, ALL)
-            self._endpoint.send(datagram, self._relay_address)
+    def _send_to_relay(self, relay: RelayClient, records: bytes) -> None:
+        assert self._session is not None
+        datagram = self._sealed(TO_RELAY, self._session, relay.body_of(records), ALL)
+        self._endpoint.send(datagram, relay.address)
 
-    def _sealed(self, flags: int, tag: int, body: bytes, to: int) -> bytes:
+    def _sealed(self, flags: int, tag: int, body: bytes, target: int) -> bytes:
         counter = self._counters.get(tag, 0)
         self._counters[tag] = counter + 1
-        return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if to == ALL else to + 1)
+        return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if target == ALL else target + 1)
 
-    def _transmit(self, datagram: bytes, to: int) -> None:
-        if to == ALL:
+    def _send(self, target: int, datagram: bytes) -> None:
+        if target == ALL:
             self._endpoint.send_to_all(datagram)
         else:
-            self._endpoint.send(datagram, self._addresses[to])
+            self._endpoint.send(datagram, self._addresses[target])
 
-    # --- in ---
+    # --- receiving ---
 
-    def _receive(self, datagram: bytes | memoryview) -> None:
-        if len(datagram) >= HEADER.size and int.from_bytes(datagram[4:6]) in self._own:
-            return  # a multicast brings us our own
-        said = self._seal.open(datagram)
-        if isinstance(said, Rejection):
-            self.dropped[said] += 1
-        elif said.flags & FROM_RELAY:
-            self._receive_from_channel(said)
-        elif said.sender >= self._nodes:
-            self._receive_from_stranger(said)
-        elif said.flags & OPENING:
-            self._understand(said.sender, said.body, in_session=False)
-        elif said.tag != self._session and not self._listener.opens(said.sender, said.tag):
+    def read_all(self) -> None:
+        """Receives what has arrived."""
+        self._endpoint.read_all()
+
+    def poll(self, seconds: float) -> None:
+        """Reads without sleeping until something arrives, or for so long."""
+        before, until = self._endpoint.datagrams_in, time.perf_counter() + seconds
+        while self._endpoint.datagrams_in == before and time.perf_counter() < until:
+            self._endpoint.read_all()
+        if self._endpoint.datagrams_in > before:
+            self._receiver.drained()
+
+    def _receive(self, data: bytes | memoryview) -> None:
+        if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders:
+            return
+        datagram = self._seal.open(data)
+        if isinstance(datagram, Rejection):
+            self.dropped[datagram] += 1
+        elif datagram.flags & FROM_RELAY:
+            self._receive_relayed(datagram)
+        elif datagram.sender >= self._nodes:
+            self._receive_from_stranger(datagram)
+        elif datagram.flags & OPENING:
+            self._unpack(datagram.sender, datagram.body, in_session=False)
+        elif datagram.tag != self._session and not self._receiver.session_received(datagram.sender, datagram.tag):
             self.dropped["session"] += 1
-        elif said.to not in self._for_us:
+        elif datagram.to not in self._for_us:
             self.dropped["redirected"] += 1
-        elif not self._in_order:
-            self._hand_over(said)
-        elif not self._sorter.take(self._streams[said.sender], said):
-            self.dropped["late"] += 1
-
-    def _hand_over(self, said: Datagram) -> None:
-        """In its order."""
-        if said.flags & FROM_RELAY:
-            self._understand_passed(said.body)
-        elif said.flags & TO_RELAY:
-            self._pass_on(said)
+        elif self._keeps_order:
+            self._reorder(self._streams[datagram.sender], datagram)
         else:
-            self._understand(said.sender, said.body, in_session=True)
+            self._process(datagram)
 
-    def _receive_from_stranger(self, said: Datagram) -> None:
-        if said.sender == UNKNOWN and said.flags & OPENING and self.hears_strangers is not None:
-            self.hears_strangers(said.body)
+    def _receive_from_stranger(self, datagram: Datagram) -> None:
+        if datagram.sender == UNKNOWN and datagram.flags & OPENING and self.stranger_received is not None:
+            self.stranger_received(datagram.body)
         else:
             self.dropped["stranger"] += 1
 
-    def _pass_on(self, said: Datagram) -> None:
+    def _receive_relayed(self, datagram: Datagram) -> None:
+        relay = self._relay
+        if datagram.sender != RELAY or (relay is None and self._session is not None):
+            self.dropped["stranger"] += 1
+        elif len(datagram.body) < ORIGIN_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        elif relay is None or ORIGIN.unpack_from(datagram.body)[1] != self._session:
+            self.dropped["session"] += 1  # its incarnation must not count: its clock may be ahead
+        elif datagram.tag < relay.incarnation:
+            self.dropped["late"] += 1
+        else:
+            if datagram.tag > relay.incarnation:
+                former = relay.restarted(datagram.tag)
+                self._process_all(self._reorder_buffer.finish(former))
+            self._reorder(relay.stream, datagram)
+
+    def _reorder(self, stream: Stream, datagram: Datagram) -> None:
+        if datagram.counter == stream.expected and not stream.held:  # as most are
+            stream.expected += 1
+            self._process(datagram)
+            return
+        ready = self._reorder_buffer.take(stream, datagram, time.monotonic_ns())
+        if ready is None:
+            self.dropped["late"] += 1
+        else:
+            self._process_all(ready)
+            self._release_timer.update()
+
+    def _release(self) -> None:
+        """The time of something that was held has come: what has arrived need not be waited for."""
+        self._endpoint.read_all()
+        self._process_all(self._reorder_buffer.release(time.monotonic_ns()))
+        self._receiver.drained()
+
+    def _process_all(self, datagrams: list[Datagram]) -> None:
+        for datagram in datagrams:
+            if not self._closed:  # what was received before may have been the end
+                self._process(datagram)
+
+    def _process(self, datagram: Datagram) -> None:
+        """Handles a datagram that is in its order."""
+        if datagram.flags & FROM_RELAY:
+            origin, _ = ORIGIN.unpack_from(datagram.body)
+            if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
+                self._relay.answered()
+            self._unpack_relayed(origin, memoryview(datagram.body)[ORIGIN_SIZE:])
+        elif datagram.flags & TO_RELAY:
+            self._pass_on(datagram)
+        else:
+            self._unpack(datagram.sender, datagram.body, in_session=True)
+
+    def _pass_on(self, datagram: Datagram) -> None:
         """If we are the relay it goes to everybody, us included."""
-        if self._relay is None:
+        if self._own_relay is None:
             self.dropped["stranger"] += 1
-        elif len(said.body) < RELAY_INCARNATION_SIZE:
+        elif len(datagram.body) < RELAY_INCARNATION_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
         else:
-            self._passed.append(self._relay.pass_on(said.sender, said.tag, said.body[RELAY_INCARNATION_SIZE:]))
-            self._hear_passed()
+            records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
+            self._own_relay.pass_on(datagram.sender, datagram.tag, records)
+            self._looped_back.append((datagram.sender, records))
+            self._receive_looped_back()
 
-    def _hear_passed(self) -> None:
+    def _receive_looped_back(self) -> None:
         """In the order in which it was passed on, whatever follows from it."""
-        if not self._passing:
-            self._passing = True
+        if not self._looping_back:
+            self._looping_back = True
             try:
-                while self._passed:
-                    self._understand_passed(self._passed.popleft())
+                while self._looped_back:
+                    self._unpack_relayed(*self._looped_back.popleft())
             finally:
-                self._passing = False
+                self._looping_back = False
 
-    def _receive_from_channel(self, said: Datagram) -> None:
-        if said.sender != RELAY:
-            self.dropped["stranger"] += 1
-        elif len(said.body) < ORIGIN_SIZE:
-            self.dropped[Rejection.TRUNCATED] += 1
-        elif ORIGIN.unpack_from(said.body)[1] != self._session:  # it must not count: its relay's clock may be ahead
-            self.dropped["session"] += 1
-        elif not self._take_relayed(said):
-            self.dropped["late"] += 1
-
-    def _take_relayed(self, said: Datagram) -> bool:
-        """Whether it is not below what was heard before; whatever a relay says is above all that former ones said."""
-        life, stream = self._relayed
-        if said.tag < life:
-            return False
-        if said.tag > life:
-            self._sorter.finish(stream)
-            stream = Stream(self._longest_wait)
-            self._relayed = said.tag, stream
-        return self._sorter.take(stream, said)
-
-    def _understand_passed(self, body: bytes) -> None:
-        origin, _ = ORIGIN.unpack_from(body)
-        if origin == self._me or origin == RELAY:  # noqa: PLR1714 (the quicker)
-            self._awaits_channel, self._channel_silent = False, 0
+    def _unpack_relayed(self, origin: int, records: bytes | memoryview) -> None:
         if origin < self._nodes:
-            self._understand(origin, body[ORIGIN_SIZE:], in_session=True)
-        elif origin != RELAY:  # which only tells that it is there
+            self._unpack(origin, records, in_session=True)
+        elif origin != RELAY:  # which only announces itself
             self.dropped["stranger"] += 1
 
-    def _understand(self, member: int, body: bytes, *, in_session: bool) -> None:
+    def _unpack(self, member: int, body: bytes | memoryview, *, in_session: bool) -> None:
         records = unpack_records(body)
         if isinstance(records, Rejection):
             self.dropped[records] += 1
             return
         for record in records:
             try:
-                said = self._codec.decode(record)
+                message = self._codec.decode(record)
             except Malformed:
                 self.dropped["malformed"] += 1
                 continue
-            if not isinstance(said, Unit):
-                if isinstance(said, IN_SESSION) == in_session:
-                    self._listener.hears(member, said)
+            if not isinstance(message, Unit):
+                if isinstance(message, IN_SESSION) == in_session:
+                    self._receiver.control_received(member, message)
                 else:
                     self.dropped["session"] += 1
-            elif in_session and said.source == member and is_valid(said, self._nodes):
-                self._listener.receives(member, said)
+            elif in_session and message.source == member and is_valid(message, self._nodes):
+                self._receiver.unit_received(member, message)
             else:
-                self.dropped["senseless"] += 1
+                self.dropped["invalid"] += 1
