@@ -108,12 +108,14 @@ def test_every_error_is_on_its_page() -> None:
     assert set(listed) | {"OrdercastError"} == classes
 
 
-def test_troubleshooting_shows_messages_that_are_said() -> None:
+@pytest.mark.parametrize("title", ["Joining", "While it runs"])
+def test_troubleshooting_shows_messages_that_are_said(title: str) -> None:
     """The fixed parts of each message are in the source; names and numbers are left out there."""
     source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     said = " ".join(re.sub(r'"\s*\n\s*f?"', "", source).split())
-    for cell in first_cells((REFERENCE / "troubleshooting.md").read_text()):
+    for cell in first_cells(section("troubleshooting.md", title)):
         for message in names_in(cell):
-            parts = re.split(r"…|\b[A-C](?:, [A-C])*\b|\d+|=\S+|\S+=", message)
+            parts = re.split(r"…|'\w+'|\b[A-C](?:, [A-C])*\b|[\d.:]+(?= |$)|=\S+|\S+=", message)
             longest = max((part.strip(" :.,(){}") for part in parts), key=len)
+            assert len(longest) > 2
             assert longest in said, message
