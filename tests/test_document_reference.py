@@ -108,6 +108,13 @@ def test_metrics_that_pages_name_exist() -> None:
         assert set(re.findall(r"\bordercast_\w+", page.read_text())) <= known, page
 
 
+def test_every_logger_is_on_the_page_about_monitoring() -> None:
+    page = (ROOT / "docs/howto/monitoring.md").read_text()
+    told = set(re.findall(r"^\| `(ordercast(?:\.\w+)*)` \|", page, flags=re.MULTILINE))
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    assert told == set(re.findall(r'getLogger\("(ordercast[.\w]*)"\)', source))
+
+
 def test_every_error_is_on_its_page() -> None:
     listed = [name for cell in first_cells(section("errors.md", "Exceptions")) for name in names_in(cell)]
     classes = {name for name, each in inspect.getmembers(errors, inspect.isclass) if issubclass(each, Exception)}
