@@ -1,16 +1,20 @@
 """Every page can be trusted: links resolve, Python compiles and names what exists, commands have the options they show.
 
-Python blocks of the README and of the tutorial are run (`test_documents`, `test_tutorial`). All other blocks are
-compiled, their imports are resolved, and every name of `ordercast` that they use must exist: they are written as
-excerpts, and the groups and sessions in them are not there.
+Python blocks of the README and of the tutorial are run as programs (`test_documents`, `test_tutorial`), those of
+guides, reference and explanation are executed here. All other blocks are excerpts: they are compiled, their imports are
+resolved, and every name and keyword of `ordercast` that they use must exist.
 """
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import inspect
+import io
+import logging
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +125,39 @@ def _require_keywords(call: ast.Call) -> None:
     else:
         return
     assert {str(keyword.arg) for keyword in call.keywords} <= set(parameters), ast.unparse(call)
+
+
+WHOLE = [page for page in PAGES if page.parent.name in {"howto", "reference", "explanation"}]
+
+
+@pytest.fixture
+def same_logging() -> Iterator[None]:
+    """Whatever a page does to logging is undone."""
+    root, ours = logging.getLogger(), logging.getLogger("ordercast")
+    handlers, level = root.handlers[:], ours.level
+    yield
+    root.handlers[:] = handlers
+    ours.setLevel(level)
+
+
+@pytest.mark.usefixtures("same_logging")
+@pytest.mark.parametrize("page", WHOLE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_blocks_of_guides_run(page: Path) -> None:
+    """They define what a program would call; what they do at once needs no group."""
+    for block in blocks(page.read_text(), "python"):
+        assert "asyncio.run(" not in block
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block, str(page), "exec"), {})  # noqa: S102
+
+
+@pytest.mark.parametrize("page", ["howto/deploy.md", "reference/settings.md"])
+def test_settings_files_of_guides_are_read(page: str, tmp_path: Path) -> None:
+    for block in blocks((DOCS / page).read_text(), "toml"):
+        (tmp_path / "settings.toml").write_text(block)
+        settings = ordercast.Settings.from_toml(tmp_path / "settings.toml")
+        assert settings.order == "sequenced"
+        (tmp_path / "again.toml").write_text(settings.to_toml())
+        assert ordercast.Settings.from_toml(tmp_path / "again.toml") == settings
 
 
 def commands(text: str) -> list[str]:
