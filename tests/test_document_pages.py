@@ -202,8 +202,8 @@ def test_programs_that_are_named_exist(page: Path) -> None:
 
 @BY_PAGE
 def test_pages_use_the_words_of_the_field(page: Path) -> None:
-    if page.name == "CHANGELOG.md":
-        return  # it tells of names that are no longer there
+    if page.name in {"CHANGELOG.md", "cli.md"}:
+        return  # the one tells of names that are no longer there, the other says what the commands say
     text = page.read_text()
     found = [match.group() for banned in BANNED for match in re.finditer(banned, text, flags=re.IGNORECASE)]
     assert not found
