@@ -7,7 +7,7 @@
 On Spark: `ordercast.pipeline`.
 """
 
-from ordercast.audit import Verdict, audit
+from ordercast.audit import Finding, Verdict, Violation, Witness, audit
 from ordercast.model.config import (
     GroupConfig,
     HearsayRule,
@@ -21,19 +21,23 @@ from ordercast.model.config import (
     Timing,
 )
 from ordercast.model.errors import ConfigError, OrdercastError, TraceError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, Workload
 from ordercast.model.runs import Record as TraceDetail
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
+from ordercast.simulator.counters import Counters, Durations
 
 __all__ = [
     "Bursts",
     "Channel",
     "ConfigError",
+    "Counters",
     "Crash",
     "Duplicates",
+    "Durations",
     "Fault",
+    "Finding",
     "GroupConfig",
     "HearsayRule",
     "Loss",
@@ -57,8 +61,11 @@ __all__ = [
     "Timing",
     "TraceDetail",
     "TraceError",
+    "Twice",
     "UnitKind",
     "Verdict",
+    "Violation",
+    "Witness",
     "Workload",
     "audit",
     "simulate",

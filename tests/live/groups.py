@@ -47,7 +47,7 @@ async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIter
 
 def member_of(group: Group) -> Member:
     """What is behind a group, for tests that look at its parts."""
-    return member_of(group)
+    return group._member
 
 
 async def hear(group: Group, count: int) -> list[Message]:

@@ -118,11 +118,11 @@ def test_a_file_that_is_wrong_is_named_with_what_is_wrong(text: str, sentence: s
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read settings from .*none.toml: No such file"):
+    with pytest.raises(ConfigError, match=r"cannot read settings from .*none.toml: No such file"):
         Settings.from_toml(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("field", ["multicast", "relay"])
 def test_addresses_are_checked(field: str) -> None:
-    with pytest.raises(ConfigError, match="'10.0.0.1' is not an address"):
+    with pytest.raises(ConfigError, match=r"'10.0.0.1' is not an address"):
         Settings(**{field: "10.0.0.1"})  # type: ignore[arg-type]

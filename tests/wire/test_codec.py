@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.explorer.scenarios import scenario, usual_lines
@@ -114,6 +114,7 @@ def test_whatever_comes_is_read_or_malformed(protocol: str, record: bytes) -> No
     assert isinstance(unit, (Unit, *CONTROL))
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["spo", "st", "to", "sequencer"]), st.integers(0, 30), st.data())
 def test_a_changed_unit_is_read_or_malformed(protocol: str, seed: int, data: st.DataObject) -> None:
     codec = Codec(protocol, CONTROL)

@@ -3,6 +3,7 @@
 Nothing here has ever seen a protocol, so that no mistake can be shared with one.
 """
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import Finding, Verdict, Witness, audit
+from ordercast.audit.violations import Violation
 
-__all__ = ["Verdict", "audit"]
+__all__ = ["Finding", "Verdict", "Violation", "Witness", "audit"]

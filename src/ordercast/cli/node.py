@@ -183,7 +183,20 @@ def node_command(
         on_view=node.on_view,
         on_waiting=node.on_waiting,
     )
+    if record is not None:
+        _keep_small()
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
+
+
+def _keep_small() -> None:
+    """Halves the memory of a process that records; for a process of our own only: an application may use all of this.
+
+    pyarrow, which writes the trace, imports numpy and pandas where they are installed, to see whether values are
+    theirs; and its default allocator keeps what it has freed.
+    """
+    for package in ("numpy", "pandas"):
+        sys.modules.setdefault(package, None)  # type: ignore[arg-type] # None: an import fails
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 class _Node:

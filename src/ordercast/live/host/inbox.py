@@ -67,16 +67,19 @@ class Inbox:
             await self._arrived.wait()
 
     def _messages(self, packet: Packet) -> list[Message]:
-        payloads = self.reassembly.messages(packet)
-        position = self._position
-        self._position += messages_in(packet)  # one that is too large counts: all members drop it
-        origin = Origin(packet.priority, self._names_of(packet.destinations), position, self._view)
-        return list(map(Message, repeat(self._names[packet.source]), payloads, range(len(payloads)), repeat(origin)))
+        payloads, position = self.reassembly.messages(packet), self._position
+        count = len(payloads)
+        self._position += count or messages_in(packet)  # one that is too large counts: all members drop it
+        sender, destinations = self._names[packet.source], self._destinations.get(packet.destinations)
+        if destinations is None:
+            destinations = self._names_of(packet.destinations)
+        origin = Origin(packet.priority, destinations, position, self._view)
+        if count == 1:
+            return [Message(sender, payloads[0], 0, origin)]
+        return list(map(Message, repeat(sender), payloads, range(count), repeat(origin)))
 
     def _names_of(self, destinations: int) -> tuple[str, ...]:
-        names = self._destinations.get(destinations)
-        if names is None:
-            names = tuple(name for place, name in enumerate(self._names) if destinations >> place & 1)
-            if len(self._destinations) < _CACHED_DESTINATIONS:
-                self._destinations[destinations] = names
+        names = tuple(name for place, name in enumerate(self._names) if destinations >> place & 1)
+        if len(self._destinations) < _CACHED_DESTINATIONS:
+            self._destinations[destinations] = names
         return names

@@ -111,7 +111,7 @@ class Member:
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
-            self._logs.shutdown.info("%s closes the group", self.name)
+            self._logs.shutdown.debug("%s closes the group", self.name)
             self.session.handle(events.Close(0 if within is None else max(int(within * SECOND), 1)))
             self._report_rest()
             self.outbox.release()
