@@ -20,7 +20,7 @@ demo: install ## every protocol under loss on an embedded Spark: sweep, audit, f
 	$(BIN)/ordercast report demo/evaluation --verdict demo/verdict.json
 
 docs: install ## the documentation as a site that opens without a network: site/index.html
-	@$(BIN)/python docs/cli_reference.py
+	@$(BIN)/python docs/reference_pages.py
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -j auto -d build/doctrees docs site
 	@echo "site/index.html"
 
