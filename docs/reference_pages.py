@@ -91,8 +91,8 @@ def _cell(text: str) -> str:
 _API_HEAD = """\
 # Python API
 
-The public names: those of `ordercast`, `ordercast.simulation` and `ordercast.pipeline`. Everything else may change without
-notice. On the site each name has a page of its own, made from its docstring. The lists are written by
+The public names: those of `ordercast`, `ordercast.simulation` and `ordercast.pipeline`. Everything else may change
+without notice. On the site each name has a page of its own, made from its docstring. The lists are written by
 `python docs/reference_pages.py` from `__all__` of these modules.
 """
 _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
