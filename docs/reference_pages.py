@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ordercast.cli.app import COMMANDS, app
+import ordercast.cli.app as cli
 
 FOLDER = Path(__file__).parent / "reference"
 
@@ -23,11 +23,17 @@ Every command and option. This page is written by `python docs/reference_pages.p
 
 def cli_page() -> str:
     """Every command and option."""
-    group: Any = typer.main.get_command(app)
-    commands = {name: group.get_command(None, name) for name in COMMANDS}
+    commands = {name: load(name) for name in cli.COMMANDS}
     rows = [f"| [`{name}`](#ordercast-{name}) | {_cell(_summary(command))} |" for name, command in commands.items()]
     listed = "\n".join(["| command | |", "|---|---|", *rows])
     return _CLI_HEAD + "\n\n".join([listed, *(_command(name, command) for name, command in commands.items())]) + "\n"
+
+
+def load(name: str) -> Any:
+    """A command with its options."""
+    loaded = getattr(cli, "load_command", None)
+    group: Any = typer.main.get_command(cli.app)
+    return loaded(name) if loaded is not None else group.get_command(None, name)
 
 
 def _summary(command: Any) -> str:
