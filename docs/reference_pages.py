@@ -81,7 +81,13 @@ def _default(parameter: Any) -> str:
     value = parameter.default
     if parameter.required:
         return "required"
-    if value in (None, False, (), []) or callable(value) or "Sentinel" in repr(value):
+    if (
+        value is None
+        or value is False
+        or (isinstance(value, list | tuple) and not value)
+        or callable(value)
+        or "Sentinel" in repr(value)
+    ):
         return ""
     if value is True:
         return "on"
