@@ -26,7 +26,7 @@ docs: install ## the documentation as a site that opens without a network: site/
 
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy
-	@$(BIN)/pytest -n $(JOBS)
+	@$(BIN)/pytest -n $(JOBS) --durations=15
 
 check: install ## format, lint and types only
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
@@ -48,8 +48,9 @@ soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take
 	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
 
-mutants: install ## break our own code on purpose, in every way that is listed, and see who notices
+mutants: install ## break our own code on purpose, rule by rule and then systematically, and see which test notices
 	@$(BIN)/python -m tests.mutations
+	@$(BIN)/python -m tests.mutations --systematic
 
 clean: ## forget .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site docs/project docs/reference/api

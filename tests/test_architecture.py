@@ -35,7 +35,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
         {"stdlib", "msgspec", "numpy", "pyarrow", "pyspark", "scipy"},
     ),
     # Experiments as data, formulas and statistics; how runs are measured is handed in.
-    "evaluation": ({"model"}, {"stdlib", "msgspec", "numpy", "scipy"}),
+    "evaluation": ({"model", "trace"}, {"stdlib", "msgspec", "numpy", "scipy"}),
     # From stored results alone.
     "report": ({"model", "evaluation"}, {"stdlib", "jinja2", "matplotlib"}),
     "cli": (

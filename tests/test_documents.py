@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import ordercast
 from ordercast.cli.app import app
-from ordercast.explorer.files import read_schedule
+from ordercast.explorer.schedule_files import read_schedule
 from ordercast.model.config import PaperRules, PriorityReadings, SequencerReadings
 
 ROOT = Path(__file__).parent.parent
@@ -176,7 +176,7 @@ def test_a_story_is_found_by_the_command_beside_it(page: Path) -> None:
         if arguments[0] == "check":
             done = CliRunner().invoke(app, [*arguments, "--jobs", "1", "--json"])
             assert done.exit_code == 1
-            assert json.loads(done.output)["violation"]["sentence"] == read_schedule(ROOT / path).sentence
+            assert json.loads(done.output)["counterexample"]["sentence"] == read_schedule(ROOT / path).sentence
         else:
             assert arguments == ["replay", "--search", path], "what it finds is a test of its own"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ordercast.audit.judge import Finding, Verdict
+from ordercast.audit.verdict import Finding, Verdict
 from ordercast.cli.audit import print_verdict
 from ordercast.trace.schema import EventRow
 from ordercast.trace.writer import TraceWriter

@@ -30,7 +30,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         assert spark is progress is None
         return [runs_row(simulate(config)) for config in configs]
 
-    monkeypatch.setattr("ordercast.cli.evaluate.opened", opened)
+    monkeypatch.setattr("ordercast.cli.evaluate.spark_session", opened)
     monkeypatch.setattr(pipeline, "measure", measure)
 
 

@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.text import Text
-from typer import Context
-from typer.main import get_command
 
-from ordercast.cli.app import COMMANDS, app
 from ordercast.simulator import RunResult
 from ordercast.simulator import simulate as simulate_module
 from ordercast.simulator.simulation import Progress, Simulation
@@ -277,12 +273,3 @@ def test_our_own_mistakes_are_not_hidden(ordercast: Command, monkeypatch: pytest
     monkeypatch.setattr("ordercast.cli.simulate.simulate", broken)
     with pytest.raises(AssertionError, match="our own mistake"):
         ordercast(SMALL)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_shown_as_it_was_written(name: str) -> None:
-    """Help is read as markup, in which a word in brackets is a style and vanishes."""
-    command = get_command(app).get_command(Context(get_command(app)), name)  # type: ignore[attr-defined]
-    texts = [command.help, *(parameter.help for parameter in command.params if hasattr(parameter, "help"))]
-    for text in texts:
-        assert Text.from_markup(text).plain == text.replace("\\[", "["), text

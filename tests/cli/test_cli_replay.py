@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ordercast.explorer.files import read_schedule, schedule_text
-from ordercast.explorer.stories import under_sound_rules
+from ordercast.explorer.paper_counterexamples import under_sound_rules
+from ordercast.explorer.schedule_files import read_schedule, schedule_text
 from tests.cli.conftest import Command
 
 STORIES = Path(__file__).parents[2] / "examples/stories"

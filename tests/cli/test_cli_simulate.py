@@ -16,7 +16,7 @@ from rich.progress import Progress as ProgressBar
 from ordercast.cli.summary import _time
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Crash, Loss, Miss
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
 from ordercast.simulator.counters import Counters
 from ordercast.trace.schema import COUNTERS
@@ -92,7 +92,7 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
         workload=workload,
         faults=(Loss(rate=0.05), Miss(node=1, source=0, nth=3), Crash(node=4, at=2_000_000_000)),
         seed=77,
-        record=Record.DELIVERIES,
+        record=TraceDetail.DELIVERIES,
         patience=1024 * workload.timing(network, 5).poll,
     )
     config = document_of(done.out)["config"]

@@ -12,7 +12,8 @@ from ordercast.live.transport.addresses import members_of
 from ordercast.live.transport.fragmentation import HEADING, MAX_PARTIAL_PER_STRANGER
 from ordercast.live.transport.sockets import socket_address
 from ordercast.model.errors import ConfigError
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 from tests.live.groups import group_of, hear, member_of, run
 

@@ -15,7 +15,7 @@ from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
-from ordercast.model.units import Ready, Status
+from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage

@@ -16,13 +16,14 @@ _PATIENCE = 8
 class Battery:
     """The tests of some modules: made once, and then held against many mutations."""
 
-    def __init__(self, modules: Sequence[str], without: Sequence[str] = ()) -> None:
-        self._modules, self._without = modules, without
+    def __init__(self, modules: Sequence[str], without: Sequence[str] = (), contract: Sequence[str] = ()) -> None:
+        """`contract`: protocols, such as "spo sound", whose cases of the contract suite belong to it."""
+        self._modules, self._without, self._contract = modules, without, contract
 
     @cached_property
     def timed(self) -> list[tuple[float, Check]]:
         """The checks and how long each takes on the code as it is, where all of them must pass."""
-        return timed(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        return timed(self.unordered())
 
     @property
     def checks(self) -> list[Check]:
@@ -31,7 +32,12 @@ class Battery:
 
     def unordered(self) -> list[Check]:
         """As they stand in their files, without a look at how long they take."""
-        return list(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        checks = checks_of([f"tests.{module}" for module in self._modules], self._without)
+        return [*checks, *filter(self._is_of_contract, checks_of(["tests.protocols.contract.test_contract"]))]
+
+    def _is_of_contract(self, check: Check) -> bool:
+        found = check.parameters()
+        return f"{found['protocol']} {found['rules'].value}" in self._contract
 
     @property
     def seconds(self) -> float:
@@ -71,8 +77,9 @@ _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_
 _SPO = ["shared.gaps", "shared.timers", "shared.watched_logs", "shared.sending_log", "spo.state", "spo.machine"]
 _TO = Battery(
     [
+        *_tests("to", "to_parts", "to_units"),
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
-        *_tests("prito", "prito_rules"),
+        *_tests("prito", "priority_order", "prito_rules"),
         *_tests("to", "to_searched"),
         _GIVING_UP,
     ],
@@ -111,17 +118,26 @@ SUITES = (
             without=_LONG,
         ),
     ),
-    Suite("to", "to", _protocols("to.log", "to.state", "to.normal", "to.machine"), _TO),
-    Suite("prito", "prito", _protocols("prito.machine"), _TO),
+    Suite(
+        "to",
+        "to",
+        _protocols(
+            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery", "to.backoff"),
+            *("to.epoch_agreement", "to.machine", "to.units"),
+        ),
+        _TO,
+    ),
+    Suite("prito", "prito", _protocols("prito.delivery", "prito.units"), _TO),
     Suite(
         "sequencer",
         "sequencer",
         _protocols(
-            *("sequencer.state", "sequencer.receiving", "sequencer.ordering"),
-            *("sequencer.sending", "sequencer.views", "sequencer.machine"),
+            *("sequencer.view", "sequencer.timers", "sequencer.window", "sequencer.receiver"),
+            *("sequencer.sender", "sequencer.orderer", "sequencer.agreement", "sequencer.machine"),
         ),
         Battery(
             [
+                *_tests("sequencer", "sequencer_parts"),
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
                 _GIVING_UP,
@@ -176,27 +192,39 @@ SUITES = (
     Suite(
         "audit",
         "audit",
-        [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],
+        [
+            *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
+            *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "judge")),
+        ],
         Battery(
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
-                "audit.test_audit_records",
+                *("audit.test_audit_records", "audit.test_verdict"),
             ]
         ),
     ),
     Suite(
         "kernel",
         "kernel",
-        [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
+        [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "kernel.columns", "run", "memory")],
         Battery(
             [
-                "pipeline.test_kernel_levels",
-                "pipeline.test_kernel_rules",
-                "pipeline.test_cuts",
+                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_memory"),
                 "pipeline.test_audit_kernel",
             ],
-            without=["test_taking_out_any_check_is_noticed"],
+        ),
+    ),
+    Suite(
+        "partitioned",
+        "partitioned",
+        [
+            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "index", "partition", "partition_order")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("partitions", "cut_points", "log_comparison")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
+        ],
+        Battery(
+            ["pipeline.test_cut_points", "pipeline.test_partition_order", "pipeline.test_partitioned"],
         ),
     ),
     Suite(
@@ -216,7 +244,7 @@ SUITES = (
     Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )

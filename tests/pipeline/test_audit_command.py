@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.cli import audit as command
 from ordercast.pipeline import session
+from ordercast.pipeline.audit import engine
 from tests.cli.conftest import Command
 from tests.pipeline.traces import random_runs, write
 
@@ -33,11 +33,11 @@ def test_all_means_end_in_the_same_document(
     folder = write(tmp_path / "trace", random_runs("means", 40), runs_in_a_file=9)
     documents: list[Any] = []
     for sizes, option in (((10**9, 10**9), ""), ((0, 10**9), ""), ((0, 0), ""), ((10**9, 10**9), "--spark")):
-        monkeypatch.setattr(command, "_BY_KERNEL", sizes[0])
-        monkeypatch.setattr(command, "_BY_SPARK", sizes[1])
+        monkeypatch.setattr(engine, "_VECTORISED_FROM", sizes[0])
+        monkeypatch.setattr(engine, "_SPARK_FROM", sizes[1])
         done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
         assert done.status == 1
-        assert ("are judged on Spark; --no-spark" in done.err) == (sizes == (0, 0))
+        assert ("are audited on Spark; --no-spark" in done.err) == (sizes == (0, 0))
         documents.append(json.loads((tmp_path / "verdict.json").read_text()))
     assert documents[0]["runs"] == 40
     assert documents[1:] == documents[:1] * 3
@@ -51,7 +51,7 @@ def test_following_ends_with_an_audit_of_the_whole(ordercast: Command, tmp_path:
         deliveries = [place for place, what in enumerate(log) if what[1] == "deliver"]
         del log[deliveries[-1]]
     folder = write(tmp_path, {one: runs[one]})
-    done = ordercast("audit --follow --until-idle 2", folder)
+    done = ordercast("audit --follow --until-idle 1.5", folder)
     assert done.status == 1
     assert "lacks" in done.out
     assert (folder / "_audit").is_dir()

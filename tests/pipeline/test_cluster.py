@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from ordercast.pipeline import read_grid, sweeping
+from ordercast.pipeline import read_grid
+from ordercast.pipeline.sweep import sweep as sweeping
 from ordercast.trace.reader import read_runs
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import Cluster, connect_server, ordercast, outcome, standalone_cluster, wait_for

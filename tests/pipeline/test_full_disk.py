@@ -25,7 +25,7 @@ def test_a_sweep_tells_it_and_is_gone_on_with_when_there_is_room(
     spark: SparkSession, tmp_path: Path, disk: Path
 ) -> None:
     runs = some_runs(24, messages=60)
-    with pytest.raises(TraceError, match=r"No space left on device.*what is done stays, and --resume goes on with it"):
+    with pytest.raises(TraceError, match=r"No space left on device.*finished runs are kept, and --resume continues"):
         sweep(spark, runs, disk / "sweep")
     landed = {name: content for name, content in bytes_in(disk / "sweep").items() if name != "sweep.json"}
     assert all("/chunk-" in name for name in landed), "nothing half-written is left"

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.reader import read_events, read_events_by_run, read_runs
-from ordercast.trace.schema import EVENTS, RUNS
 from ordercast.trace.writer import TraceWriter
 
 Rows = list[dict[str, Any]]

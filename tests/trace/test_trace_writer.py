@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.schema import EVENTS, RUNS, EventKind, EventRow
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.schema import EventKind, EventRow
 from ordercast.trace.writer import TraceWriter
 
 RUNS_ROW = {"protocol": "spo", "nodes": 3, "channel": "many", "seed": 7, "config": "{}", "complete": True, "sent": 2}

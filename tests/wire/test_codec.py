@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.explorer.scenarios import scenario, usual_lines
-from ordercast.explorer.world import World
+from ordercast.explorer.scenarios import default_scripts, scenario
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.errors import ConfigError
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
-from ordercast.protocols.sequencer.units import Broadcast, Have, NextView, Offer, Propose
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast, NextView, Offer, Propose
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.to.units import Heading, OrderedData
 from ordercast.wire.checks import CHECKS, is_valid
 from ordercast.wire.codec import KINDS, Codec, Malformed
@@ -26,16 +27,16 @@ def units_of(protocol: str, seed: int) -> list[Unit]:
     """All units of a schedule drawn at random, with losses, timers and, where nodes may, crashes."""
     crashes = 1 if protocol == "sequencer" else 0
     chosen = scenario(
-        protocol, usual_lines(protocol, NODES), losses=6, duplicates=2, firings=60, crashes=crashes, drained=True
+        protocol, default_scripts(protocol, NODES), losses=6, duplicates=2, firings=60, crashes=crashes, drained=True
     )
-    world, chance = World(chosen), Random(seed)
-    state = world.start()
+    space, chance = StateSpace(chosen), Random(seed)
+    state = space.initial_state()
     for _ in range(400):
-        possible = world.steps(state)
+        possible = space.steps(state)
         if not possible:
             break
-        state, _ = world.take(state, chance.choice(possible))
-    return world.nodes.units
+        state, _ = space.successor(state, chance.choice(possible))
+    return space.nodes.units
 
 
 @pytest.mark.parametrize("protocol", KINDS)
@@ -58,7 +59,7 @@ def test_every_kind_has_a_number_of_its_own_and_a_check() -> None:
 
 
 def test_a_unit_is_an_array_of_its_kind_and_its_fields() -> None:
-    unit = Have(2, 1, 7, ((3, 5),), asks=True)
+    unit = Acknowledgment(2, 1, 7, ((3, 5),), wants_status=True)
     assert msgspec.msgpack.decode(Codec("sequencer").encode(unit)) == [43, 2, 1, 7, [[3, 5]], True]
 
 
@@ -100,7 +101,7 @@ def test_headers_cost_what_the_documents_say(number: int) -> None:
 
 def test_units_of_other_protocols_are_not_read() -> None:
     with pytest.raises(Malformed):
-        Codec("spo").decode(Codec("sequencer").encode(Have(0, 1, 2)))
+        Codec("spo").decode(Codec("sequencer").encode(Acknowledgment(0, 1, 2)))
     with pytest.raises(ConfigError, match="unknown protocol 'x'"):
         Codec("x")
 
@@ -165,9 +166,9 @@ SENSELESS = [
     Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), wants=8),
     Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((3, ((0, 1),)),)),
     Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((0, ((1, 1),)),)),
-    Have(0, 3, 0),
-    Have(0, 1, -1),
-    Have(0, 1, 0, ((2, 1),)),
+    Acknowledgment(0, 3, 0),
+    Acknowledgment(0, 1, -1),
+    Acknowledgment(0, 1, 0, ((2, 1),)),
     Broadcast(data_unit().packet, 0, 0, 1 << 61, 0, 0),
     Propose(0, 1, (1, 3), NextView(1, 7, 0, 0, ""), 0),
     Propose(0, 1, (1, 1), NextView(1, 6, 0, 0, ""), 0),

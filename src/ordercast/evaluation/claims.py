@@ -1,7 +1,7 @@
-"""Sentences on agreement, each chosen by comparing what was measured with what was said; none is fixed beforehand.
+"""Claims: comparisons of measured series with published ones, each with a sentence on the agreement.
 
-A claim is a function from the series of a result, by name, to a `Finding`. Where a claim does not hold, the sentence
-ends with the reason that its experiment knows for that case.
+A claim is a function from the series of a result, by name, to a `Finding`. Where it does not hold, the sentence ends
+with the reason that the experiment gives for that case.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _MANY_TIMES = 3.0
 
 
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
-    """Each measured value is as near to the reference as `within` says, or has it in its interval."""
+    """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
 
     def claim(series: SeriesByName) -> Finding:
         measured, said = series[name], series[reference]
@@ -126,7 +126,7 @@ def _is_inside(point: Point, value: float) -> bool:
 
 
 def _is_vague(point: Point) -> bool:
-    """Whether the interval is as wide as what it is about: then everything agrees with it."""
+    """True if the interval is as wide as the value: then everything agrees with it."""
     found = point.estimate
     return found is not None and point.y is not None and found.high - point.y >= abs(point.y)
 
@@ -144,7 +144,7 @@ def _signed(part: float) -> str:
 
 
 def _span(parts: list[float]) -> str:
-    """How far off: in percent, or in times where that is easier to grasp."""
+    """The range of relative differences: in percent, or as factors if they are large."""
     least, most = min(parts, key=abs), max(parts, key=abs)
     if most > _MANY_TIMES:
         ends = [f"{1 + part:,.0f}" if 1 + part >= 100 else f"{1 + part:.2g}" for part in (least, most)]

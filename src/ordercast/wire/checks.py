@@ -8,27 +8,29 @@ for the protocols to judge.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
+    Acknowledgment,
     Ballot,
     Broadcast,
-    Bulletin,
     Fetch,
     Flush,
     Flushed,
-    Have,
     Install,
     NextView,
+    NumberAnnouncement,
     Offer,
-    Order,
     Propose,
     Refused,
+    SequencerStatus,
     Supply,
     Synchronise,
     Synchronised,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import (
     CarryingVector,
@@ -36,7 +38,6 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 
@@ -180,19 +181,19 @@ def _broadcast(unit: Broadcast, nodes: int) -> bool:
     return _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below) and _packet(unit.packet, nodes)
 
 
-def _order(unit: Order, nodes: int) -> bool:
+def _number_announcement(unit: NumberAnnouncement, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below)
     return numbers and _names(unit.packets, nodes)
 
 
-def _bulletin(unit: Bulletin, nodes: int) -> bool:
+def _sequencer_status(unit: SequencerStatus, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.next_number, unit.commit_below, unit.stable_below)
-    return numbers and _is_set(unit.wants, nodes)
+    return numbers and _is_set(unit.reply_from, nodes)
 
 
 def _synchronise(unit: Synchronise, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.round, unit.next_number, unit.stable_below)
-    return numbers and unit.phase in {1, 2} and _is_set(unit.wants, nodes)
+    return numbers and unit.phase in {1, 2} and _is_set(unit.reply_from, nodes)
 
 
 def _flushed(unit: Flushed, nodes: int) -> bool:
@@ -205,7 +206,7 @@ def _flushed(unit: Flushed, nodes: int) -> bool:
 
 
 def _propose(unit: Propose, nodes: int) -> bool:
-    balloted = _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes)
+    balloted = _ballot(unit.ballot, nodes) and _is_set(unit.answered, nodes)
     return _numbers(unit.view) and balloted and _next_view(unit.value, nodes)
 
 
@@ -223,12 +224,12 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     CarryingVector: _carrying,
     Offer: lambda unit, nodes: _numbers(unit.view, unit.received_below) and _packet(unit.packet, nodes),
     Broadcast: _broadcast,
-    Order: _order,
-    Have: lambda unit, _: _numbers(unit.view, unit.received_below) and _ranges(unit.missing),
-    Bulletin: _bulletin,
+    NumberAnnouncement: _number_announcement,
+    Acknowledgment: lambda unit, _: _numbers(unit.view, unit.received_below) and _ranges(unit.missing),
+    SequencerStatus: _sequencer_status,
     Synchronise: _synchronise,
     Synchronised: lambda unit, _: _numbers(unit.view, unit.round, unit.received_below),
-    Flush: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes),
+    Flush: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _is_set(unit.answered, nodes),
     Flushed: _flushed,
     Refused: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ballot(unit.promised, nodes),
     Propose: _propose,

@@ -10,35 +10,36 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import units
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer_units
-from ordercast.protocols.st import units as reset_units
+from ordercast.protocols.spo import units as spo_units
+from ordercast.protocols.st import units as st_units
 from ordercast.protocols.to import units as priority_units
 
 _SEQUENCE: tuple[type[Unit], ...] = (
     priority_units.OrderedData,
     priority_units.OrderedReady,
-    priority_units.RunMarker,
+    RunMarker,
     priority_units.Standing,
     priority_units.EpochVector,
     priority_units.CarryingVector,
 )
-_SELECTIVE: tuple[type[Unit], ...] = (units.Data, units.Ready)
+_SELECTIVE: tuple[type[Unit], ...] = (spo_units.Data, spo_units.Ready)
 KINDS: dict[str, tuple[type[Unit], ...]] = {
     "spo": _SELECTIVE,
     "po": _SELECTIVE,
-    "st": (*_SELECTIVE, reset_units.ResetReply, reset_units.ResetNeed, reset_units.ResetDone),
+    "st": (*_SELECTIVE, st_units.ResetReply, st_units.ResetNeed, st_units.ResetDone),
     "to": _SEQUENCE,
     "prito": _SEQUENCE,
     "prio": _SEQUENCE,
     "sequencer": (
         sequencer_units.Offer,
         sequencer_units.Broadcast,
-        sequencer_units.Order,
-        sequencer_units.Have,
-        sequencer_units.Bulletin,
+        sequencer_units.NumberAnnouncement,
+        sequencer_units.Acknowledgment,
+        sequencer_units.SequencerStatus,
         sequencer_units.Synchronise,
         sequencer_units.Synchronised,
         sequencer_units.Flush,

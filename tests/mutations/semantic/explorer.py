@@ -1,5 +1,5 @@
-"""Semantic mutants of `explorer.world` and its parts."""
+"""Semantic mutants of `explorer.state_space` and its parts."""
 
 from tests.mutations.mutation import Mutants
 
-MUTANTS = Mutants("explorer.world")
+MUTANTS = Mutants("explorer.state_space")

@@ -1,4 +1,4 @@
-"""PriTO as printed: what every machine owes its host, whatever it is told; and whole runs without loss."""
+"""PriTO as printed: what every machine guarantees its host, whatever it receives; and whole runs without loss."""
 
 from collections import Counter, deque
 from typing import Any
@@ -165,11 +165,11 @@ def test_machine_says_what_it_waits_for() -> None:
     group.send(E1, "b")
     group.hear(E1, "a")
     assert machine.waits_for() == (
-        "1 submissions wait",
+        "1 submissions wait for the window",
         "holds 1 packets, the first of them number 1 of E1, not confirmed by {E1,E2}",
     )
     machine.synchronising = True
-    assert machine.waits_for()[0] == "has stopped until {E1,E2} agrees on the end of a run"
+    assert machine.waits_for()[0] == "run synchronisation: waiting for {E1,E2}"
     machine.synchronising = False
     assert group.settle()
     assert [machine.waits_for() for machine in group.machines] == [(), ()]

@@ -47,7 +47,7 @@ def test_transmission_a_unit_is_kept_until_it_is_pre_acknowledged() -> None:
 def test_transmission_is_for_everybody() -> None:
     group = PaperGroup(2)
     for destinations in (0, -1, 1, 0b111):
-        with pytest.raises(LocalProtocolError, match="PriTO brings every message to all 2 nodes, the sender too"):
+        with pytest.raises(LocalProtocolError, match="a broadcast goes to all 2 nodes, the sender included"):
             group.handle(E1, Submit(destinations, (1,), b"x"))
     assert group.channel == []
 

@@ -39,7 +39,7 @@ def test_who_hears_of_an_election_says_its_own_number_once() -> None:
     assert sends(outputs) == [Send(PaperElection(E2, 3))]
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["election"]
     assert machine.handle(Receive(PaperElection(SEQUENCER, 2))) == []
-    assert machine.claims == [2, 3, 1]
+    assert machine.claims == {SEQUENCER: 2, E2: 3, E3: 1}
 
 
 def test_the_highest_number_takes_over_and_of_equals_the_first_node() -> None:
@@ -60,7 +60,7 @@ def test_who_takes_over_knows_what_was_broadcast_and_nothing_of_what_others_have
     machine.acknowledged = [7, 7, 7]
     outputs = heard(machine, (E3, 0))
     assert machine.is_sequencer
-    assert (machine.next_number, machine.heard_below, machine.held) == (2, 2, {})
+    assert (machine.next_number, machine.known_below, machine.ahead) == (2, 2, {})
     assert machine.acknowledged == [-1, 1, -1]
     assert machine.last_message == [0, 0, 2], "the last that it has of each sender"
     assert CancelTimer("request") in outputs
@@ -108,7 +108,7 @@ def test_what_was_heard_beyond_the_number_of_the_new_sequencer_was_nothing() -> 
     outputs = machine.handle(Receive(PaperElected(E3, 0)))
     assert sends(outputs) == []
     assert CancelTimer("request") in outputs
-    assert (machine.held, machine.waits_for()) == ({}, ())
+    assert (machine.ahead, machine.waits_for()) == ({}, ())
 
 
 def test_an_old_sequencer_that_hears_of_the_new_one_gives_way() -> None:
@@ -117,4 +117,4 @@ def test_an_old_sequencer_that_hears_of_the_new_one_gives_way() -> None:
     machine.handle(data(E2, 2, last=-1))
     assert machine.phase == 1
     machine.handle(Receive(PaperElected(E3, 0)))
-    assert (machine.is_sequencer, machine.phase, machine.sync_through) == (False, 0, -1)
+    assert (machine.is_sequencer, machine.phase, machine.sync_through) == (False, 0, None)

@@ -98,7 +98,7 @@ def test_figure_4_a_full_history_is_purged_of_what_the_table_says_and_else_synch
         machine.handle(data(E2, number, last=number - 2))
     assert [type(output) for output in machine.handle(data(E2, 3, last=1))] == [Discard, Send]
     assert machine.phase == 1
-    machine.phase, machine.sync_through = 0, -1
+    machine.phase, machine.sync_through = 0, None
     machine.handle(Receive(PaperDummy(E3, 0)))
     assert sends(machine.handle(data(E2, 3, last=1)))[0].unit == PaperBroadcast(message(E2, 3), SEQUENCER, 2, 3)
     assert [stored.number for stored in machine.history] == [1, 2]

@@ -1,4 +1,4 @@
-"""The printed sequencer: what every machine owes its host, whatever it is told."""
+"""The printed sequencer: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 from typing import Any

@@ -2,7 +2,7 @@
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import TimerFired
-from ordercast.model.units import Ready
+from ordercast.protocols.spo.units import Ready
 from tests.protocols.spo.driver import E1, E2, E3, Node, Peer
 
 STATUS = Timing().status
@@ -29,7 +29,7 @@ def test_debt_is_not_owed_for_what_is_foreign_held_or_duplicate() -> None:
     e1.sends(E2)
     out = node.hears(e1.sends(E3), e1.sends(E2), e1.repeats(unit))
     assert len(out.requests) == 1
-    assert not node.owes()
+    assert not node.status_due()
 
 
 def test_debt_is_owed_after_preacknowledging_what_has_other_destinations() -> None:
@@ -55,7 +55,7 @@ def test_debt_is_not_owed_for_what_is_for_me_alone() -> None:
     node.hears(e2.accepts(E1, below=1).ready())
     node.drained()
     node.hears(e2.preacknowledges(E1, below=1).ready())
-    assert not node.owes()
+    assert not node.status_due()
     assert "status" not in node.submits(E1).timers
 
 
@@ -65,7 +65,7 @@ def test_debt_is_not_owed_for_an_acknowledgment() -> None:
     node.hears(e1.sends(E2, E3), e3.accepts(E1, below=1).ready())
     node.drained()
     assert len(node.hears(e3.preacknowledges(E1, below=1).ready()).delivered) == 1
-    assert not node.owes()
+    assert not node.status_due()
 
 
 def test_debt_is_paid_by_any_transmission() -> None:
@@ -74,7 +74,7 @@ def test_debt_is_paid_by_any_transmission() -> None:
         node, e1, e3 = Node(E2), Peer(E1), Peer(E3)
         node.submits(E1)
         node.hears(e1.sends(E2, E3))
-        assert node.owes()
+        assert node.status_due()
         if payment == "data":
             out = node.submits(E3)
         elif payment == "copy":
@@ -86,7 +86,7 @@ def test_debt_is_paid_by_any_transmission() -> None:
             out = node.hears(e3.ready())
         (unit,) = out.units
         assert not isinstance(unit, Ready) or unit.wants or unit.missing
-        assert not node.owes(), payment
+        assert not node.status_due(), payment
         assert node.fires("status").units == [], payment
 
 

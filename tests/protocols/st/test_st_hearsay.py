@@ -2,7 +2,7 @@
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Receive, Send, SetTimer, TimerFired
-from ordercast.model.units import Ready, Status
+from ordercast.protocols.spo.units import Ready, Status
 from ordercast.protocols.st.machine import St
 
 E1, E2, E3 = range(3)
@@ -30,7 +30,7 @@ def test_if_its_source_shows_meanwhile_that_it_was_not_for_me_nothing_is_asked()
     machine = St(E3, GroupConfig(nodes=3, hearsay=True))
     machine.handle(ready(E2, 0, 0, expects=(1, 0, 0)))
     machine.handle(ready(E1, 1, 0, expects=(1, 0, 0)))
-    assert machine.expected[E1] == 1
+    assert machine.normal.expected[E1] == 1
     assert polls(machine.handle(TimerFired("hearsay"))) == []
 
 
@@ -38,7 +38,7 @@ def test_if_its_source_shows_that_it_was_for_me_the_group_stops() -> None:
     machine = St(E3, GroupConfig(nodes=3, hearsay=True))
     machine.handle(ready(E2, 0, 0, expects=(1, 0, 0)))
     machine.handle(ready(E1, 1, 1, expects=(1, 0, 0)))
-    assert machine.frozen
+    assert machine.recovery.active
     assert polls(machine.handle(TimerFired("hearsay"))) == []
 
 

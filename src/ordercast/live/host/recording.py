@@ -6,7 +6,7 @@ from tempfile import TemporaryFile
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level, Resumed, View
-from ordercast.model.runs import Record as Recorded
+from ordercast.model.runs import TraceDetail as Recorded
 from ordercast.model.units import Packet, Unit
 
 RunRow = Mapping[str, object]
