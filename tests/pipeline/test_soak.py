@@ -45,7 +45,7 @@ def small_runs(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     """What is drawn is drawn here, whoever runs it."""
     if "cluster" not in request.keywords:
         monkeypatch.setattr(soaking, "soak_config", small)
-        monkeypatch.setattr(soaking, "_round_size", lambda _: PER_ROUND)
+        monkeypatch.setattr(soaking, "round_size", lambda _: PER_ROUND)
 
 
 @pytest.fixture
