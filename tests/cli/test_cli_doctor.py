@@ -27,14 +27,14 @@ def test_members_that_cannot_reach_each_other_are_no_members(ordercast: Command)
     for command in (f"doctor --members {members}", f"relay 10.0.0.1:7100 --insecure --group g --members {members}"):
         refused = ordercast(command)
         assert refused.status == 2
-        assert "a loopback address is no way to another machine" in refused.sentence
+        assert "a loopback address cannot be reached from another machine" in refused.sentence
     for command in ("doctor --members A,B", "relay 127.0.0.1:7100 --group g --members A,B"):
         refused = ordercast(f"{command} --multicast [ff15::7]:7000")
         assert refused.status == 2
-        assert "the multicast address: give both IPv4, or IPv6" in refused.sentence
+        assert "use IPv4 for both, or IPv6 for both" in refused.sentence
     refused = ordercast("relay 10.0.0.1:7100 --insecure --group g --members A,B")
     assert refused.status == 2
-    assert "the relay has 10.0.0.1:7100: a loopback address is no way to another machine" in refused.sentence
+    assert "the relay has 10.0.0.1:7100: a loopback address cannot be reached from another machine" in refused.sentence
 
 
 def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -> None:

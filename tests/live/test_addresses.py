@@ -14,25 +14,25 @@ from tests.live.ports import link_local
 
 @pytest.mark.parametrize("group", ["", "two\nlines", "\udcff"], ids=["empty", "lines", "no UTF-8"])
 def test_groups_have_names_that_can_be_said(group: str) -> None:
-    with pytest.raises(ConfigError, match="no name for a group"):
+    with pytest.raises(ConfigError, match="not a valid group name"):
         members_of(group, ["A", "B"])
-    with pytest.raises(ConfigError, match="no name for a group"):
+    with pytest.raises(ConfigError, match="not a valid group name"):
         join(group, size=2, name="A", bind="127.0.0.1:0", multicast="239.7.7.7:7000")
 
 
 @pytest.mark.parametrize("name", ["A B", "", "A,B", "@A"])
 def test_members_that_are_to_be_found_have_names_like_all(name: str) -> None:
-    with pytest.raises(ConfigError, match="no name for a member"):
+    with pytest.raises(ConfigError, match="not a valid member name"):
         members_of("g", [name, "Z"])
-    with pytest.raises(ConfigError, match="no name for a member"):
+    with pytest.raises(ConfigError, match="not a valid member name"):
         join("g", size=2, name=name, bind="127.0.0.1:0", multicast="239.7.7.7:7000")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:7000", "[::]:7000"])
 def test_nobody_can_send_to_any_address(address: str) -> None:
-    with pytest.raises(ConfigError, match="no address that others can send to"):
+    with pytest.raises(ConfigError, match="others cannot send to"):
         members_of("g", {"A": address, "B": "127.0.0.1:7001"})
-    with pytest.raises(ConfigError, match="no address that others can send to"):
+    with pytest.raises(ConfigError, match="others cannot send to"):
         join("g", size=2, name="A", bind=address, multicast="239.7.7.7:7000", insecure=True)
 
 
@@ -47,7 +47,7 @@ def test_addresses_of_a_link_are_bound_and_sent_to_in_their_zone() -> None:
 
 
 def test_a_zone_that_is_not_there_is_told() -> None:
-    with pytest.raises(ConfigError, match="cannot be bound"):
+    with pytest.raises(ConfigError, match="cannot bind"):
         open_socket(Address("fe80::1%nowhere", 7000))
 
 
@@ -61,7 +61,7 @@ def test_a_packet_always_has_room_for_messages() -> None:
 
 
 def test_nobody_is_named_twice() -> None:
-    with pytest.raises(ConfigError, match="'A' is named twice among the members"):
+    with pytest.raises(ConfigError, match="'A' occurs twice among the members"):
         members_of("g", ["A", "B", "A"])
 
 
@@ -76,9 +76,13 @@ def test_only_ipv6_has_zones_and_they_have_names_that_sockets_take(address: str)
     ("first", "second", "sentence"),
     [
         ("10.0.0.1:7000", "10.0.0.1:7000", "have the same address, 10.0.0.1:7000; give each its own"),
-        ("127.0.0.1:7000", "10.0.0.1:7000", "has 10.0.0.1:7000: a loopback address is no way to another machine"),
-        ("[fd00::1]:7000", "[::1]:7000", "a loopback address is no way to another machine"),
-        ("127.0.0.1:7000", "[::1]:7000", "none of them can send to the other: give all of them IPv4, or IPv6"),
+        (
+            "127.0.0.1:7000",
+            "10.0.0.1:7000",
+            "has 10.0.0.1:7000: a loopback address cannot be reached from another machine",
+        ),
+        ("[fd00::1]:7000", "[::1]:7000", "a loopback address cannot be reached from another machine"),
+        ("127.0.0.1:7000", "[::1]:7000", "they cannot send to each other; use IPv4 for all"),
     ],
 )
 def test_who_could_never_be_heard_is_told(first: str, second: str, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Long datagrams over small packets: cut, coupled in whole or in part, lost, doubled, forged."""
+"""Long datagrams over small packets: fragment, coupled in whole or in part, lost, doubled, forged."""
 
 import asyncio
 from errno import EINVAL, EMSGSIZE
@@ -17,7 +17,7 @@ from ordercast.live.transport.fragmentation import (
     MAX_PARTIAL,
     MAX_PARTIAL_PER_STRANGER,
     Reassembler,
-    cut,
+    fragment,
 )
 from ordercast.live.transport.sockets import open_socket, socket_address
 from ordercast.model.errors import ConfigError
@@ -27,7 +27,7 @@ SEGMENT = 100
 
 
 def segments_of(datagram: bytes, train: int) -> list[bytes]:
-    parts = cut(datagram, train, SEGMENT)
+    parts = fragment(datagram, train, SEGMENT)
     return [bytes(heading) + bytes(piece) for heading, piece in zip(parts[::2], parts[1::2], strict=True)]
 
 
@@ -144,7 +144,7 @@ def test_trains_cross_real_sockets(cuts: bool, segment: int, host: str) -> None:
             pytest.skip(str(error))
         here, there = (Address(host, each.getsockname()[1]) for each in sockets)
         sender, receiver = Endpoint(sockets[0], [there], segment=segment), Endpoint(sockets[1], [here], segment=segment)
-        sender._cuts = cuts
+        sender.system_segments = cuts
         heard: list[bytes] = []
         receiver.start(lambda datagram: heard.append(bytes(datagram)), lambda: None)
         sizes = (1, 1400, 1401, 11_200, 32_127, 32_129, 60_000, MAX_DATAGRAM_SIZE, 3)
@@ -176,9 +176,9 @@ def test_members_are_known_by_the_address_that_the_system_tells(spelt: str, late
             receiver.knows([here])
         receiver.start(lambda _: None, lambda: None)
         sockets[0].sendto(HEADING.pack(0xC6, 1, 0, 2) + b"half", socket_address(there))
-        while not receiver._assembler.held():
+        while not receiver.reassembler.held():
             await asyncio.sleep(0.001)
-        assert not receiver._assembler._strangers
+        assert not receiver.reassembler.held_of_strangers()
         receiver.close()
         sockets[0].close()
 
@@ -247,7 +247,7 @@ def test_numbers_of_trains_begin_anywhere() -> None:
     async def test() -> None:
         sockets = [open_socket(Address("127.0.0.1", 0)) for _ in range(2)]
         one, other = (Endpoint(each, [], segment=1400) for each in sockets)
-        assert one._train != other._train
+        assert one.next_number != other.next_number
         for each in sockets:
             each.close()
 
@@ -263,12 +263,12 @@ def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting
         heard: list[int] = []
         receiver.start(lambda datagram: heard.append(len(datagram)), lambda: None)
         sender.send_to_all(bytes(10_000))
-        cuts = sender._cuts  # not every system does
+        cuts = sender.system_segments  # not every system does
         sender.send_to_all(bytes(65_507))
         while len(heard) < 2:
             await asyncio.sleep(0.001)
         assert heard == [10_000, 65_507]
-        assert sender._cuts == cuts
+        assert sender.system_segments == cuts
         receiver.close()
         sockets[0].close()
 

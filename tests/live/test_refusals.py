@@ -1,6 +1,8 @@
 """What cannot be meant is refused in the words of those who asked, and who waits is told for whom."""
 
 import asyncio
+import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -40,8 +42,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"order": "sequenced", "resilience": "1"}, "resilience must be a whole number, not '1'"),
     ({"relay": 7000}, "7000 is not an address"),
     ({"failure_timeout": 3, "round_trip": 1}, "failure_timeout must be at least 4 round trips, 4 seconds, not 3"),
-    ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is no multicast address"),
-    ({"multicast": "[ff15::7]:7000"}, r"cannot send to \[ff15::7\]:7000, the multicast address: give both IPv4"),
+    ({"multicast": "10.0.0.1:7000"}, "10.0.0.1:7000 is not a multicast address"),
+    ({"multicast": "[ff15::7]:7000"}, r"cannot send to the multicast address \[ff15::7\]:7000: use IPv4 for both"),
 ]
 
 
@@ -54,9 +56,9 @@ def test_what_cannot_be_meant_is_refused(options: dict[str, Any], sentence: str)
 @pytest.mark.parametrize(
     ("group", "options", "sentence"),
     [
-        (5, {"members": ["A", "B"]}, "5 is no name for a group"),
+        (5, {"members": ["A", "B"]}, "5 is not a valid group name"),
         ("g", {"members": 2}, "members must be names or a mapping from names to addresses, not 2"),
-        ("g", {"members": [1, 2]}, "1 is no name for a member"),
+        ("g", {"members": [1, 2]}, "1 is not a valid member name"),
         ("g", {"members": {"A": 7000, "B": 7001}}, "7000 is not an address"),
         ("g", {"size": "2", "name": "A", "bind": "127.0.0.1:0", "multicast": "239.7.7.7:7000"}, "size must be a whole"),
     ],
@@ -94,10 +96,53 @@ def test_who_means_another_group_is_told_in_the_words_of_those_who_asked(
     assert difference(ours_said, "A", theirs_said, "B") == sentence
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("[fe80::1%eth0]:7000", "[fe80::1%eth1]:7000"), ("localhost:7000", "127.0.0.1:7000")],
+)
+def test_one_address_in_the_words_of_two_machines_is_no_difference(one: str, other: str) -> None:
+    assert parameters_for(Settings(relay=one), 2, loopback=False) == parameters_for(
+        Settings(relay=other), 2, loopback=False
+    )
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Settings) if field.name != "resilience"])
+def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
+    other = {
+        "order": "priority",
+        "window": 3,
+        "failure_timeout": 9,
+        "round_trip": 0.5,
+        "mtu": 1400,
+        "max_datagram_size": 2000,
+        "max_message_size": 2000,
+        "multicast": "239.7.7.7:7000",
+        "relay": "127.0.0.1:7000",
+    }[field]
+    ours, theirs = (
+        encode_parameters("g", ["A", "B"], parameters_for(each, 2, loopback=True).compared())
+        for each in (Settings(), Settings(**{field: other}))  # type: ignore[arg-type]
+    )
+    told = difference(ours, "A", theirs, "B")
+    assert re.fullmatch(
+        rf'B has {field}="?{re.escape(f"{other:.1f}" if field == "failure_timeout" else str(other))}"?, A has .*', told
+    )
+
+
+def test_resilience_is_compared_too() -> None:
+    ours, theirs = (
+        encode_parameters(
+            "g", ["A", "B"], parameters_for(Settings(order="sequenced", resilience=each), 2, loopback=True).compared()
+        )
+        for each in (0, 1)
+    )
+    assert difference(ours, "A", theirs, "B") == "B has resilience=1, A has resilience=0"
+
+
 def test_addresses_that_people_write() -> None:
     assert address_of("localhost:7000") == Address("127.0.0.1", 7000)
     assert multicast_of("[ff15::7]:7000") == Address("ff15::7", 7000)
-    with pytest.raises(ConfigError, match="write a host's number and a port"):
+    with pytest.raises(ConfigError, match="use a numeric host and a port"):
         address_of("example.org:7000")
 
 

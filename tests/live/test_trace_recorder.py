@@ -176,7 +176,7 @@ def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tm
     blocked.write_text("in the way")
 
     async def test() -> None:
-        with pytest.raises(ConfigError, match=f"no record can be written to {blocked}"):
+        with pytest.raises(ConfigError, match=f"cannot record to {blocked}"):
             await join("nobody else is there", members=["A", "B"], record=blocked)
 
     run(test)

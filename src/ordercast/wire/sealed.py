@@ -1,8 +1,8 @@
-"""AeadSeal datagrams: AES-256-GCM, with a key of its own for each sender and each tag.
+"""Encrypted datagrams: AES-256-GCM, with a key derived for each sender and each tag.
 
-The header travels in the clear and is sealed along with the body. The nonce is the counter: it must never repeat under
-one key, which is why the tag, a random number of a process's life or of a session, takes part in the key, and why
-`seal` refuses a counter that does not rise. The group's name takes part too: two groups may share a key file.
+The header is not encrypted, but authenticated with the body. The nonce is the counter: it must never repeat under one
+key, which is why the tag, a random number of an incarnation or of a session, is part of the key's derivation, and why
+`seal` refuses a counter that does not increase. So is the group's name: two groups may share a key file.
 """
 
 from typing import ClassVar
@@ -33,7 +33,7 @@ class AeadSeal:
         self._ciphers: LruMap[tuple[int, int, int], AESGCM] = LruMap()  # by key id, tag, sender
         self._windows = ReplayWindows()
         self.hold = self._windows.hold
-        self._sealed_below: dict[tuple[int, int], int] = {}  # by tag, sender: the few that we speak as
+        self._sealed_below: dict[tuple[int, int], int] = {}  # by tag and sender: the few that we send as
 
     @property
     def remembered(self) -> int:
@@ -41,14 +41,16 @@ class AeadSeal:
         return max(len(self._ciphers), len(self._windows))
 
     def rotate(self, keys: GroupKeys) -> None:
-        """From now on seals with the first of these and opens with any of them. Counters go on."""
+        """Encrypts with the first of these keys from now on, and decrypts with any of them. Counters continue."""
         self._keys = keys
         self._ciphers.clear()
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""
         if counter < self._sealed_below.get((tag, sender), 0):
-            raise LocalProtocolError(f"counter {counter} of sender {sender} is not new: it would give the key away")
+            raise LocalProtocolError(
+                f"counter {counter} of sender {sender} was used before: encrypting with it again would reveal the key"
+            )
         self._sealed_below[tag, sender] = counter + 1
         key_id = self._keys.current
         cipher = self._ciphers.recall((key_id, tag, sender))
@@ -59,7 +61,7 @@ class AeadSeal:
         return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
-        """What the datagram says, or why it is dropped. Only what proved to be real leaves a trace in memory."""
+        """The opened datagram, or why it is rejected. Only authenticated datagrams leave a trace in memory."""
         header = read_header(datagram, SEALED, self.overhead)
         if isinstance(header, Rejection):
             return header
@@ -85,6 +87,6 @@ class AeadSeal:
         return Datagram(flags & ~SEALED, sender, tag, counter, body, to)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:
-        """The key of what this sender sends with this tag, in this group."""
+        """The cipher of what this sender sends with this tag, in this group."""
         info = b"ordercast %d" % VERSION + sender.to_bytes(2, "big") + self._group
         return AESGCM(HKDF(SHA256(), KEY_SIZE, tag.to_bytes(8, "big"), info).derive(secret))

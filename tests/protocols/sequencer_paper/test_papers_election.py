@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ordercast.model.machine import CancelTimer, Output, Receive, Send, SetTimer, Submit, TimerFired
 from ordercast.protocols.sequencer.paper.machine import SequencerPaper
 from ordercast.protocols.sequencer.paper.units import (
@@ -94,9 +96,10 @@ def test_who_gives_way_turns_to_the_new_sequencer() -> None:
     assert not machine.in_election
 
 
-def test_who_gives_way_is_brought_up_to_date() -> None:
+@pytest.mark.parametrize("last", [1, 2])
+def test_who_gives_way_is_brought_up_to_date(last: int) -> None:
     machine = elector(E2, received=1)
-    outputs = machine.handle(Receive(PaperElected(E3, 2)))
+    outputs = machine.handle(Receive(PaperElected(E3, last)))
     assert sends(outputs) == [Send(PaperRetransmit(E2, 0), to=E3)]
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["request"]
     assert machine.waits_for() == ("misses broadcast 1",)

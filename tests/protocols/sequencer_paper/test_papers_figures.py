@@ -127,6 +127,12 @@ def test_figure_5_the_number_expected_is_passed_on_and_any_other_asks_for_the_mi
     assert machine.expected == 1
 
 
+def test_the_request_timer_runs_until_nothing_is_missing() -> None:
+    machine = node(E2)
+    stops = [CancelTimer("request") in machine.handle(broadcast(number)) for number in (0, 3, 1, 2, 3)]
+    assert stops == [True, False, False, False, True]
+
+
 def test_figure_5_what_is_missing_is_asked_for_again_and_what_is_not_is_not() -> None:
     machine = node(E2)
     machine.handle(broadcast(1))

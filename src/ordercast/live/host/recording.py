@@ -1,4 +1,4 @@
-"""What a live member may write down, and the record that writes nothing: `trace_record` has the one that does."""
+"""What can be recorded of a live member. `trace_recorder` has the recorder that writes a trace."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from tempfile import TemporaryFile
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level, Resumed, View
-from ordercast.model.runs import TraceDetail as Recorded
 from ordercast.model.units import Packet, Unit
 
 RunRow = Mapping[str, object]
@@ -14,13 +13,13 @@ RunRow = Mapping[str, object]
 
 
 class MemberRecorder:
-    """Writes nothing down: the default."""
+    """Is told everything that happens, and records nothing: the default."""
 
     failed: str | None = None
-    """Why nothing is written down any more."""
+    """Why nothing is recorded any more; None: there was no error."""
 
     def turn(self) -> None:
-        """Something begins: what follows from it happens now."""
+        """An input is about to be handled: what follows has this moment's time."""
 
     def send(self, packet: Packet) -> None:
         """A packet of ours got its number."""
@@ -29,61 +28,53 @@ class MemberRecorder:
         """A packet was handed to the application."""
 
     def level(self, level: Level, packet: Packet) -> None:
-        """What is known of a packet rose."""
+        """A packet has reached a level."""
 
     def transmit(self, unit: Unit, *, again: bool) -> None:
-        """A unit was put on the network."""
+        """A unit was sent."""
 
     def arrive(self, unit: Unit) -> None:
-        """A unit came."""
+        """A unit arrived."""
 
     def discard(self, unit: Unit, why: str) -> None:
-        """A unit was thrown away."""
+        """A unit was discarded."""
 
     def view(self, view: View) -> None:
-        """The group goes on with these members."""
+        """A view was installed."""
 
     def stopped(self, why: str) -> None:
-        """The group agrees on its order."""
+        """A recovery began."""
 
     def resumed(self, found: Resumed) -> None:
-        """It is agreed on."""
+        """The recovery ended."""
 
     def timeout(self, name: str) -> None:
         """A timer fired."""
 
     def abort(self, why: str) -> None:
-        """The group was given up."""
+        """The group was aborted."""
 
     def end(self, counters: RunRow) -> None:
         """Nothing more happens; `counters` are columns of the run's row."""
 
     async def written(self) -> None:
-        """Comes back when everything is on the disk, after `end`."""
+        """Returns when everything is on the disk, after `end`."""
 
 
 NewRecorder = Callable[[int], MemberRecorder]
-"""The record of a session."""
+"""Makes the recorder of a session, given its tag."""
 
 
 def no_recorder(_: int) -> MemberRecorder:
-    """Nothing is written down."""
+    """A recorder that records nothing."""
     return MemberRecorder()
 
 
 def require_writable(folder: Path) -> None:
-    """Found out before the others count on us."""
+    """Raises `ConfigError` if nothing can be written there: before the others count on us."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ConfigError(f"no record can be written to {folder}: {error.strerror}; name another folder") from error
-
-
-def record_detail_of(recorded: Recorded | str) -> Recorded:
-    """How much is to be written down, as a user says it."""
-    try:
-        return Recorded(recorded)
-    except ValueError:
-        raise ConfigError(f"recorded is all, deliveries or none, not {recorded!r}") from None
+        raise ConfigError(f"cannot record to {folder}: {error.strerror}; use another folder") from error

@@ -12,13 +12,13 @@ from ordercast.model.errors import ConfigError
 
 
 class AddressInUseError(ConfigError):
-    """Somebody on this machine listens there."""
+    """Another socket on this machine is bound to the address."""
 
 
 BUFFER = 4 << 20
-"""Bytes that we ask the system for, for each direction of a socket."""
+"""Bytes of each buffer of a socket that we ask the system for."""
 REPORTED_PER_BYTE = 2 if sys.platform == "linux" else 1
-"""Linux counts its own bookkeeping, and tells twice of what was asked for."""
+"""Linux counts its own overhead, and reports twice what was asked for."""
 
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
@@ -27,13 +27,13 @@ SocketAddress = tuple[str, int] | tuple[str, int, int, int]
 
 @lru_cache(maxsize=1024)
 def socket_address(address: Address) -> SocketAddress:
-    """An address as sockets take it: they forget the zone of fe80::1%eth0 unless it is a number beside the host."""
+    """An address as sockets take it: they ignore the zone of fe80::1%eth0 unless it is a number beside the host."""
     host, _, zone = address.host.partition("%")
     return (host, address.port, 0, socket.if_nametoindex(zone)) if zone else (host, address.port)
 
 
 def source_address(address: Address) -> tuple[str, int]:
-    """Host and port as sockets tell them of what comes from there: a host has many spellings."""
+    """Host and port as sockets report them for what arrives from there: a host has many spellings."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     return socket.inet_ntop(family, socket.inet_pton(family, address.host.partition("%")[0])), address.port
 
@@ -44,7 +44,7 @@ def open_socket(address: Address) -> socket.socket:
     try:
         found = socket.socket(family, socket.SOCK_DGRAM)
     except OSError as error:
-        raise ConfigError(f"{address} cannot be bound: this system has no {family.name}") from error
+        raise ConfigError(f"cannot bind {address}: this system does not support {family.name}") from error
     found.setblocking(False)  # noqa: FBT003 (the standard library's way)
     try:
         _enlarge(found)
@@ -52,15 +52,15 @@ def open_socket(address: Address) -> socket.socket:
     except OSError as error:
         found.close()
         if error.errno == EADDRINUSE:
-            raise AddressInUseError(f"{address} cannot be bound: another program listens there") from error
+            raise AddressInUseError(f"cannot bind {address}: the address is in use by another program") from error
         raise ConfigError(
-            f"{address} cannot be bound: {error.strerror or error}; name an address of this machine"
+            f"cannot bind {address}: {error.strerror or error}; use an address of this machine"
         ) from error
     return found
 
 
 def open_multicast(group: Address, interface: str) -> socket.socket:
-    """A socket that hears what is sent to a multicast address, on the interface that has this address."""
+    """A socket that receives what is sent to a multicast address, on the interface that has this address."""
     v6 = ":" in group.host
     found = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
     found.setblocking(False)  # noqa: FBT003 (the standard library's way)
@@ -79,14 +79,14 @@ def open_multicast(group: Address, interface: str) -> socket.socket:
     except OSError as error:
         found.close()
         raise ConfigError(
-            f"the multicast group {group} cannot be joined on {interface}: {error.strerror or error}; "
-            "leave multicast away, and every member is sent to one by one"
+            f"cannot join the multicast group {group} on {interface}: {error.strerror or error}; "
+            "omit multicast to use unicast"
         ) from error
     return found
 
 
 def enable_multicast_sending(sender: socket.socket, interface: str) -> None:
-    """Lets a socket send to multicast addresses by the interface that has this address, members on this host too."""
+    """Lets a socket send to multicast addresses by the interface with this address, also to members on this host."""
     try:
         if sender.family == socket.AF_INET6:
             sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, _interface_number(interface))
@@ -97,12 +97,12 @@ def enable_multicast_sending(sender: socket.socket, interface: str) -> None:
     except OSError as error:
         sender.close()
         raise ConfigError(
-            f"{interface} cannot send to multicast addresses: {error.strerror}; name an address of this machine"
+            f"{interface} cannot send to multicast addresses: {error.strerror}; use an address of this machine"
         ) from error
 
 
 def receive_buffer(found: socket.socket) -> int:
-    """Bytes of datagrams that may wait there to be read, about."""
+    """Bytes of datagrams that may wait to be read, about."""
     return found.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // REPORTED_PER_BYTE
 
 
@@ -116,7 +116,7 @@ def _enlarge(found: socket.socket) -> None:
 def _interface_number(address: str) -> int:
     """The number of the interface with an IPv6 address: by its zone, fe80::1%eth0, or as Linux lists them.
 
-    0 is the system's choice.
+    0: the system chooses.
     """
     host, _, zone = address.partition("%")
     if zone:
