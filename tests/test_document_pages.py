@@ -43,7 +43,7 @@ BANNED = (
     r"\bheeds?\b",
     r"\bhearken\w*",
     r"\bacquit\w*",
-    r"\blinger\w*",
+    r"\blingering\b",
     r"\bif not said\b",
     r"\bcame to nothing\b",
     r"\bearlier days\b",
