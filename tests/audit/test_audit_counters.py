@@ -23,7 +23,7 @@ def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     assert audit_vectorised([folder], note=pytest.fail) == verdict
     with monkeypatch.context() as patched:
         patched.setattr(vectorised, "PARTITIONED_ABOVE", 0)
-        patched.setattr(partitioned, "_ROWS_OF_A_PARTITION", 200)
+        patched.setattr(partitioned, "ROWS_OF_A_PARTITION", 200)
         in_partitions = audit_vectorised([folder])
         assert in_partitions.findings["complete"] == verdict.findings["complete"]
     return verdict

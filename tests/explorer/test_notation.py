@@ -62,7 +62,7 @@ def test_a_transmission_is_named_by_its_sender_and_place() -> None:
 def test_what_cannot_happen_is_refused_with_what_can() -> None:
     space = StateSpace(spo("a{2}", "", losses=1))
     with pytest.raises(
-        ConfigError, match="step 2, 'E2 receives E1#1 a', cannot happen there; what can: 'E2 receives E1#0"
+        ConfigError, match="step 2, 'E2 receives E1#1 a', is not enabled there; enabled: 'E2 receives E1#0"
     ):
         parse_schedule(space, ["E1 sends a{2}", "E2 receives E1#1 a"])
 

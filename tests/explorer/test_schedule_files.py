@@ -75,14 +75,14 @@ BAD: list[tuple[str, str, Any]] = [
     (
         '"E2 loses E1#0 a"',
         '"E2 loses E1#1 a"',
-        r"line 5: step 2, 'E2 loses E1#1 a', cannot happen there; what can: 'E2",
+        r"line 5: step 2, 'E2 loses E1#1 a', is not enabled there; enabled: 'E2",
     ),
     ('"spo"', '"spu"', "line 12: unknown protocol 'spu'; choose one of: po"),
     ('"a{2}", ""', '"a{5}", ""', r"line 15: 'a\{5\}' goes to a node that is not one of E1 to E2"),
     ("[promise]", '[promise]\nliveness_goal = "known"', "liveness_goal is one of nothing, accepted, .*not 'known'"),
     ("[promise]", "[group]\nwindow = 0\n[promise]", "the window must be at least 1, not 0"),
     ("[promise]", "[search]\nbegins = 3\n[promise]", "line .*: `search.begins`: of 2 steps the first 3 cannot be"),
-    ("schedule = [", "schedule = ", "is no TOML: .*line 3"),
+    ("schedule = [", "schedule = ", "invalid TOML: .*line 3"),
 ]
 
 

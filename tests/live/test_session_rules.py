@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast.live.session.discovery import Discovery
 from ordercast.live.session.events import (
     Aborted,
     AtRest,
@@ -26,6 +27,7 @@ from ordercast.live.session.machine import Phase, Session
 from ordercast.live.session.parameters import difference, encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
+from ordercast.model.state import declared_names
 from ordercast.wire.control import AbortNotice, Heartbeat, Join, LastJoin, Refuse, Stage
 
 NAMES = ("A", "B", "C")
@@ -237,6 +239,29 @@ def test_a_silent_member_is_asked_and_then_suspected_once() -> None:
         assert Suspected(2) not in out
     session.handle(TrafficReceived(1))
     assert (Heartbeat(Stage.OPEN, asks=True), 1) not in said(ticks(session, 60 * step))
+
+
+def test_who_reaches_only_a_minority_drops_out_and_does_not_abort_the_group_of_others() -> None:
+    session = opened(has_views=True)
+    step = session.config.heartbeat // 2
+    out = ticks(session, *(tick * step for tick in range(1, 25)))
+    why = "B, C are unreachable from A: no traffic for 3 s (failure timeout): no majority is left"
+    assert Aborted(why) in out
+    assert Left() in out
+    assert not any(isinstance(message, AbortNotice) for message, _ in said(out))
+    session = opened(has_views=True)
+    for tick in range(1, 25):
+        session.handle(TrafficReceived(1))
+        out = ticks(session, tick * step)
+    assert Suspected(2) in out, "A and B are a majority"
+    assert session.phase is Phase.OPEN
+
+
+def test_nothing_of_a_session_is_outside_of_its_declared_state() -> None:
+    session, looking = opened(), Discovery("toys", "A", "here", 1, 3)
+    parts = (session, session.handshake, session.failure_detector, session.closing, looking)
+    for part in parts:
+        assert set(vars(part)) == declared_names(type(part)), type(part).__name__
 
 
 def test_a_question_is_answered() -> None:

@@ -37,8 +37,8 @@ RUNS = 80
 
 def make_partitions_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of some hundred events stand for runs of millions."""
-    monkeypatch.setattr(partitioned, "_ROWS_OF_A_PARTITION", 60)
-    monkeypatch.setattr(long_run, "_GROUPS_OF_AN_INDEX_TASK", 3)
+    monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 60)
+    monkeypatch.setattr(long_run, "GROUPS_OF_AN_INDEX_TASK", 3)
 
 
 def audited(folder: Path, notes: list[str]) -> Verdict | None:

@@ -171,7 +171,7 @@ def outcome_of(ordercast: Command, grid: Path, tmp_path: Path, monkeypatch: pyte
 def test_an_interrupt_says_how_to_go_on(outcome_of: Any) -> None:
     stopped = outcome_of(interrupted)
     assert stopped.status == 130
-    assert "go on with it by --resume" in stopped.err
+    assert "continue with --resume" in stopped.err
 
 
 def test_a_failure_of_spark_is_a_sentence(outcome_of: Any) -> None:
@@ -214,4 +214,4 @@ def test_somebody_who_watches_is_told_that_spark_starts(
     monkeypatch.setattr(session, "session", lend)
     with spark_session(None) as spark:
         assert spark == "a session"
-    assert "Spark starts" in capfd.readouterr().err
+    assert "starting Spark" in capfd.readouterr().err

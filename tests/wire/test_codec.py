@@ -1,5 +1,7 @@
 """Every unit that a protocol really sends survives the wire; what makes no sense in a group does not get through."""
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -180,3 +182,28 @@ SENSELESS = [
 def test_what_makes_no_sense_in_the_group_does_not_get_through(unit: Unit) -> None:
     assert is_valid(data_unit(), NODES)
     assert not is_valid(unit, NODES)
+
+
+def with_one_number_changed(value: Any, numbers: tuple[int, ...]) -> Iterator[Any]:
+    """Copies of a value in which one number, wherever it is, is one of these."""
+    if isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            for changed in with_one_number_changed(getattr(value, field), numbers):
+                yield msgspec.structs.replace(value, **{field: changed})
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            for changed in with_one_number_changed(item, numbers):
+                yield (*value[:index], changed, *value[index + 1 :])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield from numbers
+
+
+@pytest.mark.parametrize("protocol", KINDS)
+def test_no_number_of_any_unit_may_be_negative_or_very_large(protocol: str) -> None:
+    tried: Counter[type[Unit]] = Counter()
+    for unit in (unit for seed in range(12) for unit in units_of(protocol, seed)):
+        if tried[type(unit)] < 40:
+            tried[type(unit)] += 1
+            for changed in with_one_number_changed(unit, (-1, 1 << 60)):
+                assert not is_valid(changed, NODES), changed
+    assert len(tried) > 1

@@ -4,6 +4,7 @@ A command's module is imported when the command is called: `ordercast --help` re
 """
 
 import sys
+import traceback
 from importlib import import_module
 from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
@@ -116,6 +117,9 @@ def main() -> None:
         if ended.code == _INTERRUPTED:
             typer.echo("ordercast: interrupted; no partial output was kept", err=True)
         raise
+    except Exception:
+        traceback.print_exc()
+        sys.exit(70)  # EX_SOFTWARE of sysexits.h: Python's own status, 1, is that of a verdict
 
 
 def _sentence(error: OSError) -> str:

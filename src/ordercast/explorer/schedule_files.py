@@ -151,7 +151,7 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
     content = converted(document, _File, _PAGE)
     asked = content.scenario
     for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
-        require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative")
+        require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative: {getattr(asked, name)}")
     steps, given = len(content.schedule), content.search.begins
     require(0 <= given <= steps, f"`search.begins` must be 0 to {steps}, the number of steps, not {given}")
     settings = {**content.group, "nodes": len(asked.scripts), "rules": asked.rules.value}

@@ -1,7 +1,7 @@
 """The data pipeline: parameter sweeps on Spark, and audits of traces of any size.
 
 Functions that need Spark take a session as an argument, and use only its DataFrame API, so that they work through Spark
-Connect as well. Importing this package imports neither Spark nor NumPy; each function imports what it needs.
+Connect as well. Importing this package imports neither Spark nor SciPy; each function imports what it needs.
 """
 
 from ordercast.pipeline.audit.engine import Engine, audit, choose_engine

@@ -43,7 +43,7 @@ def _losing(protocol: str, m: int, seed: int, losses: int, paper: PaperRules | N
         seed=seed,
         record=TraceDetail.NONE,
     ).suited()
-    return config if paper is None else replace(config, patience=5 * MILLISECOND)  # some ask for ever
+    return config if paper is None else replace(config, patience=5 * MILLISECOND)  # some never stop requesting
 
 
 def _curve(

@@ -59,7 +59,7 @@ def follow(
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - whoever passes a session has loaded it
 
-    from ordercast.pipeline.audit.stream.follower import Follower  # noqa: PLC0415 - loads NumPy
+    from ordercast.pipeline.audit.stream.follower import Follower  # noqa: PLC0415 - the kernel, only where it is used
 
     events = (folder / EVENTS_FOLDER).absolute()
     if not events.is_dir():

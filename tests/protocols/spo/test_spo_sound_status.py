@@ -1,4 +1,4 @@
-"""SPO, sound rules: DEBT and TIMERS (departure 4)."""
+"""SPO, sound rules: pending statuses, and their timers (departure 4)."""
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import TimerFired
@@ -10,7 +10,7 @@ STATUS = Timing().status
 # --- DEBT ---
 
 
-def test_debt_is_owed_after_accepting_anothers_packet() -> None:
+def test_status_is_owed_after_accepting_anothers_packet() -> None:
     node, e1 = Node(E2), Peer(E1)
     out = node.hears(e1.sends(E2, E3))
     assert out.units == [], "something else may go out soon"
@@ -20,7 +20,7 @@ def test_debt_is_owed_after_accepting_anothers_packet() -> None:
     assert (said.wants, said.missing) == (0, ())
 
 
-def test_debt_is_not_owed_for_what_is_foreign_held_or_duplicate() -> None:
+def test_status_is_not_owed_for_what_is_foreign_held_or_duplicate() -> None:
     """Nothing was learnt that anybody waits for: non-destinations owe nothing."""
     node, e1 = Node(E2), Peer(E1)
     unit = e1.sends(E2)
@@ -32,7 +32,7 @@ def test_debt_is_not_owed_for_what_is_foreign_held_or_duplicate() -> None:
     assert not node.status_due()
 
 
-def test_debt_is_owed_after_preacknowledging_what_has_other_destinations() -> None:
+def test_status_is_owed_after_preacknowledging_what_has_other_destinations() -> None:
     node, e1, e3 = Node(E2), Peer(E1), Peer(E3)
     node.hears(e1.sends(E2, E3))
     node.drained()
@@ -42,13 +42,13 @@ def test_debt_is_owed_after_preacknowledging_what_has_other_destinations() -> No
     assert said.status.preacknowledged_below == (1, 0, 0)
 
 
-def test_debt_is_owed_after_preacknowledging_my_own() -> None:
+def test_status_is_owed_after_preacknowledging_my_own() -> None:
     node, e2 = Node(E1), Peer(E2)
     node.submits(E1, E2)
     assert "status" in node.hears(e2.accepts(E1, below=1).ready()).timers
 
 
-def test_debt_is_not_owed_for_what_is_for_me_alone() -> None:
+def test_status_is_not_owed_for_what_is_for_me_alone() -> None:
     node, e2 = Node(E1), Peer(E2)
     node.submits(E1, E2)
     node.submits(E1)
@@ -59,7 +59,7 @@ def test_debt_is_not_owed_for_what_is_for_me_alone() -> None:
     assert "status" not in node.submits(E1).timers
 
 
-def test_debt_is_not_owed_for_an_acknowledgment() -> None:
+def test_status_is_not_owed_for_an_acknowledgment() -> None:
     """Nobody waits for it."""
     node, e1, e3 = Node(E2), Peer(E1), Peer(E3)
     node.hears(e1.sends(E2, E3), e3.accepts(E1, below=1).ready())
@@ -68,7 +68,7 @@ def test_debt_is_not_owed_for_an_acknowledgment() -> None:
     assert not node.status_due()
 
 
-def test_debt_is_paid_by_any_transmission() -> None:
+def test_status_is_paid_by_any_transmission() -> None:
     """A packet, a copy, a poll, a request: each carries the status."""
     for payment in ("data", "copy", "poll", "request"):
         node, e1, e3 = Node(E2), Peer(E1), Peer(E3)
@@ -90,7 +90,7 @@ def test_debt_is_paid_by_any_transmission() -> None:
         assert node.fires("status").units == [], payment
 
 
-def test_debt_is_paid_on_drained() -> None:
+def test_status_is_paid_on_drained() -> None:
     node, e1 = Node(E2), Peer(E1)
     node.hears(e1.sends(E2, E3))
     assert len(node.drained().statuses) == 1
@@ -98,7 +98,7 @@ def test_debt_is_paid_on_drained() -> None:
     assert node.fires("status") == []
 
 
-def test_debt_is_paid_at_once_when_half_a_window_of_one_source_is_unsaid() -> None:
+def test_status_is_paid_at_once_when_half_a_window_of_one_source_is_unsaid() -> None:
     node, e1, e3 = Node(E2, window=6), Peer(E1), Peer(E3)
     assert node.hears(e1.sends(E2, E3), e3.sends(E2), e1.sends(E2, E3), e3.sends(E2)).units == [], "two of each"
     (said,) = node.hears(e1.sends(E2, E3)).statuses
@@ -107,21 +107,21 @@ def test_debt_is_paid_at_once_when_half_a_window_of_one_source_is_unsaid() -> No
     assert len(node.hears(e1.sends(E2, E3)).statuses) == 1
 
 
-def test_debt_what_any_transmission_said_is_not_unsaid() -> None:
+def test_status_what_any_transmission_said_is_not_unsaid() -> None:
     node, e1 = Node(E2, window=6), Peer(E1)
     node.hears(e1.sends(E2, E3), e1.sends(E2, E3))
     node.submits(E1)
     assert node.hears(e1.sends(E2, E3)).units == []
 
 
-def test_debt_with_the_smallest_windows_is_paid_at_once() -> None:
+def test_status_with_the_smallest_windows_is_paid_at_once() -> None:
     for window in (1, 2, 3):
         node, e1 = Node(E2, window=window), Peer(E1)
         assert node.hears(e1.sends(E3)).units == [], "but not for nothing"
         assert len(node.hears(e1.sends(E2, E3)).statuses) == 1
 
 
-def test_debt_that_grew_after_a_payment_gets_its_own_time() -> None:
+def test_status_that_grew_after_a_payment_gets_its_own_time() -> None:
     """The timer of an older debt that was paid meanwhile does not press the new one."""
     node, e1 = Node(E2), Peer(E1)
     node.hears(e1.sends(E2, E3))
@@ -134,13 +134,13 @@ def test_debt_that_grew_after_a_payment_gets_its_own_time() -> None:
     assert "status" not in node.running
 
 
-def test_debt_that_was_not_paid_is_paid_when_its_time_has_come() -> None:
+def test_status_that_was_not_paid_is_paid_when_its_time_has_come() -> None:
     node, e1 = Node(E2), Peer(E1)
     node.hears(e1.sends(E2, E3), e1.sends(E2, E3))
     assert len(node.fires("status").statuses) == 1
 
 
-def test_debt_is_paid_by_what_the_window_lets_go() -> None:
+def test_status_is_paid_by_what_the_window_lets_go() -> None:
     """The unit that opens the window wants an answer: the packet that goes out is one."""
     node, e2 = Node(E1, window=1), Peer(E2)
     node.submits(E2)

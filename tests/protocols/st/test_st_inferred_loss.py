@@ -1,4 +1,4 @@
-"""4.1, the second way to see a loss: others have acknowledged what I never heard. I wait a while, then ask."""
+"""4.1, second: a loss inferred from peers' acknowledgments is asked about after a waiting time."""
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Receive, Send, SetTimer, TimerFired
