@@ -48,11 +48,11 @@ async def typed() -> AsyncIterator[bytes]:
 
 async def read_all(group: ordercast.Group) -> list[str]:
     """Prints all messages until the group is closed."""
-    said = []
+    lines = []
     async for message in group:
-        said.append(f"{message.sender}: {message.payload.decode()}")
-        print(said[-1], flush=True)
-    return said
+        lines.append(f"{message.sender}: {message.payload.decode()}")
+        print(lines[-1], flush=True)
+    return lines
 
 
 async def converse(name: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Standard input and output of a member, read and written by threads, so that a slow pipe never stops the member.
 
 The writer of our input waits when the group cannot take more, and the group slows down when the reader of our output is
-slow; meanwhile the member keeps answering the others, for whom it would otherwise have failed.
+slow; meanwhile the member keeps answering the others, which would otherwise suspect it of having failed.
 """
 
 import asyncio

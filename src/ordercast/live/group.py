@@ -47,8 +47,8 @@ class Group:
 
     def __del__(self) -> None:
         if not self._member.left.done():
-            told = f"group {self.name!r} was not closed: messages sent by {self.me} may be lost"
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
+            warning = f"group {self.name!r} was not closed: messages sent by {self.me} may be lost"
+            warnings.warn(warning, ResourceWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,7 +192,7 @@ class Group:
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
-        """The next messages of one sender, as many as came together: the fastest way to receive very many."""
+        """The next messages of one sender, as many as share a packet: the fastest way to receive very many."""
         if self._unread:
             unread, self._unread = self._unread[::-1], []
             return unread
@@ -203,7 +203,7 @@ class Group:
             self._view = found
 
     async def batches(self) -> AsyncIterator[list[Message]]:
-        """All messages until the group is closed, in lists of those that came together."""
+        """All messages until the group is closed, in lists of those that share a packet."""
         while True:
             try:
                 batch = await self.receive_batch()
@@ -257,7 +257,7 @@ class Group:
             raise self._member.end.with_traceback(None)
 
     async def abort(self, why: str) -> None:
-        """Ends the group at once, for all members; they are told by whom, and this text. See `GroupAborted`."""
+        """Aborts the group for all members; `GroupAborted.why` has the name of this member and this text."""
         await self._abort(f"{self.me} aborted the group" + (f": {why}" if why else ""))
 
     async def _abort(self, why: str) -> None:
@@ -273,7 +273,7 @@ _UNTIL = {"accepted": Receipt.accepted, "stable": Receipt.stable, "known_stable"
 
 
 def _failure(name: str, error: BaseException) -> str:
-    """What the others are told: never the exception's text, which may hold data of the application."""
+    """What is sent to the others: never the exception's text, which may contain data of the application."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     if isinstance(error, Exception):
@@ -293,5 +293,5 @@ def _bytes_of(payload: object) -> bytes:
     try:
         return bytes(memoryview(payload))  # type: ignore[arg-type] # a TypeError tells
     except TypeError:
-        told = "encode the text: text.encode()" if isinstance(payload, str) else f"not {type(payload).__name__}"
-        raise LocalProtocolError(f"a message must be bytes; {told}") from None
+        hint = "encode the text: text.encode()" if isinstance(payload, str) else f"not {type(payload).__name__}"
+        raise LocalProtocolError(f"a message must be bytes; {hint}") from None

@@ -31,7 +31,7 @@ def describe_rejections(dropped: Mapping[str, int]) -> str:
 
 
 def describe_missing(missing: Sequence[str], dropped: Mapping[str, int]) -> str:
-    """The members that were not heard from, and the likely mistake."""
+    """The members from which nothing was received, and the likely mistake."""
     return "; ".join(filter(None, (", ".join(missing) or "all members to agree", describe_rejections(dropped))))
 
 

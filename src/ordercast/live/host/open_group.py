@@ -73,15 +73,15 @@ async def open_group(options: Options) -> Group:
     except ConfigError:
         endpoint.close()
         raise
-    told = {"group": options.group, "member": member.names[me]}
-    _log.info("%s joins %s", member.names[me], options.group, extra=told)
+    fields = {"group": options.group, "member": member.names[me]}
+    _log.info("%s joins %s", member.names[me], options.group, extra=fields)
     try:
         with notify_if_slow(options.on_waiting, lambda: describe_missing(handshake.silent(), transport.dropped)):
             await asyncio.shield(member.opened)
     except JoinError as error:
-        _log.warning("%s could not join %s: %s", member.names[me], options.group, error, extra=told)
+        _log.warning("%s could not join %s: %s", member.names[me], options.group, error, extra=fields)
         try:
-            await asyncio.shield(member.left)  # the others are told, too
+            await asyncio.shield(member.left)  # until the others know
         finally:
             member.leave()  # at once, if this is cancelled
         hint = describe_rejections(transport.dropped) if handshake.silent() else ""
@@ -94,7 +94,9 @@ async def open_group(options: Options) -> Group:
         member.leave()
         raise
     seconds = time.monotonic() - begun
-    _log.info("%s is in %s after %.3f s", member.names[me], options.group, seconds, extra={**told, "seconds": seconds})
+    _log.info(
+        "%s is in %s after %.3f s", member.names[me], options.group, seconds, extra={**fields, "seconds": seconds}
+    )
     protocol = options.parameters.protocol
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
@@ -189,11 +191,11 @@ def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Ad
         return Endpoint(own, others, segment=segment)
     enable_multicast_sending(own, interface)
     try:
-        heard = open_multicast(options.multicast, interface)
+        receiver = open_multicast(options.multicast, interface)
     except ConfigError:
         own.close()
         raise
-    return Endpoint(own, others, multicast=options.multicast, heard=heard, segment=segment)
+    return Endpoint(own, others, multicast=options.multicast, heard=receiver, segment=segment)
 
 
 def _relay(options: Options, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
