@@ -61,7 +61,7 @@ METAPHORS = {
     *("box_order", "boxes", "chance", "cuts", "dockets", "entries", "finding", "gate", "growing", "heeded", "joined"),
     *("ledger", "lines", "lingering", "liveness", "making", "mishaps", "opening", "outgoing", "pace", "packed"),
     *("parcels", "recent", "resequencing", "said", "searched", "side_by_side", "strands", "surveying", "terms"),
-    *("trains", "verdict", "walk", "whole_state", "wording", "world"),
+    *("trains", "walk", "whole_state", "wording", "world"),
 }
 """Names that modules had before they were named by the field's words: nobody who knows the field finds them."""
 HOMONYMS = {"channel": "explorer", "completion": "explorer", "nodes": "explorer", "replay": "explorer"}
