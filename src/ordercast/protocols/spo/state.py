@@ -53,13 +53,13 @@ class SpoState(DeclaredState):
     buffered: list[int]  # receive buffers in use: accepted and not yet delivered
     repair: Repair  # loss detection and retransmission
 
-    # What each node said in its newest status. My own acknowledgments never hold a packet up, hence unbounded.
+    # The newest status of each node. My own acknowledgments never hold a packet up, hence unbounded.
     stamps: list[int]
     free: list[int]  # F_j
     accepted: PendingAcknowledgments  # RPL_j, waiting for AL: a log for each source
     preacknowledged: PendingAcknowledgments  # PPL_j, waiting for PAL; the last log is of own packets to others only
 
-    # Acknowledgments pending here: what peers have not been told.
+    # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer may wait for something that I know and have not transmitted
     unreported: list[int]  # packets accepted of each source since my last transmission
