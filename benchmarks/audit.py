@@ -23,8 +23,8 @@ from traces import Shape, write_run
 _IN_PROCESS = """
 import sys
 from pathlib import Path
-from ordercast.pipeline.in_process import audit_in_process
-verdict = audit_in_process([Path(sys.argv[1])], None, print)
+from ordercast.pipeline import Engine, audit
+verdict = audit([Path(sys.argv[1])], engine=Engine.VECTORISED, note=print)
 assert verdict.holds
 print(f"{verdict.deliveries:,} deliveries")
 """
@@ -32,14 +32,14 @@ _ON_SPARK = """
 import os, sys, time
 from audit import cpu_of
 from pathlib import Path
-from ordercast.pipeline import audit_folders
+from ordercast.pipeline import audit
 from ordercast.pipeline.session import session
 start = time.perf_counter()
 with session("local[2]") as spark:
     print(f"session up after {time.perf_counter() - start:.1f} s;", end=" ")
     for word in ("first", "second"):
         start, used = time.perf_counter(), sum(cpu_of(os.getpid()).values())
-        verdict = audit_folders(spark, [Path(sys.argv[1])], note=print)
+        verdict = audit([Path(sys.argv[1])], spark=spark, note=print)
         assert verdict.holds
         seconds = time.perf_counter() - start
         used = sum(cpu_of(os.getpid()).values()) - used

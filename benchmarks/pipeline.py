@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline import sweep
-from ordercast.pipeline.chunks import in_chunks
-from ordercast.pipeline.grid import grid_of
 from ordercast.pipeline.session import session
-from ordercast.pipeline.worker import CHUNK, CHUNKS, CONFIGS, PLACES, UNDER_WAY, sweep_chunks
+from ordercast.pipeline.sweep.chunks import in_chunks
+from ordercast.pipeline.sweep.grid import grid_of
+from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, IN_PROGRESS, PLACES, sweep_chunks
 
 CORES = 2
 REPEATS = 3
@@ -83,7 +83,7 @@ def timed(work: Callable[[Path], object], folder: str) -> float:
 
 def sweep_by_pool(configs: list[RunConfig], out: Path) -> None:
     """The same chunks, written by processes without Spark."""
-    (out / UNDER_WAY).mkdir()
+    (out / IN_PROGRESS).mkdir()
     rows = [
         {CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}
         for number, places in enumerate(in_chunks(configs))

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import MOST_WITNESSES, Finding, Verdict, add_uncounted, audit, is_uniform, runs_by_name
+from ordercast.audit.judge import add_missing_by_counters, audit
+from ordercast.audit.run_rows import is_uniform, runs_by_name
 from ordercast.audit.services import PROMISES
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.trace.reader import read_runs
@@ -180,11 +182,11 @@ def test_who_gave_up_is_excused_and_nobody_else(tmp_path: Path) -> None:
     assert {witness.violation.nodes for witness in witnesses} == {(1,)}
 
 
-def test_runs_that_came_to_nothing_are_left_out_but_not_all(tmp_path: Path) -> None:
+def test_failed_runs_are_left_out_but_not_all(tmp_path: Path) -> None:
     write(tmp_path / "good", Figure(BY_LETTER, TOTAL).rows)
     write(tmp_path / "failed", [], run="f", complete=False, error="it stumbled")
     assert audit([tmp_path / "failed", tmp_path / "good"]).runs == 1
-    with pytest.raises(TraceError, match=r"no run came to an end.*the first failed: it stumbled"):
+    with pytest.raises(TraceError, match=r"all runs failed.*the first error: it stumbled"):
         audit([tmp_path / "failed"])
 
 
@@ -234,7 +236,7 @@ def test_what_a_run_counted_and_its_record_lacks_is_told(tmp_path: Path) -> None
 def test_of_what_records_lack_all_is_counted_and_a_few_are_shown() -> None:
     finding = Finding()
     for number in range(12):
-        add_uncounted({"run": f"r{number}", "sent": 5}, 4, 0, Verdict(findings={"complete": finding}))
+        add_missing_by_counters({"run": f"r{number}", "sent": 5}, 4, 0, Verdict(findings={"complete": finding}))
     assert (finding.violations, len(finding.witnesses)) == (12, MOST_WITNESSES)
 
 
@@ -251,5 +253,5 @@ def test_events_without_a_runs_row_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "1", Figure(BY_LETTER, TOTAL).rows, "known")
     write(tmp_path / "2", Figure(BY_LETTER, TOTAL).rows, "unknown")
     (tmp_path / "2/events/unknown.parquet").rename(tmp_path / "1/events/unknown.parquet")
-    with pytest.raises(TraceError, match="events of run unknown but no row"):
+    with pytest.raises(TraceError, match="run unknown has events but no row"):
         audit([tmp_path / "1"])

@@ -48,7 +48,7 @@ def test_crashes_and_aborts_stop_a_node() -> None:
     rows: list[Row] = [(1, 0, 0, "crash", None, None, None, None), (2, 0, 0, "abort", None, None, None, None)]
     logs = logs_from(3, rows)
     assert logs.stopped == {1, 2}
-    assert logs.gave_up == {2: Moment(step=0, time=0)}
+    assert logs.aborted_at == {2: Moment(step=0, time=0)}
 
 
 def test_events_of_unknown_kinds_are_passed_over() -> None:

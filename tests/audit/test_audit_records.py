@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.in_process import audit_in_process
-from ordercast.trace.growing import GrowingTrace
+from ordercast.pipeline.audit.vectorised import audit_vectorised
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from tests.audit.figures import Figure, Row
 
 NAMES = ["ada", "bob", "cy"]
@@ -22,7 +23,7 @@ def config(*, one_clock: bool = True) -> str:
 def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
     """What one member recorded, as a live member does it."""
     told = {"protocol": "to", "nodes": 3, "node": node, "config": config(), "complete": True, "sent": 1, **row}
-    trace = GrowingTrace(folder, f"s-{node}", "g-s")
+    trace = IncrementalTraceWriter(folder, f"s-{node}", "g-s")
     trace.begin({**told, "complete": False, "sent": None})
     trace.append([(*cells, None, None, None) for cells in rows if cells[0] == node])
     trace.describe(told)
@@ -32,7 +33,7 @@ def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
 def by_all_means(folders: list[Path]) -> Verdict:
     """The verdict, which is the same however it is come by."""
     verdict = audit(folders)
-    assert audit_in_process(folders, None, lambda _: None) == verdict
+    assert audit_vectorised(folders) == verdict
     return verdict
 
 
@@ -141,7 +142,7 @@ def test_a_node_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 
 def test_silence_is_believed_only_if_somebody_came_to_the_end(tmp_path: Path) -> None:
     assert audit([keep(tmp_path / "ended", [], 0, sent=0)]).holds
-    with pytest.raises(TraceError, match="nothing to judge"):
+    with pytest.raises(TraceError, match="recorded without its events"):
         audit([keep(tmp_path / "killed", [], 0, sent=None, complete=False)])
 
 

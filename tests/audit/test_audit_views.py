@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ordercast.audit.judge import Verdict, judge
+from ordercast.audit.judge import judge
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.verdict import Verdict
 from ordercast.audit.views import delivered_uniformly, without_tails
 from ordercast.model.services import Service
 from tests.audit.figures import Figure

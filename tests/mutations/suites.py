@@ -87,6 +87,7 @@ _TO = Battery(
         _GIVING_UP,
     ],
     without=_LONG,
+    contract=["to sound", "prito sound", "prio sound"],
 )
 
 SUITES = (
@@ -105,9 +106,12 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["spo sound"],
         ),
     ),
-    Suite("po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"))),
+    Suite(
+        "po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"), contract=["po sound"])
+    ),
     Suite(
         "st",
         "st",
@@ -121,6 +125,7 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["st sound"],
         ),
     ),
     Suite(
@@ -148,6 +153,7 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["sequencer sound"],
         ),
     ),
     Suite(
@@ -158,7 +164,8 @@ SUITES = (
             [
                 *_tests("spo_paper", "papers_rules", "papers_failures", "papers_machine", "papers_words", "figure_4"),
                 *_tests("spo_paper", "papers_lemmas", "papers_service", "counterexamples"),
-            ]
+            ],
+            contract=["spo paper"],
         ),
     ),
     Suite(
@@ -169,7 +176,8 @@ SUITES = (
             [
                 *_tests("st_paper", "papers_rules", "papers_examples", "papers_machine", "st_star"),
                 *_tests("st_paper", "papers_propositions", "st_counterexamples"),
-            ]
+            ],
+            contract=["st paper"],
         ),
     ),
     Suite(
@@ -180,7 +188,8 @@ SUITES = (
             [
                 *_tests("prito_paper", "papers_rules", "papers_failure", "papers_synchronisation", "papers_machine"),
                 *_tests("prito_paper", "papers_examples", "prito_counterexamples"),
-            ]
+            ],
+            contract=["prito paper"],
         ),
     ),
     Suite(
@@ -191,39 +200,55 @@ SUITES = (
             [
                 *_tests("sequencer_paper", "papers_figures", "papers_election", "papers_machine", "papers_numbers"),
                 *_tests("sequencer_paper", "counterexamples", "counterexamples_agreement"),
-            ]
+            ],
+            contract=["sequencer paper"],
         ),
     ),
     Suite(
         "audit",
         "audit",
-        [f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs", "judge")],
+        [
+            *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
+            *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "judge")),
+        ],
         Battery(
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
                 *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
-                "audit.test_audit_records",
+                *("audit.test_audit_records", "audit.test_verdict"),
             ]
         ),
     ),
     Suite(
         "kernel",
         "kernel",
-        [f"pipeline.{name}" for name in ("kernel", "kernel_levels", "judging", "cuts")],
+        [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "kernel.columns", "run", "memory")],
         Battery(
             [
-                "pipeline.test_kernel_levels",
-                "pipeline.test_kernel_rules",
-                "pipeline.test_cuts",
+                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_memory"),
                 "pipeline.test_audit_kernel",
             ],
-            without=["test_taking_out_any_check_is_noticed"],
+        ),
+    ),
+    Suite(
+        "partitioned",
+        "partitioned",
+        [
+            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "index", "partition", "partition_order")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("partitions", "cut_points", "log_comparison")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
+        ],
+        Battery(
+            ["pipeline.test_cut_points", "pipeline.test_partition_order", "pipeline.test_partitioned"],
         ),
     ),
     Suite(
         "sessions",
         "session",
-        [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
+        [
+            f"live.session.{name}"
+            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameters")
+        ],
         Battery(
             [
                 f"live.test_{name}"
@@ -232,9 +257,23 @@ SUITES = (
         ),
     ),
     Suite(
+        "wire",
+        "wire",
+        [
+            *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+        ],
+        Battery(
+            [
+                f"wire.test_{name}"
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+            ]
+        ),
+    ),
+    Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ordercast.audit.logs import COLUMNS
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.trace.schema import EVENTS
+from ordercast.trace.arrow_schema import EVENTS
 from tests.audit.figures import Row
 
 Message = tuple[int, int]
@@ -94,6 +94,15 @@ def random_run(chance: Random, service: Service, *, levels: bool | None = None, 
     for _, node, _, what in sorted(at):
         run.logs[node].append(what)
     return run
+
+
+def long_enough(seed: str) -> RandomRun:
+    """A run of some hundred events of at least three nodes, in one order."""
+    chance = Random(seed)
+    while True:
+        run = random_run(chance, Service.TOTAL, levels=False, messages=80)
+        if run.nodes >= 3 and len(run.logs[0]) > 60:
+            return run
 
 
 Sent = tuple[Message, tuple[int, ...], int | None]

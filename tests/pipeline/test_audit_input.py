@@ -8,14 +8,11 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from ordercast.audit.judge import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline import long_runs
-from ordercast.pipeline.auditing import audit_folders
-from ordercast.pipeline.in_process import audit_in_process
+from ordercast.pipeline.audit.vectorised import audit_vectorised
 from tests.pipeline.random_runs import RandomRun, random_run
 from tests.pipeline.traces import write
 
@@ -99,19 +96,19 @@ def empty_places(folder: Path) -> None:
 
 
 BAD: list[tuple[Callable[[Path], None], str]] = [
-    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or no Parquet file"),
+    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or not a Parquet file"),
     (scratch, r"events/part-0.parquet"),
-    (foreign, r"events/other.parquet has no column '\w+' and so is no part of a trace; remove it"),
+    (foreign, r"events/other.parquet has no column '\w+', so it is not part of a trace; remove the file"),
     (lacking, r"events/part-0.parquet has no column 'step'"),
     (mistyped, r"events/part-0.parquet: column 'step' is of type double; a trace has int64 there"),
-    (empty, r"holds no whole trace: .*events has no .parquet file"),
+    (empty, r"holds no complete trace: .*events has no .parquet file"),
     (without_events, r"run r was recorded without its events"),
-    (without_row, r"there are events of run r but no row in runs/"),
+    (without_row, r"run r has events but no row in runs/"),
     (twice, r"two events of E1 have the step \d+; each node is recorded once, so give no two folders"),
-    (two_of_one_name, r"run r is recorded with nodes \d and with \d; judge folders of different groups one by one"),
+    (two_of_one_name, r"run r is recorded with nodes \d and with \d; audit folders of different groups one by one"),
     (too_many_nodes, r"run r has 2,147,483,647 nodes; a group has 1 to 65,536"),
-    (empty_places, r"events/part-0.parquet: lists of column 'destinations' must not have empty places"),
-    (null_step, r"events/part-0.parquet: column 'step' must not be empty, but \d+ rows are"),
+    (empty_places, r"events/part-0.parquet: lists of column 'destinations' must not contain nulls"),
+    (null_step, r"events/part-0.parquet: column 'step' must not be null, but \d+ rows are"),
 ]
 
 
@@ -127,24 +124,14 @@ def refusal(judge: Callable[[list[Path]], object], folder: Path) -> str:
 def test_what_is_no_trace_is_refused(tmp_path: Path, spoil: Callable[[Path], None], sentence: str) -> None:
     folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
     spoil(folder)
-    assert re.search(sentence, refusal(lambda folders: audit_in_process(folders, None, pytest.fail), folder))
+    assert re.search(sentence, refusal(lambda folders: audit_vectorised(folders, note=pytest.fail), folder))
     assert re.search(sentence, refusal(audit, folder))
-
-
-@pytest.mark.parametrize("in_boxes", [False, True])
-def test_damage_that_only_a_worker_meets_is_told_as_well(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_boxes: bool
-) -> None:
-    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
-    scratch(folder)
-    monkeypatch.setattr("ordercast.pipeline.auditing.LONG", 0 if in_boxes else long_runs.LONG)
-    assert "events/part-0.parquet" in refusal(lambda folders: audit_folders(spark, folders), folder)
 
 
 def test_deliveries_without_sends_are_no_bad_input_but_a_violation(tmp_path: Path) -> None:
     run = some_run()
     run.logs = [[what for what in log if what[1] == "deliver"] for log in run.logs]
     folder = write(tmp_path, {"r": run})
-    verdict = audit_in_process([folder], None, pytest.fail)
+    verdict = audit_vectorised([folder], note=pytest.fail)
     assert not verdict.findings["complete"].holds
     assert "which nobody sent" in verdict.findings["complete"].witnesses[0].violation.sentence

@@ -9,8 +9,14 @@ from pyspark.sql import functions as sql
 
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
-from ordercast.pipeline.auditing import audit, audit_folders
-from ordercast.pipeline.schemas import EVENTS_TABLE, RUNS_TABLE
+from ordercast.pipeline import audit, audit_tables
+from ordercast.pipeline.audit import plan
+from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit.spark import audit_on_spark
+from ordercast.pipeline.schema import spark_schema
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from tests.pipeline.random_runs import long_enough
+from tests.pipeline.test_audit_input import refusal, scratch, some_run
 from tests.pipeline.test_audit_kernel import by_reference
 from tests.pipeline.traces import random_runs, write
 
@@ -19,19 +25,19 @@ from tests.pipeline.traces import random_runs, write
 def test_folders_are_judged_as_by_the_reference(
     spark: SparkSession, tmp_path: Path, runs_in_a_file: int, rows_in_a_group: int
 ) -> None:
-    runs = random_runs(f"folders {runs_in_a_file}", 140)
+    runs = random_runs(f"folders {runs_in_a_file}", 56)
     write(tmp_path, runs, runs_in_a_file=runs_in_a_file, rows_in_a_group=rows_in_a_group)
     expected = audit_by_reference([tmp_path])
     assert not expected.holds
-    assert audit_folders(spark, [tmp_path]).as_document() == expected.as_document()
+    assert audit([tmp_path], spark=spark).as_document() == expected.as_document()
 
 
 def test_tables_are_judged_as_by_the_reference(spark: SparkSession, tmp_path: Path) -> None:
-    runs = random_runs("tables", 30)
+    runs = random_runs("tables", 21)
     write(tmp_path, runs, runs_in_a_file=7, rows_in_a_group=40)
-    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
-    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
-    judged = audit(spark, events, rows)
+    events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(spark_schema(RUNS)).parquet(str(tmp_path / "runs"))
+    judged = audit_tables(events, rows)
     found = {(row["run"], row["property"]): row for row in judged.verdicts.collect()}
     sentences: dict[Any, list[str]] = {}
     for row in judged.witnesses.collect():
@@ -50,10 +56,10 @@ def test_tables_are_judged_as_by_the_reference(spark: SparkSession, tmp_path: Pa
 
 def test_tables_tell_what_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, random_runs("broken tables", 2))
-    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
-    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
+    events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(spark_schema(RUNS)).parquet(str(tmp_path / "runs"))
     one, other = sorted(row["run"] for row in rows.collect())
-    judged = audit(spark, events.where(f"run = '{one}'"), rows.where(f"run = '{other}'"))
+    judged = audit_tables(events.where(f"run = '{one}'"), rows.where(f"run = '{other}'"))
     errors = {row["run"]: row["error"] for row in judged.verdicts.collect()}
     assert "no row in runs" in errors[one]
     assert "recorded without its events" in errors[other]
@@ -66,17 +72,40 @@ def test_a_run_that_contradicts_itself_is_an_error_for_people(spark: SparkSessio
     run.logs[sender].append((5_000, "send", (run.nodes, 7), (0,), None))
     write(tmp_path, runs)
     with pytest.raises(TraceError, match=f"contradicts itself: E{run.nodes + 1}#7 was sent at E{sender + 1}"):
-        audit_folders(spark, [tmp_path])
+        audit([tmp_path], spark=spark)
 
 
 def test_tables_tell_runs_that_failed_from_runs_that_are_bad(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, random_runs("failed tables", 2))
-    events = spark.read.schema(EVENTS_TABLE).parquet(str(tmp_path / "events"))
-    rows = spark.read.schema(RUNS_TABLE).parquet(str(tmp_path / "runs"))
+    events = spark.read.schema(spark_schema(EVENTS)).parquet(str(tmp_path / "events"))
+    rows = spark.read.schema(spark_schema(RUNS)).parquet(str(tmp_path / "runs"))
     failed, other = sorted(row["run"] for row in rows.collect())
     error = sql.when(sql.col("run") == failed, sql.lit("RuntimeError: it is lost"))
-    judged = audit(spark, events.where(f"run = '{other}'"), rows.withColumn("error", error)).verdicts.collect()
+    judged = audit_tables(events.where(f"run = '{other}'"), rows.withColumn("error", error)).verdicts.collect()
     (row,) = [row for row in judged if row["run"] == failed]
     assert (row["property"], row["holds"]) == (None, None)
-    assert row["error"] == "the run came to nothing: RuntimeError: it is lost"
+    assert row["error"] == "the run failed: RuntimeError: it is lost"
     assert all(row["error"] is None for row in judged if row["run"] == other)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_damage_that_only_a_worker_meets_is_told_as_well(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioned: bool
+) -> None:
+    folder = write(tmp_path, {"r": some_run()}, rows_in_a_group=100)
+    scratch(folder)
+    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 0 if partitioned else 10**9)
+    assert "events/part-0.parquet" in refusal(lambda folders: audit_on_spark(spark, folders), folder)
+
+
+def test_spark_tells_it_too(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tasks ask where they run; so a run that says to have more events than there are shows it."""
+    folder = write(tmp_path, {"r": long_enough("on Spark")})
+    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 10**15)
+
+    def inflated(folders: list[Path]) -> list[plan.AuditTask]:
+        return [plan.AuditTask(one.row, one.locations, 10**12) for one in plan.audit_tasks(folders)]
+
+    monkeypatch.setattr(on_spark, "audit_tasks", inflated)
+    with pytest.raises(TraceError, match="needs a single-task audit"):
+        audit_on_spark(spark, [folder])

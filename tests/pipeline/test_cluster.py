@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from ordercast.pipeline import read_grid, sweeping
+from ordercast.pipeline import read_grid
+from ordercast.pipeline.sweep import sweep as sweeping
 from ordercast.trace.reader import read_runs
 from tests.pipeline.runs import bytes_in
 from tests.pipeline.sparks import Cluster, connect_server, ordercast, outcome, standalone_cluster, wait_for
@@ -114,7 +115,7 @@ def test_a_sweep_that_is_stopped_is_gone_on_with(with_what: signal.Signals, tmp_
     status, _, said = outcome(stopped)
     if with_what is signal.SIGINT:
         assert status == 130
-        assert "go on with it by --resume" in said
+        assert "continue with --resume" in said
     done = trace_in(out)
     landed = {name for name in done if not Path(name).name.startswith("_")}
     assert 0 < len(landed) < len(reference)

@@ -11,12 +11,16 @@ from pyspark.sql import SparkSession
 from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.pipeline import audit, audit_folders, auditing, long_runs
-from ordercast.pipeline.following import CHECKPOINT, Follower, follow
+from ordercast.pipeline import audit, audit_tables
+from ordercast.pipeline.audit import spark as on_spark
+from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
+from ordercast.pipeline.audit.stream.follower import Follower
 from ordercast.pipeline.session import session
+from tests.pipeline.random_runs import long_enough
 from tests.pipeline.sparks import connect_server, ordercast, outcome
 from tests.pipeline.test_audit_kernel import by_reference
-from tests.pipeline.test_following import add, long_enough
+from tests.pipeline.test_follow import add
 from tests.pipeline.traces import random_runs, write
 
 pytestmark = pytest.mark.cluster
@@ -43,19 +47,19 @@ def test_the_command_ends_in_the_same_document(address: str, tmp_path: Path) -> 
     assert json.loads(verdict.read_text()) == expected
 
 
-def test_folders_are_judged_in_tasks_and_in_boxes(
+def test_folders_are_judged_in_tasks_and_in_partitions(
     client: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = random_runs("connect folders", 70)
     write(tmp_path / "short", runs, runs_in_a_file=25, rows_in_a_group=40)
     counted: list[tuple[int, int]] = []
-    verdict = audit_folders(client, [tmp_path / "short"], progress=lambda done, of: counted.append((done, of)))
+    verdict = audit([tmp_path / "short"], spark=client, progress=lambda done, of: counted.append((done, of)))
     assert verdict.as_document() == audit_by_reference([tmp_path / "short"]).as_document()
     assert counted[-1][0] == counted[-1][1] > 0
-    monkeypatch.setattr(auditing, "LONG", 100)
-    monkeypatch.setattr(long_runs, "_ROWS_OF_A_BOX", 60)
+    monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 100)
+    monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 60)
     write(tmp_path / "long", {"r": long_enough("connect boxes")}, rows_in_a_group=30)
-    verdict = audit_folders(client, [tmp_path / "long"], note=pytest.fail)
+    verdict = audit([tmp_path / "long"], spark=client, note=pytest.fail)
     assert verdict.holds
     assert verdict.as_document() == audit_by_reference([tmp_path / "long"]).as_document()
 
@@ -64,7 +68,7 @@ def test_tables_are_judged(client: SparkSession, tmp_path: Path) -> None:
     runs = random_runs("connect tables", 14)
     write(tmp_path, runs, runs_in_a_file=3)
     events, rows = (client.createDataFrame(pq.read_table(tmp_path / name)) for name in ("events", "runs"))
-    verdicts = audit(client, events, rows).verdicts
+    verdicts = audit_tables(events, rows).verdicts
     found = {(row["run"], row["property"]): row["violations"] for row in verdicts.collect()}
     for name, run in runs.items():
         verdict = by_reference(run)
@@ -76,7 +80,7 @@ def test_tables_are_judged(client: SparkSession, tmp_path: Path) -> None:
 def test_a_growing_trace_is_followed(client: SparkSession, tmp_path: Path) -> None:
     rows = long_enough("connect follow").rows()
     add(tmp_path, 0, rows[:50])
-    with pytest.raises(TraceError, match="say it by --service"):
+    with pytest.raises(TraceError, match="give it by --service"):
         follow(client, tmp_path, until_idle=60)
     assert follow(client, tmp_path, Service.TOTAL, until_idle=4) == []
     add(tmp_path, 1, rows[50:])

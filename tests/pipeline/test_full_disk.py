@@ -25,7 +25,7 @@ def test_a_sweep_tells_it_and_is_gone_on_with_when_there_is_room(
     spark: SparkSession, tmp_path: Path, disk: Path
 ) -> None:
     runs = some_runs(24, messages=60)
-    with pytest.raises(TraceError, match=r"No space left on device.*what is done stays, and --resume goes on with it"):
+    with pytest.raises(TraceError, match=r"No space left on device.*finished runs are kept, and --resume continues"):
         sweep(spark, runs, disk / "sweep")
     landed = {name: content for name, content in bytes_in(disk / "sweep").items() if name != "sweep.json"}
     assert all("/chunk-" in name for name in landed), "nothing half-written is left"
@@ -52,6 +52,6 @@ def test_an_audit_keeps_the_verdict_that_was_there(ordercast: Command, tmp_path:
     fill(disk)
     done = ordercast("audit", folder, "--json", verdict)
     assert done.status == 2
-    assert done.sentence == f"cannot write the verdict {verdict}: No space left on device; choose another place"
+    assert done.sentence == f"cannot write the verdict {verdict}: No space left on device; choose another path"
     assert verdict.read_text() == "the one before"
     assert {path.name for path in disk.iterdir()} == {"verdict.json", "filler"}

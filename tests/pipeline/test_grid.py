@@ -12,9 +12,9 @@ from ordercast.cli.app import app
 from ordercast.model.config import GroupConfig, HearsayRule, Recovery, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
-from ordercast.model.runs import Channel, Pattern, Record, RunConfig
-from ordercast.pipeline import grid
-from ordercast.pipeline.grid import grid_of, read_grid
+from ordercast.model.runs import Channel, Pattern, RunConfig, TraceDetail
+from ordercast.pipeline.sweep import grid
+from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.trace.reader import read_runs
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid.toml"
@@ -63,8 +63,8 @@ def test_a_run_named_twice_is_run_once() -> None:
 
 def test_record_is_overridden(tmp_path: Path) -> None:
     path = written(tmp_path / "g.toml", 'protocol = "spo"\nrecord = "all"\n')
-    assert [run.record for run in read_grid(path, Record.NONE)] == [Record.NONE]
-    assert [run.record for run in read_grid(path)] == [Record.ALL]
+    assert [run.record for run in read_grid(path, TraceDetail.NONE)] == [TraceDetail.NONE]
+    assert [run.record for run in read_grid(path)] == [TraceDetail.ALL]
 
 
 def test_every_field_can_be_reached() -> None:
@@ -149,34 +149,34 @@ def test_the_example_is_a_grid() -> None:
 
 
 REFUSED = [
-    ('protocol = "spo"\nnods = 3', "g.toml: there is no key 'nods'; did you mean 'nodes'?"),
-    ('protocol = "spo"\nwhatever = 3', "g.toml: there is no key 'whatever'; there are: "),
+    ('protocol = "spo"\nnods = 3', "g.toml: unknown key 'nods'; did you mean 'nodes'?"),
+    ('protocol = "spo"\nwhatever = 3', "g.toml: unknown key 'whatever'; known: "),
     ('protocol = "spo"\nnodes = [4, 1]', "g.toml, key nodes: a group has 2 to 1024 nodes, not 1"),
-    ('protocol = "spo"\nnodes = "four"', "g.toml, key nodes: 'four' is not right: Expected `int`"),
-    ('protocol = "spo"\nnodes = true', "g.toml, key nodes: True is not right: Expected `int`"),
-    ('protocol = "spo"\nrules = "mended"', "g.toml, key rules: 'mended' is none of: sound, paper"),
+    ('protocol = "spo"\nnodes = "four"', "g.toml, key nodes: invalid value 'four': Expected `int`"),
+    ('protocol = "spo"\nnodes = true', "g.toml, key nodes: invalid value True: Expected `int`"),
+    ('protocol = "spo"\nrules = "mended"', "g.toml, key rules: invalid value 'mended'; choose one of: sound, paper"),
     ('protocol = "spo"\nspread = nan', "g.toml, key spread: the spread must be above 0 and at most 1"),
     ('protocol = "spo"\ngap = "soon"', "g.toml, key gap: 'soon' is not a duration such as 50us"),
     ('protocol = "spo"\nloss = 1.5', "g.toml, key loss: the loss rate must be at least 0 and below 1"),
-    ('protocol = "spo"\nfault = "flood"', "g.toml, key fault: there is no fault 'flood'"),
+    ('protocol = "spo"\nfault = "flood"', "g.toml, key fault: unknown fault 'flood'"),
     ('protocol = "spo"\nfault = 3', "g.toml, key fault: a fault is written as on the command line"),
-    ('protocol = "spo"\nsenders = [0, 1]', "a list within the list, such as [[0, 1]], is one value"),
-    ('protocol = "spo"\nseeds = 0', "g.toml, key seeds: it is how many seeds"),
-    ('protocol = "spo"\nseeds = [1, 2]', "g.toml, key seeds: it is how many seeds"),
-    ('protocol = "spo"\nseeds = 2\nseed = 1', "key seed: it is said twice"),
-    ('protocol = "spo"\nwindow = 2\ngroup.window = 1', "key group.window: it is said twice"),
+    ('protocol = "spo"\nsenders = [0, 1]', "a list in the list, such as [[0, 1]], is one value"),
+    ('protocol = "spo"\nseeds = 0', "g.toml, key seeds: the number of seeds"),
+    ('protocol = "spo"\nseeds = [1, 2]', "g.toml, key seeds: the number of seeds"),
+    ('protocol = "spo"\nseeds = 2\nseed = 1', "key seed: given twice"),
+    ('protocol = "spo"\nwindow = 2\ngroup.window = 1', "key group.window: given twice"),
     ('protocol = "spo"\nseed = []', "g.toml, key seed: an empty list leaves no run"),
-    ("nodes = 3", "g.toml: no protocol is named; write protocol = one of: "),
+    ("nodes = 3", "g.toml: the key protocol is missing; set it to one of: "),
     ('protocol = "xyz"', "g.toml, key protocol: unknown protocol 'xyz'; choose one of: "),
     ('seeds = 2\nmessages = 5\n[[grid]]\nprotocol = "xyz"', "block 1, key protocol: unknown protocol 'xyz'"),
     ('protocol = "st"\nchannel = "many"', "g.toml, key channel: st needs the channel 'one'"),
     ('[[grid]]\nprotocol = "spo"\n[[grid]]\nprotocol = "po"\nrules = "paper"', "g.toml, block 2, key rules: po has no"),
     ('window = 0\n[[grid]]\nprotocol = "spo"', "g.toml, block 1, key window: the window must be at least 1"),
-    ('windw = 0\n[[grid]]\nprotocol = "spo"', "g.toml, above the blocks: there is no key 'windw'"),
+    ('windw = 0\n[[grid]]\nprotocol = "spo"', "g.toml, above the blocks: unknown key 'windw'"),
     ('[grid]\nprotocol = "spo"', "write [[grid]], in double brackets"),
-    ('protocol = "spo"\nnodes = [2, 5]\nfirst_seq = [[1, 2]]', "with nodes = 5: first_seq must name one number"),
+    ('protocol = "spo"\nnodes = [2, 5]\nfirst_seq = [[1, 2]]', "with nodes = 5: first_seq needs one number"),
     ('protocol = "spo"\nseeds = 1000000\nnodes = [2, 3]', "more than 1,000,000 runs"),
-    ("protocol = spo", "g.toml is no TOML: "),
+    ("protocol = spo", "g.toml: invalid TOML: "),
 ]
 
 
@@ -192,5 +192,5 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the grid .*none.toml: No such file"):
         read_grid(tmp_path / "none.toml")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="no text in UTF-8"):
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
         read_grid(tmp_path / "binary")

@@ -32,13 +32,13 @@ def test_a_java_home_that_is_right_will_do(some_java: Path) -> None:
 
 def test_a_java_home_that_is_wrong_is_told(tmp_path: Path, some_java: Path) -> None:
     environment = {"PATH": str(some_java.parent), "JAVA_HOME": str(tmp_path)}
-    with pytest.raises(ConfigError, match=rf"JAVA_HOME is {tmp_path}, but there is no bin/java in it; set it right"):
+    with pytest.raises(ConfigError, match=rf"JAVA_HOME is {tmp_path}, which has no bin/java; correct it"):
         find_java(environment)
 
 
 def test_a_java_that_cannot_be_run_is_none(some_java: Path) -> None:
     some_java.chmod(0o644)
-    with pytest.raises(ConfigError, match="no bin/java in it"):
+    with pytest.raises(ConfigError, match="has no bin/java"):
         find_java({"PATH": "", "JAVA_HOME": str(some_java.parent.parent)})
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from ordercast.model.services import Service
-from ordercast.pipeline.columns import columns_of
-from ordercast.pipeline.kernel import acquits
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import columns_of
 from tests.audit.figures import Figure
 from tests.audit.test_audit_levels import HAPPENED, play, test_each_untruth_is_told
 from tests.pipeline.random_runs import batch_of
@@ -12,17 +12,17 @@ from tests.pipeline.random_runs import batch_of
 [UNTRUE] = [mark.args[1] for mark in test_each_untruth_is_told.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
 
 
-def acquitted(figure: Figure) -> bool:
-    return acquits(columns_of(figure.nodes, [batch_of(figure.rows)]), Service.SELECTIVE_PARTIAL)
+def passed(figure: Figure) -> bool:
+    return passes(columns_of(figure.nodes, [batch_of(figure.rows)]), Service.SELECTIVE_PARTIAL)
 
 
 def test_the_truth_is_acquitted() -> None:
-    assert acquitted(play(HAPPENED))
+    assert passed(play(HAPPENED))
 
 
 @pytest.mark.parametrize("case", range(len(UNTRUE)))
 def test_no_untruth_is(case: int) -> None:
-    assert not acquitted(play(UNTRUE[case][0]))
+    assert not passed(play(UNTRUE[case][0]))
 
 
 @pytest.mark.parametrize(("order", "good"), [("ab", True), ("ba", False)])
@@ -33,7 +33,7 @@ def test_what_is_for_others_stands_between(order: str, good: bool) -> None:
         for letter in order if kind in {"receive", "accept"} else "ab":
             figure.add(1, kind, letter, time=5)
         figure.add(2, kind, "c", time=5)
-    assert acquitted(figure) is good
+    assert passed(figure) is good
 
 
 @pytest.mark.parametrize("gives_up", [True, False])
@@ -48,4 +48,4 @@ def test_who_gives_up_delivers_what_is_pre_acknowledged(gives_up: bool) -> None:
     figure.add(1, "deliver", "a", time=4)
     if gives_up:
         figure.add(1, "abort", time=4)
-    assert acquitted(figure) is gives_up
+    assert passed(figure) is gives_up

@@ -4,30 +4,31 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import Finding, Verdict, judge_run
+from ordercast.audit.judge import judge_run
+from ordercast.audit.verdict import Finding, Verdict
 from ordercast.model.services import Service
-from ordercast.pipeline import judging
-from ordercast.pipeline.columns import columns_of
-from ordercast.pipeline.judging import add_verdict, judge_batches
-from ordercast.pipeline.kernel import acquits
-from ordercast.pipeline.memory import BY_REFERENCE
+from ordercast.pipeline.audit import run as judging
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import columns_of
+from ordercast.pipeline.audit.memory import BY_REFERENCE
+from ordercast.pipeline.audit.run import audit_run
 from tests.audit.figures import Figure, Row, columns
 from tests.pipeline.random_runs import batch_of
 
 
-def acquitted(figure: Figure, service: Service) -> bool:
+def passed(figure: Figure, service: Service) -> bool:
     """By the kernel, and as the reference has it."""
     verdict = Verdict()
     row = {"run": "r", "protocol": service.value, "nodes": figure.nodes, "aborted": False, "config": None}
     judge_run(row, [columns(figure.rows)], service, verdict)
-    found = acquits(columns_of(figure.nodes, [batch_of(figure.rows)]), service)
+    found = passes(columns_of(figure.nodes, [batch_of(figure.rows)]), service)
     assert found is verdict.holds
     return found
 
 
 @pytest.mark.parametrize(("third", "good"), [("a b", True), ("b a", False)])
 def test_the_third_log_counts_as_the_first_two_do(third: str, good: bool) -> None:
-    assert acquitted(Figure(["a123", "b123", ""], ["a b", "a b", third]), Service.TOTAL) is good
+    assert passed(Figure(["a123", "b123", ""], ["a b", "a b", third]), Service.TOTAL) is good
 
 
 @pytest.mark.parametrize(
@@ -45,21 +46,21 @@ def test_what_only_a_node_that_stopped_was_given_is_not_common(stopped: str, goi
     figure.add(0, "crash", time=9)
     for node in (1, 2):
         figure.add(node, "view", time=10, to=(1, 2))
-    assert acquitted(figure, Service.SEQUENCED) is good
+    assert passed(figure, Service.SEQUENCED) is good
 
 
 def test_a_senders_order_is_kept_within_a_run_not_across_runs() -> None:
     """E1 sends a and then b, both of priority 1; b is in the first run, and a in the second, behind h."""
     figure = Figure(["a12 b12", "h12"], ["b h a", "b h a"], {"a": 1, "b": 1, "h": 2})
-    assert acquitted(figure, Service.PRIORITY)
-    assert not acquitted(figure, Service.PRIORITY_TOTAL)
+    assert passed(figure, Service.PRIORITY)
+    assert not passed(figure, Service.PRIORITY_TOTAL)
 
 
 @pytest.mark.parametrize(("counter", "said", "good"), [("sent", 1, True), ("sent", 2, False), ("delivered", 1, False)])
 def test_what_a_run_counted_is_in_its_record(counter: str, said: int, good: bool) -> None:
     figure = Figure(["a12", ""], ["a", "a"])
     row = {"run": "r", "protocol": "to", "nodes": 2, "aborted": False, "config": None, counter: said}
-    assert judge_batches(row, [batch_of(figure.rows)]).holds is good
+    assert audit_run(row, [batch_of(figure.rows)]).holds is good
 
 
 def a_row(run: str) -> dict[str, Any]:
@@ -72,7 +73,7 @@ GOOD, BAD = Figure(["a12", ""], ["a", "a"]), Figure(["a12 b12 c12 d12", ""], [""
 def test_what_is_found_of_each_run_adds_up_to_what_the_reference_finds_of_all() -> None:
     total, reference = Verdict(), Verdict()
     for number, figure in enumerate([GOOD, BAD, BAD, GOOD]):
-        add_verdict(total, judge_batches(a_row(f"r{number}"), [batch_of(figure.rows)]))
+        total.add(audit_run(a_row(f"r{number}"), [batch_of(figure.rows)]))
         judge_run(a_row(f"r{number}"), [columns(figure.rows)], Service.TOTAL, reference)
     assert total == reference
     assert len(total.findings["complete"].witnesses) < total.findings["complete"].violations == 16
@@ -81,7 +82,7 @@ def test_what_is_found_of_each_run_adds_up_to_what_the_reference_finds_of_all() 
 def test_what_was_counted_in_parts_only_stays_so() -> None:
     total = Verdict()
     for at_least in (False, True, False):
-        add_verdict(total, Verdict(findings={"complete": Finding(at_least=at_least)}))
+        total.add(Verdict(findings={"complete": Finding(at_least=at_least)}))
     assert total.findings["complete"].at_least
 
 
@@ -93,12 +94,12 @@ def test_large_groups_are_told_apart_node_by_node() -> None:
         (0, 0, 1, "deliver", 200, 0, None, None),
         (219, 0, 1, "deliver", 36, 0, None, None),
     ]
-    assert acquits(columns_of(300, [batch_of(rows)]), Service.SELECTIVE_PARTIAL)
+    assert passes(columns_of(300, [batch_of(rows)]), Service.SELECTIVE_PARTIAL)
 
 
 def test_room_is_asked_for_before_a_run_is_judged_by_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    monkeypatch.setattr(judging, "require_room", lambda *about: asked.append(about))
+    monkeypatch.setattr(judging, "require_memory", lambda *about: asked.append(about))
     for figure in (GOOD, BAD):
-        judge_batches(a_row("r"), [batch_of(figure.rows)])
+        audit_run(a_row("r"), [batch_of(figure.rows)])
     assert asked == [("r", len(BAD.rows), BY_REFERENCE)]

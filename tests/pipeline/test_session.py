@@ -22,7 +22,7 @@ def test_what_spark_said_is_kept_only_where_it_is_named(
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(session, "set_up_environment", lambda: None)
-    monkeypatch.setattr(session, "_open", started)
+    monkeypatch.setattr(session, "open_session", started)
     with pytest.raises(ends_by), session.session():
         pass
     assert len(list(tmp_path.iterdir())) == kept
@@ -32,7 +32,7 @@ def test_what_packages_say_while_spark_starts_goes_to_its_log(tmp_path: Path, mo
     """A status line on a terminal takes the place of `sys.stderr`, and would show the stack trace of an interrupt."""
     screen, log = io.StringIO(), tmp_path / "spark.log"
     monkeypatch.setattr(sys, "stderr", screen)
-    with session._noise_to(log):
+    with session.stderr_to(log):
         logging.StreamHandler().emit(logging.makeLogRecord({"msg": "interrupted"}))  # as packages do
     assert (log.read_text(), screen.getvalue()) == ("interrupted\n", "")
     assert sys.stderr is screen
@@ -40,7 +40,7 @@ def test_what_packages_say_while_spark_starts_goes_to_its_log(tmp_path: Path, mo
 
 @pytest.mark.parametrize("master", ["nonsense", "local[many]", "spark://", "http://there:7077", ""])
 def test_what_is_no_master_is_refused_before_a_java_is_asked(master: str) -> None:
-    with pytest.raises(ConfigError, match=r"is no master; write local\[4\], spark://"), session.session(master):
+    with pytest.raises(ConfigError, match=r"invalid master URL .*; use local\[4\], spark://"), session.session(master):
         pass
 
 
@@ -53,7 +53,7 @@ def test_every_way_to_name_a_master_of_spark_is_handed_on(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "set_up_environment", lambda: None)
-    monkeypatch.setattr(session, "_open", started)
+    monkeypatch.setattr(session, "open_session", started)
     with pytest.raises(KeyboardInterrupt), session.session(master):
         pass
     assert asked == [master]

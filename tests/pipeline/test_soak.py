@@ -16,8 +16,9 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.pipeline import session, soaking
-from ordercast.pipeline.soaking import MANIFEST, ROUNDS, Limits, Round, Soak, soak
+from ordercast.pipeline import session
+from ordercast.pipeline.soak import soak as soaking
+from ordercast.pipeline.soak.soak import MANIFEST, ROUNDS, Limits, Round, Soak, soak
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Tally
@@ -26,11 +27,12 @@ from tests.pipeline.sparks import ordercast as begun
 from tests.pipeline.sparks import outcome, wait_for
 
 PER_ROUND = 5
+FAILING = 6
 
 
 def small(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunConfig:
-    """Small runs of all protocols, but for the thirteenth, whose rules are the printed ones."""
-    if number != 13:
+    """Small runs of all protocols, but for number 6, whose rules are the printed ones."""
+    if number != FAILING:
         return draw_config(number, protocol=protocols[number % len(protocols)], most_nodes=4, receipts=40)
     network, work = Network(channel=Channel.ONE), Workload(messages=20, spread=0.5)
     group = GroupConfig(nodes=4, rules=Rules.PAPER)
@@ -43,7 +45,7 @@ def small_runs(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) 
     """What is drawn is drawn here, whoever runs it."""
     if "cluster" not in request.keywords:
         monkeypatch.setattr(soaking, "soak_config", small)
-        monkeypatch.setattr(soaking, "_round_size", lambda _: PER_ROUND)
+        monkeypatch.setattr(soaking, "round_size", lambda _: PER_ROUND)
 
 
 @pytest.fixture
@@ -64,10 +66,10 @@ class Stopped(Exception):  # noqa: N818 - what somebody did, not what went wrong
 def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSession, tmp_path: Path) -> None:
     whole = Soak(tmp_path / "whole", EVERY_PROTOCOL)
     with whole.held():
-        assert soak(spark, whole, Limits(runs=12)) == {}
-    assert [(done.first, done.end) for done in whole.rounds] == [(0, 5), (5, 10), (10, 12)]
-    assert whole.tally.runs == 12
-    assert sum(runs for runs, _ in whole.tally.protocols.values()) == 12
+        assert soak(spark, whole, Limits(runs=8)).keys() == {FAILING}
+    assert [(done.first, done.end) for done in whole.rounds] == [(0, 5), (5, 8)]
+    assert whole.tally.runs == 8
+    assert sum(runs for runs, _ in whole.tally.protocols.values()) == 8
     assert whole.tally.deliveries == sum(deliveries for _, deliveries in whole.tally.protocols.values()) > 100
 
     def stop(_: Soak) -> None:
@@ -75,12 +77,12 @@ def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSess
 
     stopped = Soak(tmp_path / "stopped", EVERY_PROTOCOL)
     with pytest.raises(Stopped), stopped.held():
-        soak(spark, stopped, Limits(runs=12), note=stop)
+        soak(spark, stopped, Limits(runs=8), note=stop)
     (tmp_path / "stopped" / ROUNDS / "_000000005.json.1.unfinished").write_text("half of it")
     resumed = Soak(tmp_path / "stopped", EVERY_PROTOCOL, resume=True)
     assert resumed.next_number == 5
     with resumed.held():
-        soak(spark, resumed, Limits(runs=12))
+        soak(spark, resumed, Limits(runs=8))
     assert resumed.tally == whole.tally
     assert not list((tmp_path / "stopped").rglob("_*")), "what was half-written is gone"
     again = Soak(tmp_path / "stopped", EVERY_PROTOCOL, resume=True)
@@ -93,26 +95,26 @@ def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSess
 @pytest.mark.usefixtures("open_session")
 def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = ordercast("soak --runs 15 --resume --out", out)
+    done = ordercast("soak --runs 8 --resume --out", out)
     assert done.status == 1
-    assert done.err.startswith(f"soak: there is nothing in {out} to go on with: a new soak begins\n")
-    assert done.out.startswith("15 runs, ")
-    assert "number 13: acknowledged_truthfully: " in done.out
-    kept = out / "failures" / "st-13.toml"
+    assert done.err.startswith(f"soak: {out} has nothing to resume: starting a new soak\n")
+    assert done.out.startswith("8 runs, ")
+    assert "number 6: acknowledged_truthfully: " in done.out
+    kept = out / "failures" / "st-6.toml"
     assert f"ordercast replay {kept} --draw" in done.out
     whole = RunConfig.from_json(kept.with_suffix(".json").read_text())
-    assert whole == small(13)
+    assert whole == small(FAILING)
     assert failures_of(whole)
-    assert (out / "failures" / "test_st_13.py").exists()
+    assert (out / "failures" / "test_st_6.py").exists()
     replayed = ordercast("replay --draw", kept)
     assert replayed.status == 1
     assert "broken: acknowledged_truthfully: " in replayed.out
-    told = ordercast("soak --runs 15 --resume --json --out", out)
+    told = ordercast("soak --runs 8 --resume --json --out", out)
     assert told.status == 1
     assert "a new soak" not in told.err
     document = json.loads(told.out)
-    assert (document["runs"], document["failed"]) == (15, 1)
-    assert document["failures"]["13"][0]["kind"] == "acknowledged_truthfully"
+    assert (document["runs"], document["failed"]) == (8, 1)
+    assert document["failures"]["6"][0]["kind"] == "acknowledged_truthfully"
     assert document["deliveries"] > 0
     assert {"units were lost", "copies were sent"} <= set(document["states"])
 
@@ -126,10 +128,10 @@ def test_a_failure_that_does_not_come_back_is_kept_whole(ordercast: Command, tmp
         work.keep(Round(0, 1, 1.0, Tally(runs=1, failed=1), {0: (("incomplete", "it goes on after 300 s of work"),)}))
     done = ordercast("soak --runs 1 --resume --out", out)
     assert done.status == 1
-    assert done.out.startswith("1 run, 0 deliveries judged (0 with what nodes knew), 1 run failed; ")
-    assert "soak: number 0 failed, and is made small" in done.err
+    assert done.out.startswith("1 run, 0 deliveries audited (0 with levels), 1 run failed; ")
+    assert "soak: number 0 failed; shrinking it" in done.err
     [kept] = (out / "failures").iterdir()
-    assert f"  not so when it was run here; once more: ordercast shrink {kept}\n" in done.out
+    assert f"  it did not fail in this process; try again: ordercast shrink {kept}\n" in done.out
     assert ordercast("shrink", kept).status == 0
 
 
@@ -140,7 +142,7 @@ def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> No
         soak(spark, first, Limits(runs=1))
         with pytest.raises(ConfigError, match="another soak is writing"), Soak(out, ("spo",), resume=True).held():
             pass
-    with pytest.raises(ConfigError, match="go on with it by --resume"):
+    with pytest.raises(ConfigError, match="continue it with --resume"):
         Soak(out, ("spo",))
     with pytest.raises(ConfigError, match="is a soak of spo; resume with the same --protocols"):
         Soak(out, ("st",), resume=True)
@@ -149,11 +151,11 @@ def test_a_folder_belongs_to_one_soak(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"begun by ordercast 0\.0"):
         Soak(out, ("spo",), resume=True)
     manifest.write_text("{}")
-    with pytest.raises(TraceError, match="is no soak's"):
+    with pytest.raises(TraceError, match="is not the manifest of a soak"):
         Soak(out, ("spo",), resume=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    with pytest.raises(ConfigError, match="something else than a soak"):
+    with pytest.raises(ConfigError, match="is not empty and holds no soak"):
         Soak(tmp_path / "other", ("spo",))
 
 
@@ -177,7 +179,7 @@ def test_time_ends_a_soak_after_the_round_that_it_is_in(spark: SparkSession, tmp
 
 
 REFUSED = [
-    ("soak --out OUT", "say when it is enough: --seconds, --deliveries or --runs"),
+    ("soak --out OUT", "give a limit: --seconds, --deliveries or --runs"),
     ("soak --out OUT --runs -1", "--runs must be positive"),
     ("soak --out OUT --seconds 0.0 --runs 1", "--seconds must be positive"),
     ("soak --out OUT --runs 1 --first -1", "--first must not be negative"),

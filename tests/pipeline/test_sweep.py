@@ -13,10 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ordercast.audit import audit
-from ordercast.model.errors import ConfigError, PipelineError, TraceError
+from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline import measure, require_sweepable, sweep, sweeping, worker
-from ordercast.pipeline.chunks import in_chunks
+from ordercast.pipeline import measure, sweep
+from ordercast.pipeline.sweep import sweep as sweeping
+from ordercast.pipeline.sweep import worker
+from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.simulator import simulate
 from ordercast.simulator.simulate import runs_row
 from tests.pipeline.runs import bytes_in, some_runs
@@ -78,7 +80,7 @@ def test_measured_rows_are_those_of_the_simulator(spark: SparkSession) -> None:
 
 
 def test_runs_that_raise_dawdle_or_kill_become_rows(spark: SparkSession, tmp_path: Path) -> None:
-    raising, dawdling, killing, killing_too = RUNS[2], RUNS[5], RUNS[9], RUNS[10]
+    raising, dawdling, killing, killing_too = RUNS[2], RUNS[5], RUNS[0], RUNS[3]
     names = {config.name(): word for config, word in ((raising, "raise"), (dawdling, "dawdle"))}
     names |= {config.name(): "kill" for config in (killing, killing_too)}
 
@@ -92,18 +94,18 @@ def test_runs_that_raise_dawdle_or_kill_become_rows(spark: SparkSession, tmp_pat
                 os._exit(7)
 
     with sabotaged(misbehave):
-        result = sweep(spark, RUNS, tmp_path / "out", time_limit=2)
-    died = "the process that ran it died, and died again when it was run alone"
+        result = sweep(spark, RUNS[:8], tmp_path / "out", time_limit=5)
+    died = "its process died, and died again when it was run alone"
     assert result.failed == {
         raising.name(): "ZeroDivisionError: over a stone",
-        dawdling.name(): "took longer than the 2 s that a run was given",
+        dawdling.name(): "took longer than the time limit of 5 s",
         killing.name(): died,
         killing_too.name(): died,
     }
-    assert result.complete == 20
+    assert result.complete == 4
     verdict = audit([tmp_path / "out"])
     assert verdict.holds
-    assert verdict.runs == 20
+    assert verdict.runs == 4
     assert not list((tmp_path / "out").rglob("_*"))
 
 
@@ -117,8 +119,8 @@ def test_only_what_is_missing_is_done(spark: SparkSession, tmp_path: Path, refer
         (out / f"runs/{worker.chunk_name(number)}.parquet").unlink()
     (out / f"events/{worker.chunk_name(1)}.parquet").unlink()
     (out / "events/_chunk-000001.parquet.somewhere.1.unfinished").write_text("half")
-    (out / worker.UNDER_WAY).mkdir()
-    (out / worker.UNDER_WAY / worker.chunk_name(1)).write_text(RUNS[0].name())
+    (out / worker.IN_PROGRESS).mkdir()
+    (out / worker.IN_PROGRESS / worker.chunk_name(1)).write_text(RUNS[0].name())
     before = {path: path.stat().st_ino for path in (out / "runs").iterdir()}
     told: list[tuple[int, int]] = []
     result = sweep(spark, RUNS, out, resume=True, progress=lambda done, total: told.append((done, total)))
@@ -151,94 +153,12 @@ def test_a_failure_of_spark_loses_nothing(spark: SparkSession, tmp_path: Path, r
 def test_a_trace_that_cannot_be_written_is_told_in_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events").write_text("in the way")
     with pytest.raises(
-        TraceError, match=r"cannot write chunk-\d+ of the trace .*File exists.*--resume goes on"
+        TraceError, match=r"cannot write chunk-\d+ of the trace .*File exists.*--resume continues"
     ) as told:
         sweep(spark, RUNS[:2], tmp_path)
     assert "\n" not in str(told.value)
     (tmp_path / "events").unlink()
     assert sweep(spark, RUNS[:2], tmp_path, resume=True).complete == 2
-
-
-# --- refusals, which need no Spark ---
-
-NO_SPARK: Any = None
-
-
-@pytest.fixture
-def begun(tmp_path: Path) -> Path:
-    """A sweep that was stopped before its first chunk."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    out = tmp_path / "begun"
-    with patch.object(sweeping, "_run_job", stop), pytest.raises(KeyboardInterrupt):
-        sweep(NO_SPARK, RUNS, out)
-    return out
-
-
-def refusal(configs: list[RunConfig], out: Path, *, resume: bool = False) -> str:
-    before = bytes_in(out) if out.is_dir() else {}
-    with pytest.raises((ConfigError, TraceError)) as early:
-        require_sweepable(configs, out, resume=resume)
-    with pytest.raises((ConfigError, TraceError)) as late:
-        sweep(NO_SPARK, configs, out, resume=resume)
-    assert str(early.value) == str(late.value)
-    assert (bytes_in(out) if out.is_dir() else {}) == before
-    return str(late.value)
-
-
-def test_a_sweep_is_not_begun_twice(begun: Path) -> None:
-    assert refusal(RUNS, begun) == f"{begun} already holds a sweep; go on with it by --resume, or choose another folder"
-
-
-def test_another_grid_is_not_mixed_in(begun: Path) -> None:
-    assert "holds another sweep, of 24 runs where this one has 23" in refusal(RUNS[1:], begun, resume=True)
-    assert "or of other values" in refusal(some_runs(24, first_seed=1), begun, resume=True)
-    require_sweepable(RUNS[::-1], begun, resume=True)  # its order does not matter
-
-
-def test_another_version_is_not_mixed_in(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "__version__", "9.9")
-    assert "was begun by ordercast 0.1.0, and this is 9.9" in refusal(RUNS, begun, resume=True)
-
-
-def test_a_broken_manifest_is_refused(begun: Path) -> None:
-    (begun / sweeping.MANIFEST).write_text("{}")
-    assert "is no sweep's" in refusal(RUNS, begun, resume=True)
-
-
-def test_a_trace_of_something_else_is_refused(tmp_path: Path) -> None:
-    simulate(RUNS[0], tmp_path)
-    assert "already holds a trace" in refusal(RUNS, tmp_path)
-    assert "already holds a trace" in refusal(RUNS, tmp_path, resume=True)
-
-
-def test_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    assert "is a file; choose a folder" in refusal(RUNS, tmp_path / "file")
-
-
-def test_nothing_is_refused(tmp_path: Path) -> None:
-    assert refusal([], tmp_path) == "there is nothing to sweep: no run is named"
-
-
-def test_two_sweeps_do_not_write_to_one_folder(begun: Path) -> None:
-    with (
-        sweeping._held(sweeping._plan(RUNS, begun), resume=True),
-        pytest.raises(ConfigError, match="another sweep is writing to"),
-    ):
-        sweep(NO_SPARK, RUNS, begun, resume=True)
-
-
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", refuse)
-    with pytest.raises(TraceError, match=r"cannot write the sweep .*No space left on device"):
-        sweep(NO_SPARK, RUNS, tmp_path / "out")
-    assert bytes_in(tmp_path) == {}
 
 
 def cancelled(raised: type[BaseException]) -> Any:
@@ -259,5 +179,7 @@ def cancelled(raised: type[BaseException]) -> Any:
 def test_an_interrupt_is_not_taken_for_a_failure_of_spark(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep(cancelled(KeyboardInterrupt), RUNS, tmp_path)
-    with pytest.raises(PipelineError, match="Spark failed: Job 7 cancelled; what is done stays, and --resume goes on"):
+    with pytest.raises(
+        PipelineError, match="Spark failed: Job 7 cancelled; finished runs are kept, and --resume continues"
+    ):
         sweep(cancelled(OSError), RUNS, tmp_path, resume=True)

@@ -14,23 +14,14 @@ import pytest
 
 from ordercast.model.errors import TraceError
 from ordercast.model.runs import RunConfig
-from ordercast.pipeline import worker
-from ordercast.pipeline.chunks import cost, in_chunks
-from ordercast.pipeline.worker import (
-    CHUNK,
-    CHUNKS,
-    CONFIGS,
-    PLACES,
-    OutOfTimeError,
-    alarm,
-    measure_runs,
-    run_one,
-    sweep_chunks,
-)
+from ordercast.pipeline.sweep import worker
+from ordercast.pipeline.sweep.chunks import cost, in_chunks
+from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, PLACES, measure_runs, run_one, sweep_chunks
+from ordercast.pipeline.time_limit import OutOfTimeError, time_limit
 from ordercast.simulator import simulate
 from ordercast.simulator.simulate import runs_row
+from ordercast.trace.arrow_schema import RUNS
 from ordercast.trace.reader import read_runs
-from ordercast.trace.schema import RUNS
 from tests.pipeline.runs import bytes_in, some_runs
 
 
@@ -43,7 +34,7 @@ def batches(configs: list[RunConfig], chunks: list[list[int]]) -> Iterator[pa.Re
 
 
 def swept(configs: list[RunConfig], out: Path, **options: Any) -> list[int]:
-    (out / worker.UNDER_WAY).mkdir(parents=True)
+    (out / worker.IN_PROGRESS).mkdir(parents=True)
     task = sweep_chunks(
         batches(configs, in_chunks(configs)), out=str(out), time_limit=options.get("time_limit"), deadly=frozenset()
     )
@@ -83,7 +74,7 @@ def test_a_run_that_takes_too_long_becomes_a_row(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(worker, "simulate", dawdle)
     [config] = some_runs(1)
     row = run_one(config, time_limit=0.05)
-    assert row["error"] == "took longer than the 0.05 s that a run was given"
+    assert row["error"] == "took longer than the time limit of 0.05 s"
 
 
 def _work(seconds: float) -> None:
@@ -123,7 +114,7 @@ def test_an_alarm_waits_for_whatever_would_print_and_forget_it(
         _work(5)
 
     start = time.monotonic()
-    with pytest.raises(OutOfTimeError), alarm(0.05):
+    with pytest.raises(OutOfTimeError), time_limit(0.05):
         work()
     assert lost == []
     assert 0.2 <= time.monotonic() - start < 2
@@ -185,7 +176,7 @@ def test_a_sweep_does_not_care_who_does_which_chunk(tmp_path: Path) -> None:
     assert swept(configs, tmp_path / "all") == list(range(16))
     for number, places in enumerate(in_chunks(configs)):
         rows = [{CHUNK: number, PLACES: places, CONFIGS: [configs[place].to_json() for place in places]}]
-        (tmp_path / "each" / worker.UNDER_WAY).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "each" / worker.IN_PROGRESS).mkdir(parents=True, exist_ok=True)
         batch = pa.RecordBatch.from_pylist(rows, schema=CHUNKS)
         list(sweep_chunks(iter([batch]), out=str(tmp_path / "each"), time_limit=None, deadly=frozenset()))
     assert bytes_in(tmp_path / "all") == bytes_in(tmp_path / "each")
@@ -195,7 +186,7 @@ def test_a_sweep_does_not_care_who_does_which_chunk(tmp_path: Path) -> None:
 def test_a_run_that_is_deadly_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [config] = some_runs(1)
     monkeypatch.setattr(worker, "simulate", lambda *_, **__: pytest.fail("it was run"))
-    (tmp_path / worker.UNDER_WAY).mkdir()
+    (tmp_path / worker.IN_PROGRESS).mkdir()
     list(sweep_chunks(batches([config], [[0]]), out=str(tmp_path), time_limit=None, deadly=frozenset({config.name()})))
     [row] = read_runs([tmp_path])
     assert "died" in row["error"]

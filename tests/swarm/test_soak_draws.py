@@ -7,9 +7,10 @@ import pytest
 
 from ordercast.model.faults import Crash
 from ordercast.model.machine import Machine
-from ordercast.model.runs import Record
-from ordercast.pipeline.judging import judge_batches
-from ordercast.pipeline.soaking import soak_one
+from ordercast.model.runs import TraceDetail
+from ordercast.pipeline.audit import run as audit_module
+from ordercast.pipeline.audit.run import audit_run
+from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import simulate, simulation
 from ordercast.swarm.draw import draw_config
@@ -27,7 +28,7 @@ def test_a_soak_draws_all_protocols_faults_and_sizes() -> None:
     assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split", "Crash"}
     assert max(config.group.nodes for config in configs) == 32
     assert {config.workload.batch for config in configs} == {1, 3, 4, 16, 64, 256}
-    assert {config.record for config in configs} == {Record.ALL, Record.DELIVERIES}
+    assert {config.record for config in configs} == {TraceDetail.ALL, TraceDetail.DELIVERIES}
     assert len({config.name() for config in configs}) == 700
     assert all(config.seed == number for number, config in enumerate(configs))
     sequencers = [config for config in configs if config.protocol == "sequencer"]
@@ -68,8 +69,8 @@ def test_a_soak_notices_what_a_broken_machine_does(machine: type[Machine]) -> No
 def test_a_run_that_takes_too_long_or_raises_has_failed() -> None:
     config = draw_config(0, receipts=20_000)
     [(kind, sentence)] = soak_one(config, time_limit=0.01).failures
-    assert (kind, sentence) == ("incomplete", "it goes on after 0.01 s of work")
-    with patch("ordercast.pipeline.soaking.judge_batches", side_effect=KeyError("x")):
+    assert (kind, sentence) == ("incomplete", "it has not ended after 0.01 s of CPU time")
+    with patch.object(audit_module, "audit_run", side_effect=KeyError("x")):
         assert soak_one(draw_config(3, receipts=20)).failures == (("raises KeyError", "'x'"),)
 
 
@@ -99,7 +100,7 @@ def test_a_run_that_only_waits_for_its_turn_has_not_failed() -> None:
 
     def waits(*arguments: object, **options: object) -> object:
         time.sleep(0.7)
-        return judge_batches(*arguments, **options)  # type: ignore[arg-type]
+        return audit_run(*arguments, **options)  # type: ignore[arg-type]
 
-    with patch("ordercast.pipeline.soaking.judge_batches", waits):
+    with patch.object(audit_module, "audit_run", waits):
         assert soak_one(draw_config(3, receipts=20), time_limit=0.5).failures == ()

@@ -1,8 +1,10 @@
-"""The papers' definitions as small pure functions over what a trace says was sent and delivered.
+"""The reference audit: the papers' definitions as small pure functions over what a trace says was sent and delivered.
 
-Nothing here has ever seen a protocol, so that no mistake can be shared with one.
+Nothing here imports a protocol, so that the audit cannot share a mistake with one.
 """
 
-from ordercast.audit.judge import Verdict, audit
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Finding, Verdict, Witness
+from ordercast.audit.violations import Violation
 
-__all__ = ["Verdict", "audit"]
+__all__ = ["Finding", "Verdict", "Violation", "Witness", "audit"]

@@ -1,4 +1,4 @@
-"""Whether each node got what was meant for it: all of that, nothing else, nothing twice."""
+"""Completeness: each node delivered all messages addressed to it, nothing else and nothing twice."""
 
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
@@ -6,10 +6,10 @@ from ordercast.model.nodes import members, name_of, names_of
 
 
 def complete(logs: RunLogs) -> Violations:
-    """Information-preserved (L5), with destinations selectively so (L5'): RL holds what is addressed to its node.
+    """Information-preserved (L5), with destinations selectively so (L5'): RL contains what is addressed to its node.
 
-    A node that stopped may lack anything. What a stopped node sent may be lacking too, but then everywhere: as
-    soon as one of those that go on has it, all of them owe it.
+    A stopped node may lack anything. What a stopped node sent may be missing too, but then everywhere: if one of the
+    nodes that go on has it, all its destinations among them must have it.
     """
     yield from _numbered_twice(logs)
     yield from _lacking(logs)

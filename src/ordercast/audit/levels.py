@@ -1,10 +1,10 @@
-"""Whether nodes spoke the truth about what they knew: accepted, pre-acknowledged, acknowledged, delivered.
+"""Levels of knowledge: a node reached accepted, pre-acknowledged, acknowledged or delivered only when it was true.
 
-A protocol may reach its levels by any reasoning; here they are held against what had happened by then. Events of one
-node are compared by their steps. Events of two nodes are compared by the run's one clock, and a cause at the same
-instant as its effect is taken to be in time, since a network may be told to need no time at all.
+A protocol may reach its levels by any reasoning; here they are compared with what had happened by then. Events of one
+node are compared by their steps. Events of two nodes are compared by the run's one clock; a cause at the same time as
+its effect counts as earlier, since a simulated network may have no delay.
 
-All of it is about runs whose trace records the levels (`RunLogs.has_levels`).
+These checks need a trace that records the levels (`RunLogs.has_levels`).
 """
 
 from collections import defaultdict
@@ -58,14 +58,14 @@ def acknowledged_truthfully(logs: RunLogs) -> Violations:
 
 
 def delivered_truthfully(logs: RunLogs) -> Violations:
-    """The application was handed only what its node had acknowledged.
+    """A node delivered only what it had acknowledged.
 
-    A node that gives the group up hands over at that instant what it has pre-acknowledged too: this may have been
+    A node that aborts the group delivers at that instant what it has pre-acknowledged too: this may have been
     acknowledged, and so delivered, elsewhere.
     """
     for node, deliveries in enumerate(logs.first[EventKind.DELIVER]):
         acknowledged, preacknowledged = logs.first[EventKind.ACK][node], logs.first[EventKind.PREACK][node]
-        end = logs.gave_up.get(node)
+        end = logs.aborted_at.get(node)
         for message, moment in deliveries.items():
             at_the_end = end is not None and moment.time == end.time
             known = acknowledged.get(message) or (preacknowledged.get(message) if at_the_end else None)
@@ -90,7 +90,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
                 last_cause[message] = _time_of_the_last(causes, sent)
             latest, own = last_cause[message], causes[node].get(message)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
-                continue  # the common case, without a look at each destination
+                continue  # the common case, without checking each destination
             late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unseen)
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
@@ -99,7 +99,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
 
 
 def _time_of_the_last(causes: tuple[Mapping[Message, Moment], ...], sent: Sent) -> int | None:
-    """When the last of the destinations had it happen; None if one of them never had."""
+    """When it happened at the last of the destinations; None if it never did at one of them."""
     moments = [causes[to].get(sent.message) for to in members(sent.destinations)]
     times = [moment.time for moment in moments if moment is not None]
     return max(times, default=sent.moment.time) if len(times) == len(moments) else None
@@ -108,7 +108,7 @@ def _time_of_the_last(causes: tuple[Mapping[Message, Moment], ...], sent: Sent) 
 def _late(
     causes: tuple[Mapping[Message, Moment], ...], sent: Sent, node: int, effect: Moment, group: int
 ) -> tuple[int, ...]:
-    """The destinations in the group, as the node knew it then, that had not had it happen."""
+    """The destinations in the node's view of the group at which it had not happened by then."""
     late: list[int] = []
     for to in members(sent.destinations & group):
         cause = causes[to].get(sent.message)
@@ -118,7 +118,7 @@ def _late(
 
 
 def _had(logs: RunLogs, node: int, sent: Sent, moment: Moment) -> bool:
-    """Whether the node had received the message by then, or sent it itself."""
+    """True if the node had received the message by then, or sent it itself."""
     if sent.message[0] == node and sent.moment.step < moment.step:
         return True
     received = logs.first[EventKind.RECEIVE][node].get(sent.message)

@@ -1,7 +1,7 @@
-"""What a trace says about one run, as the logs that the definitions speak of.
+"""The logs of one run, as the papers define them, built from the events of a trace.
 
-A sending log (SL) is what a node sent, a receipt log (RL) what was delivered to its application, both in the order
-of that node's own events. Of the levels only the first time that a node reached each is kept: if that was not too
+A sending log (SL) contains what a node sent, a receipt log (RL) what was delivered to its application, both in the
+order of that node's events. Of the levels only the first time that a node reached each is kept: if that was not too
 early, no later one was.
 """
 
@@ -18,7 +18,7 @@ from ordercast.trace.reader import EventColumns
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
 
 COLUMNS = (NODE, STEP, TIME, EVENT, SOURCE, SEQ, DESTINATIONS, PRIORITY)
-"""What an audit reads of each event."""
+"""The columns of `events` that an audit reads."""
 KINDS = frozenset(
     {
         EventKind.SEND,
@@ -32,15 +32,15 @@ KINDS = frozenset(
         EventKind.VIEW,
     }
 )
-"""The events that an audit reads."""
+"""The kinds of events that an audit reads."""
 LEVELS = (EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK)
 
 _TIMED = tuple(kind.value for kind in (EventKind.RECEIVE, *LEVELS, EventKind.DELIVER))
-_SEND, _DELIVER = EventKind.SEND.value, EventKind.DELIVER.value  # looked up for millions of rows
+_SEND, _DELIVER = EventKind.SEND.value, EventKind.DELIVER.value  # plain strings: compared for millions of rows
 
 
 class Moment(NamedTuple):
-    """When something happened at a node."""
+    """When an event happened at a node."""
 
     step: int
     """Orders the events of one node."""
@@ -72,28 +72,28 @@ class RunLogs:
     delivered: tuple[tuple[Message, ...], ...]
     """RL of each node."""
     first: Mapping[str, tuple[Mapping[Message, Moment], ...]]
-    """For each kind of event but `send`: when each node first had it happen to each message, in the node's order."""
+    """For each kind of event but `send`: when it first happened to each message at each node, in the node's order."""
     stopped: frozenset[int] = frozenset()
-    """Nodes that crashed, gave the group up, or were shut out by the others."""
-    gave_up: Mapping[int, Moment] = field(default_factory=dict)
-    """When the nodes that gave the group up did so."""
+    """Nodes that crashed, aborted the group, or were excluded from a view."""
+    aborted_at: Mapping[int, Moment] = field(default_factory=dict)
+    """When nodes aborted the group."""
     numbered_twice: tuple[Message, ...] = ()
     """Names that a source gave to more than one message."""
     views: tuple[tuple[tuple[Moment, int], ...], ...] = ()
-    """By node: when it was told of a change of membership, and the members from then on, one bit each."""
+    """By node: when it installed each view, and the members from then on, one bit each."""
     uniform: bool = False
-    """Whether the run promises that what anybody was given, even before it stopped, all that go on are given."""
+    """True if the run promises uniform delivery: what a stopped node delivered, all that go on deliver."""
     unseen: int = 0
-    """Nodes that may have done more than is recorded, one bit each."""
+    """Nodes without a complete record, one bit each; see `records`."""
     priorities_known: bool = True
-    """Whether the send of every message was recorded, and so its priority."""
+    """True if the send of every message was recorded, and so its priority."""
 
     def has_levels(self) -> bool:
-        """Whether the levels of knowledge were recorded."""
+        """True if the trace records the levels of knowledge."""
         return any(moments for level in LEVELS for moments in self.first[level])
 
     def members_at(self, node: int, moment: Moment) -> int:
-        """Who is in the group, as a node knew at a moment of its own."""
+        """The members of a node's view at one of its moments."""
         mask = everybody(self.nodes)
         if self.views:
             for told, remaining in self.views[node]:
@@ -102,7 +102,7 @@ class RunLogs:
         return mask
 
     def addressed_to_everybody(self) -> "RunLogs":
-        """The same run, judged as a broadcast: every message is for every node, whatever its destinations say."""
+        """The same run as a broadcast: every message is addressed to every node."""
         mask = everybody(self.nodes)
         widened = {
             name: sent if sent.destinations == mask else replace(sent, destinations=mask)
@@ -112,7 +112,7 @@ class RunLogs:
 
 
 def logs_of(run: str, nodes: int, parts: Iterable[EventColumns]) -> RunLogs:
-    """The logs that the events of one run amount to. The rows may come in any order."""
+    """Builds the logs from the events of one run, in any order."""
     collected = _Collected(run, nodes)
     for part in parts:
         for row in zip(*(part[column] for column in COLUMNS), strict=True):
@@ -121,7 +121,7 @@ def logs_of(run: str, nodes: int, parts: Iterable[EventColumns]) -> RunLogs:
 
 
 class _Collected:
-    """The rows of a run, sorted out by what they are about."""
+    """The rows of a run, by kind."""
 
     def __init__(self, run: str, nodes: int) -> None:
         self.run = run
@@ -131,7 +131,7 @@ class _Collected:
         self.deliveries: list[list[tuple[int, Message]]] = [[] for _ in range(nodes)]
         self.first: dict[str, list[dict[Message, Moment]]] = {kind: [{} for _ in range(nodes)] for kind in _TIMED}
         self.stopped: set[int] = set()
-        self.gave_up: dict[int, Moment] = {}
+        self.aborted_at: dict[int, Moment] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
@@ -139,12 +139,12 @@ class _Collected:
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
         if kind not in self.first and kind != _SEND:
-            self._add_ending(node, Moment(step, time), kind, destinations)
+            self._add_membership(node, Moment(step, time), kind, destinations)
             return
         if source is None or seq is None:
             raise self._error(f"step {step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
         name = (source, seq)
-        message = self.names.setdefault(name, name)  # one object for each message, however many rows name it
+        message = self.names.setdefault(name, name)  # one object for each message: saves memory
         if kind == _SEND:
             self._add_send(node, Moment(step, time), message, destinations, priority)
             return
@@ -155,17 +155,17 @@ class _Collected:
         if known is None or step < known.step:
             moments[message] = Moment(step, time)
 
-    def _add_ending(self, node: int, moment: Moment, kind: str, destinations: list[int] | None) -> None:
+    def _add_membership(self, node: int, moment: Moment, kind: str, destinations: list[int] | None) -> None:
         if kind in {EventKind.CRASH, EventKind.ABORT}:
             self.stopped.add(node)
         if kind == EventKind.ABORT:
-            self.gave_up[node] = moment
+            self.aborted_at[node] = moment
         if kind == EventKind.VIEW and destinations is not None:
             self.views[node].append((moment, self._mask(f"a view of {name_of(node)} is of", destinations)))
             self.stopped.update(set(range(self.nodes)) - set(destinations))
 
     def logs(self) -> RunLogs:
-        self._require_steps_of_their_own()
+        self._require_distinct_steps()
         sent, twice = self._sent()
         return RunLogs(
             run=self.run,
@@ -174,7 +174,7 @@ class _Collected:
             delivered=tuple(tuple(message for _, message in sorted(rows)) for rows in self.deliveries),
             first={kind: tuple(_by_step(moments) for moments in lists) for kind, lists in self.first.items()},
             stopped=frozenset(self.stopped),
-            gave_up=self.gave_up,
+            aborted_at=self.aborted_at,
             numbered_twice=twice,
             views=tuple(tuple(sorted(told)) for told in self.views) if any(self.views) else (),
         )
@@ -205,8 +205,8 @@ class _Collected:
                     sent[message] = Sent(message, place, destinations, priority, moment)
         return sent, tuple(twice)
 
-    def _require_steps_of_their_own(self) -> None:
-        """Two events of a node at one step: most likely one run was given twice."""
+    def _require_distinct_steps(self) -> None:
+        """Two events of a node at one step: most likely the same run was passed twice."""
         for node in range(self.nodes):
             steps = [step for step, _ in self.deliveries[node]] + [moment.step for moment, *_ in self.sends[node]]
             if len(set(steps)) < len(steps):
@@ -222,6 +222,6 @@ class _Collected:
 
 def _by_step(moments: dict[Message, Moment]) -> Mapping[Message, Moment]:
     found = list(moments.values())
-    if found == sorted(found):  # as they come from a trace that nobody shuffled
+    if found == sorted(found):  # the usual order of a trace
         return moments
     return dict(sorted(moments.items(), key=itemgetter(1)))

@@ -1,6 +1,6 @@
-"""Whether messages were delivered in an order: each sender's own, the same one everywhere, one without cycles.
+"""Orders of delivery: each sender's own, the same one at all nodes, one without cycles.
 
-A message that a node was given twice counts at its first place; that it came twice is for `complete` to say.
+A message that a node delivered twice counts at its first position; that it came twice is reported by `complete`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ from ordercast.audit.violations import Message, Violation, Violations, message_n
 from ordercast.model.nodes import name_of
 
 Places = Mapping[Message, int]
-"""Where in a log each message stands, in the order of the log."""
+"""The position of each message in a log, in the order of the log."""
 
 
 def sender_order_kept(logs: RunLogs) -> Violations:
-    """Order-preserved (L4): what a node was given of one source comes in the order in which the source sent it."""
+    """Order-preserved (L4): a node delivers the messages of each source in the order in which it sent them (FIFO)."""
     for node, places in enumerate(_places_of(logs)):
         latest: dict[int, Message] = {}
         for message, place in places.items():
@@ -34,9 +34,9 @@ def sender_order_kept(logs: RunLogs) -> Violations:
 
 
 def same_order(logs: RunLogs) -> Violations:
-    """Order-equivalent: any two nodes were given what both were given in the same order."""
+    """Order-equivalent: any two nodes delivered their common messages in the same order."""
     all_places = _places_of(logs)
-    # Without a cycle one order holds for all, and no two can disagree: this spares most runs the look at all pairs.
+    # Without a cycle there is one order, and no two logs disagree: most runs need no comparison of all pairs.
     if next(_cycles(all_places), None) is None:
         return
     for one in range(logs.nodes):
@@ -45,9 +45,9 @@ def same_order(logs: RunLogs) -> Violations:
 
 
 def _disagreements(one: int, places: Places, other: int, other_places: Places) -> Violations:
-    """Neighbours among the common messages that stand the other way round in the other log.
+    """Neighbours among the common messages that are in the opposite order in the other log.
 
-    If there are none, the common messages are in the same order throughout.
+    If there are none, all common messages are in the same order.
     """
     before: Message | None = None
     for message, place in places.items():
@@ -65,10 +65,10 @@ def _disagreements(one: int, places: Places, other: int, other_places: Places) -
 
 
 def no_cycle(logs: RunLogs) -> Violations:
-    """Consistent: the union of all receipt orders has no cycle (ST asks for it besides order-equivalence).
+    """Consistent: the union of all receipt orders has no cycle (ST requires it besides order-equivalence).
 
     With g to E1 and E3, y to E1 and E2, w to E2 and E3, the logs <g y>, <y w>, <w g> agree pairwise, since no two
-    nodes share two messages; yet no order of the three is in keeping with all of them.
+    nodes share two messages; yet no total order of the three contains all of them.
     """
     all_places = _places_of(logs)
     for cycle in _cycles(all_places):
@@ -98,48 +98,48 @@ def _places_of(logs: RunLogs) -> list[Places]:
 
 
 Cycle = list[tuple[Message, int]]
-"""Messages, each with a node that was given it before the next one; the last comes before the first."""
+"""Messages, each with a node that delivered it before the next one; the last comes before the first."""
 
 
 def _cycles(logs: Sequence[Places]) -> Iterator[Cycle]:
-    """Cycles in the union of some orders; none if there are none. Takes time in proportion to the logs.
+    """Cycles in the union of some orders. Takes time proportional to the logs.
 
-    The logs are merged: a message may leave when it is at the head of all logs that hold it. When none may leave,
-    the heads wait for each other, which is a cycle. It is told, its messages are forgotten, and the merging goes on;
-    so no two of the cycles have a message in common.
+    The logs are merged: a message is removed when it is at the head of all logs that contain it. When none can be
+    removed, the heads wait for each other, which is a cycle. It is yielded, its messages are skipped, and the merge
+    continues; so no two of the cycles have a message in common.
     """
     merge = _Merge(logs)
     while merge.heads:
         cycle = _shortened(_waiting_for_each_other(merge), merge)
         yield cycle
-        merge.forget([message for message, _ in cycle])
+        merge.skip([message for message, _ in cycle])
 
 
 class _Merge:
-    """Logs that are merged into one for as long as that goes."""
+    """A merge of logs into one, as far as possible."""
 
     def __init__(self, logs: Sequence[Places]) -> None:
         self.logs = logs
         self.heads: dict[Message, list[int]] = {}
-        """The messages at the heads of the logs, and the logs whose heads they are."""
+        """The messages at the heads of the logs, each with the logs whose head it is."""
         self._rest = [iter(log) for log in logs]
         self._held_by: dict[Message, int] = {}
         for log in logs:
             for message in log:
                 self._held_by[message] = self._held_by.get(message, 0) + 1
-        self._forgotten: set[Message] = set()
+        self._skipped: set[Message] = set()
         self._advance(range(len(logs)))
 
-    def forget(self, messages: Sequence[Message]) -> None:
-        """Goes on as if these heads had never been in any log."""
-        self._forgotten.update(messages)
+    def skip(self, messages: Sequence[Message]) -> None:
+        """Continues as if these heads were in no log."""
+        self._skipped.update(messages)
         self._advance([log for message in messages for log in self.heads.pop(message)])
 
     def _advance(self, logs: Sequence[int]) -> None:
         waiting = list(logs)
         while waiting:
             log = waiting.pop()
-            message = next((message for message in self._rest[log] if message not in self._forgotten), None)
+            message = next((message for message in self._rest[log] if message not in self._skipped), None)
             if message is None:
                 continue
             heads = self.heads.setdefault(message, [])
@@ -149,7 +149,7 @@ class _Merge:
 
 
 def _waiting_for_each_other(merge: _Merge) -> Cycle:
-    """A cycle among the heads: each of them stands, in some log, behind another head."""
+    """A cycle among the heads: each of them is, in some log, behind another head."""
     head_of = {log: message for message, logs in merge.heads.items() for log in logs}
     message = next(iter(merge.heads))
     backwards: Cycle = []
@@ -163,7 +163,7 @@ def _waiting_for_each_other(merge: _Merge) -> Cycle:
 
 
 def _shortened(cycle: Cycle, merge: _Merge) -> Cycle:
-    """The shortest cycle that one short cut makes of this one."""
+    """The shortest cycle that one shortcut makes of this one."""
     size = len(cycle)
     for length in range(2, size):
         for end in range(size):

@@ -1,9 +1,9 @@
-"""The priority-based services: everything to everybody, by priority within runs that are the same everywhere.
+"""Priority-based services: everything to everybody, by priority within runs that are the same at all nodes.
 
-A *run* of the papers is a stretch of a log that is ordered by priority; here it is a priority run, since a run is
-a simulation. The paper's *maximum* run-partition is printed with the comparison turned round: with it a log would
-have several, though it is said to be unique, and the paper's own example would not be one. It is cut where
-the priority rises.
+A *run* of the papers is a section of a log that is ordered by priority; here it is a priority run, since a run is a
+simulation. The definition of the *maximum* run-partition is printed with the comparison reversed: with it a log would
+have several, although it is said to be unique, and the paper's own example would not be one. It is cut where the
+priority rises.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from ordercast.model.nodes import name_of
 PriorityRun = tuple[Sent, ...]
 
 
-# --- the definitions (section 3), of logs in which each message stands once ---
+# --- the definitions (section 3), for logs that contain each message once ---
 
 
 def priority_ordered(log: Sequence[Sent]) -> bool:
@@ -25,12 +25,12 @@ def priority_ordered(log: Sequence[Sent]) -> bool:
 
 
 def is_run(part: Sequence[Sent], log: Sequence[Sent]) -> bool:
-    """A priority run of a log: a stretch of it without holes, ordered by priority."""
+    """A priority run of a log: a contiguous section of it, ordered by priority."""
     return _start(part, log) is not None and priority_ordered(part)
 
 
 def is_connected(part: Sequence[Sent], before: Sequence[Sent], log: Sequence[Sent]) -> bool:
-    """Whether a stretch of a log begins right where another ends."""
+    """True if a section of a log begins right where another ends."""
     start, start_before = _start(part, log), _start(before, log)
     return start is not None and start_before is not None and start == start_before + len(before)
 
@@ -41,7 +41,7 @@ def is_run_partition(parts: Sequence[Sequence[Sent]], log: Sequence[Sent]) -> bo
 
 
 def is_maximum_run_partition(parts: Sequence[Sequence[Sent]], log: Sequence[Sent]) -> bool:
-    """Whether the priority rises from each run to the next, so that no two of them could be one."""
+    """True if the priority rises from each run to the next, so that no two of them can be merged."""
     return is_run_partition(parts, log) and all(
         before[-1].priority < after[0].priority for before, after in pairwise(parts)
     )
@@ -68,7 +68,7 @@ def _alike(some_runs: Sequence[PriorityRun], other_runs: Sequence[PriorityRun]) 
 
 
 def _start(part: Sequence[Sent], log: Sequence[Sent]) -> int | None:
-    """Where a stretch stands in a log, if it does; there is no empty one."""
+    """The position of a section in a log; None if it is not in it, or empty."""
     if not part or part[0] not in log:
         return None
     start = log.index(part[0])
@@ -79,13 +79,13 @@ def _names(log: Sequence[Sent]) -> set[Message]:
     return {sent.message for sent in log}
 
 
-# --- what a service promises ---
+# --- the properties ---
 
 
 def same_runs(logs: RunLogs) -> Violations:
     """All logs are run-equivalent to each other.
 
-    The log of a node that stopped ends anywhere: its last run may be any part of the run that it should be.
+    The log of a stopped node may end anywhere: its last run may be any part of the corresponding run.
     """
     all_runs = [priority_runs(_as_sent(logs, node)) for node in range(logs.nodes)]
     for node, runs in enumerate(all_runs):
@@ -99,9 +99,9 @@ def same_runs(logs: RunLogs) -> Violations:
 
 
 def sender_order_kept_by_priority(logs: RunLogs) -> Violations:
-    """Each sender's messages of one priority come in sending order, across all runs.
+    """Each sender's messages of one priority are delivered in sending order, across all runs.
 
-    The definition asks it within a run only; that it holds throughout is what a sender can rely on.
+    The definition requires it within a run only; PriTO guarantees it throughout.
     """
     for node in range(logs.nodes):
         for before, after in _swapped(_as_sent(logs, node)):
@@ -109,12 +109,12 @@ def sender_order_kept_by_priority(logs: RunLogs) -> Violations:
 
 
 def _as_sent(logs: RunLogs, node: int) -> list[Sent]:
-    """A receipt log, each message once, as it was sent; what nobody sent is for `complete` to say."""
+    """A receipt log, each message once, as it was sent; unknown messages are reported by `complete`."""
     return [logs.sent[message] for message in dict.fromkeys(logs.delivered[node]) if message in logs.sent]
 
 
 def _swapped(log: Sequence[Sent]) -> Iterator[tuple[Sent, Sent]]:
-    """Pairs of one sender and one priority that stand against their sending order."""
+    """Pairs of one sender and one priority in the opposite of their sending order."""
     latest: dict[tuple[int, int], Sent] = {}
     for sent in log:
         key = (sent.message[0], sent.priority)

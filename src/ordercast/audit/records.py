@@ -1,8 +1,9 @@
-"""The members of a live group each keep a record of their own: what holds of them together, when some are not whole.
+"""Records of live members: what can be concluded when some of them are incomplete.
 
-A member that was killed leaves a record that ends early, and one whose machine is gone leaves none. Such a node is
-*unseen*: it may have done more than is known. It is judged as one that stopped; nothing is concluded from what it did
-not record; and what others were given of it counts as sent by it, in the order of its numbers.
+Each member of a live group keeps its own record. A member that was killed leaves a record that ends early, and one
+whose machine is gone leaves none. Such a node is *unseen*: it may have done more than is recorded. It is audited as a
+node that stopped; nothing is concluded from what it did not record; and what others delivered of it counts as sent by
+it, in the order of its sequence numbers.
 """
 
 import json
@@ -16,11 +17,11 @@ from ordercast.trace.reader import RunRow
 from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, EventKind
 
 UNSEEN = "unseen"
-"""Of a run's row: the nodes of which there is no whole record, one bit each."""
+"""Of a run's row: the nodes without a complete record, one bit each."""
 
 
 def unseen_by(row: RunRow) -> int:
-    """The nodes of which this row's record is not a whole one; a record of all nodes is always whole."""
+    """The nodes of which this row's record is not complete; a record of all nodes always is."""
     node = row.get(NODE)
     if node is None:
         return 0
@@ -29,21 +30,21 @@ def unseen_by(row: RunRow) -> int:
 
 
 def has_one_clock(row: RunRow) -> bool:
-    """Whether times of different nodes compare: not if members on several machines recorded them."""
+    """True if times of different nodes are comparable: not if members on several machines recorded them."""
     return bool(_live(row).get("one_clock", True))
 
 
-def told_of_records(rows: Iterable[RunRow]) -> list[str]:
-    """What a person has to know about the records of some runs: a sentence for each that is not whole."""
-    return [_told(row, row[UNSEEN]) for row in rows if row[UNSEEN]]
+def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
+    """A sentence for each run some of whose members left no complete record."""
+    return [_sentence(row, row[UNSEEN]) for row in rows if row[UNSEEN]]
 
 
-def _told(row: RunRow, unseen: int) -> str:
+def _sentence(row: RunRow, unseen: int) -> str:
     names = _live(row).get("members")
     known = names if isinstance(names, list) and len(names) == row[NODES] else None
     named = ", ".join(str(known[node]) if known else name_of(node) for node in members(unseen))
     return (
-        f"run {row[RUN]}: there is no whole record of {named}; it is judged as a member that stopped, "
+        f"run {row[RUN]}: there is no whole record of {named}; audited as a member that stopped, "
         "by what it and the others recorded"
     )
 
@@ -53,13 +54,13 @@ def with_unseen(logs: RunLogs, unseen: int, *, selective: bool) -> RunLogs:
     if not unseen:
         return logs
     stopped = logs.stopped | set(members(unseen))
-    found = _sends_that_others_tell_of(logs, unseen, selective=selective)
+    found = _sends_known_from_others(logs, unseen, selective=selective)
     sent = dict(sorted({**logs.sent, **found}.items(), key=lambda item: (item[0][0], item[1].place)))
     return replace(logs, sent=sent, stopped=frozenset(stopped), unseen=unseen, priorities_known=not found)
 
 
-def _sends_that_others_tell_of(logs: RunLogs, unseen: int, *, selective: bool) -> dict[Message, Sent]:
-    """To whom they went is known only where everything goes to everybody; else they went to those that have them."""
+def _sends_known_from_others(logs: RunLogs, unseen: int, *, selective: bool) -> dict[Message, Sent]:
+    """Where not everything goes to everybody, the destinations are taken to be the nodes that have the message."""
     holders: dict[Message, int] = {}
     for kind in (EventKind.ACCEPT, EventKind.DELIVER):
         for node, moments in enumerate(logs.first[kind]):

@@ -1,4 +1,4 @@
-"""Which properties each service promises."""
+"""The properties that each service promises."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from ordercast.audit.violations import Violations
 from ordercast.model.services import Service
 
 Property = Callable[[RunLogs], Violations]
-"""A definition: finds each way in which a run breaks it. Its name is that of the function."""
+"""Finds the violations of a property in a run. The name of the property is that of the function."""
 
 TRUTHS: tuple[Property, ...] = (
     accepted_truthfully,
@@ -25,7 +25,7 @@ TRUTHS: tuple[Property, ...] = (
     acknowledged_truthfully,
     delivered_truthfully,
 )
-"""Promised by all protocols that have levels; asked only where the levels were recorded."""
+"""Promised by all protocols that have levels; checked only where the levels were recorded."""
 
 PROMISES: dict[Service, tuple[Property, ...]] = {
     Service.SELECTIVE_PARTIAL: (sender_order_kept, complete, *TRUTHS),
@@ -34,7 +34,7 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
     Service.PRIORITY_TOTAL: (complete, same_runs, sender_order_kept_by_priority, same_order, no_cycle, *TRUTHS),
     Service.TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
     Service.PARTIAL: (sender_order_kept, complete, *TRUTHS),
-    # The sequencer's nodes deliver what was numbered, whatever they know of others; and nobody acknowledges.
+    # The sequencer's nodes deliver what is ordered, whatever they know of others; and there is no acknowledged level.
     Service.SEQUENCED: (
         sender_order_kept,
         complete,
@@ -47,12 +47,12 @@ PROMISES: dict[Service, tuple[Property, ...]] = {
 }
 
 BY_PRIORITY: tuple[Property, ...] = (same_runs, sender_order_kept_by_priority)
-"""Asked only where the priority of every message is known."""
+"""Checked only where the priority of every message is known."""
 
 ORDERS: tuple[Property, ...] = (same_order, no_cycle)
-"""Held against what is left without the tails of nodes that stopped, where a service has views and is not uniform."""
+"""Checked without the tails of stopped nodes, if the service has views and is not uniform."""
 
 
 def promised(service: Service, *, uniform: bool) -> tuple[Property, ...]:
-    """What a run of a service promises; uniform delivery only if the run says so."""
+    """The properties that a run of a service promises; uniform delivery only if its configuration says so."""
     return tuple(promise for promise in PROMISES[service] if uniform or promise is not delivered_uniformly)

@@ -1,7 +1,7 @@
-"""What is promised of nodes that the others went on without: those that crashed, were shut out, or gave the group up.
+"""Nodes that stopped: those that crashed, were excluded from a view, or aborted the group.
 
-Those that go on have one log. A node that stopped was given a beginning of it; and then perhaps more, which only it was
-given, unless the run promises that nobody is (it is *uniform*: whatever anybody was given, all that go on are given).
+The nodes that go on have one log. A stopped node delivered a prefix of it, and then possibly a tail that only it
+delivered, unless the run promises *uniform* delivery: whatever any node delivered, all that go on deliver.
 """
 
 from dataclasses import replace
@@ -12,9 +12,9 @@ from ordercast.model.nodes import everybody, mask_of, name_of
 
 
 def delivered_uniformly(logs: RunLogs) -> Violations:
-    """Asked if the run promises it: a node that stopped was given a beginning of what those that go on were given.
+    """If the run promises it: the log of a stopped node is a prefix of the log of those that go on.
 
-    Nobody goes on without a majority of the latest view: then all logs are beginnings of the longest.
+    Without a majority of the latest view nobody goes on: then all logs are prefixes of the longest.
     """
     if not logs.uniform:
         return
@@ -34,7 +34,7 @@ def delivered_uniformly(logs: RunLogs) -> Violations:
 
 
 def _is_majority(logs: RunLogs) -> bool:
-    """Whether those that go on are most of the latest view's members."""
+    """True if those that go on are a majority of the latest view."""
     latest = max(logs.views, key=len, default=())
     members = latest[-1][1] if latest else everybody(logs.nodes)
     going_on = members & ~mask_of(logs.stopped)
@@ -42,7 +42,7 @@ def _is_majority(logs: RunLogs) -> bool:
 
 
 def without_tails(logs: RunLogs) -> RunLogs:
-    """The same run without what only nodes that stopped were given, each from the place on where it was left alone."""
+    """The same run without the tails of stopped nodes: each log is cut where it departs from the common log."""
     if not logs.stopped:
         return logs
     common = _common_log(logs)
@@ -53,7 +53,7 @@ def without_tails(logs: RunLogs) -> RunLogs:
 
 
 def _common_log(logs: RunLogs) -> tuple[Message, ...]:
-    """The longest log of those that go on; if nobody does, of those that were told of the most views."""
+    """The longest log of those that go on; if nobody does, of those that installed the most views."""
     going_on = [node for node in range(logs.nodes) if node not in logs.stopped]
     most = max((len(views) for views in logs.views), default=0)
     last = [node for node in range(logs.nodes) if not logs.views or len(logs.views[node]) == most]
@@ -61,7 +61,7 @@ def _common_log(logs: RunLogs) -> tuple[Message, ...]:
 
 
 def _departs_at(log: tuple[Message, ...], common: tuple[Message, ...]) -> int:
-    """The first place at which a log is no beginning of another one any more."""
+    """The first position at which a log differs from another, or one of them ends."""
     for place, (message, other) in enumerate(zip(log, common, strict=False)):
         if message != other:
             return place

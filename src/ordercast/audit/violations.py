@@ -1,4 +1,4 @@
-"""What an audit finds: a broken promise, with its witnesses."""
+"""Violations: what an audit finds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ Message = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One way in which a run breaks a property."""
+    """A violation of a property in a run."""
 
     breaks: str
     """The name of the property."""
     sentence: str
-    """What happened, for people."""
+    """What happened, as a sentence."""
     messages: tuple[Message, ...] = ()
     nodes: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
@@ -33,10 +33,10 @@ class Violation:
 
 
 Violations = Iterator[Violation]
-"""Found one at a time: a hopeless run breaks a promise millions of times, and nobody reads more than a few."""
+"""Found one at a time: a bad run may have millions, of which only a few are reported."""
 
 
 def message_name(message: Message) -> str:
-    """How people are shown a message: E1#4 is the fifth that E1 sent."""
+    """The name of a message in sentences: E1#4 is the fifth that E1 sent."""
     source, seq = message
     return f"{name_of(source)}#{seq}"

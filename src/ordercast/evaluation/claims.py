@@ -1,7 +1,7 @@
-"""Sentences on agreement, each chosen by comparing what was measured with what was said; none is fixed beforehand.
+"""Claims: comparisons of measured series with published ones, each with a sentence on the agreement.
 
-A claim is a function from the series of a result, by name, to a `Finding`. Where a claim does not hold, the sentence
-ends with the reason that its experiment knows for that case.
+A claim is a function from the series of a result, by name, to a `Finding`. Where it does not hold, the sentence ends
+with the reason that the experiment gives for that case.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,30 +17,32 @@ _MANY_TIMES = 3.0
 
 
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
-    """Each measured value is as near to the reference as `within` says, or has it in its interval."""
+    """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
 
     def claim(series: SeriesByName) -> Finding:
-        measured, said = series[name], series[reference]
-        pairs = [(point, value) for point in measured.points if (value := _finite(said.at(point.x))) is not None]
+        measured, published = series[name], series[reference]
+        pairs = [(point, value) for point in measured.points if (value := _finite(published.at(point.x))) is not None]
         pairs = [(point, value) for point, value in pairs if point.y is not None]
         if not pairs:
-            return _missing(measured, said)
+            return _missing(measured, published)
         apart = [(_apart(point, value), point.x) for point, value in pairs]
         worst, where = max(apart, key=lambda found: abs(found[0]))
         inside = sum(_is_inside(point, value) for point, value in pairs)
         agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
         far = f"{1 + worst:,.0f} times" if worst >= _MANY_TIMES else _signed(worst)
-        told = f"{far} at {where:g} at most"
+        difference = f"{far} at {where:g} at most"
         if inside == len(pairs):
-            told = f"inside the interval everywhere, {told}"
+            difference = f"inside the interval everywhere, {difference}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
-            return Finding(None, f"{_start(measured.label)}: too few runs to compare with {said.label} ({told}).")
+            return Finding(
+                None, f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference})."
+            )
         if agrees:
-            return _found(f"{_start(measured.label)}: agrees with {said.label} ({told}).")
-        told = _span([found for found, _ in apart])
+            return _found(f"{_start(measured.label)}: agrees with {published.label} ({difference}).")
+        difference = _span([found for found, _ in apart])
         side = _side([found for found, _ in apart])
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: differs from {said.label} ({told}{side}).{because}")
+        return _lost(f"{_start(measured.label)}: differs from {published.label} ({difference}{side}).{because}")
 
     return claim
 
@@ -49,18 +51,19 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
     """Each measured value is at most the bound."""
 
     def claim(series: SeriesByName) -> Finding:
-        measured, said = series[name], series[bound]
-        pairs = [(point.y, point.x, _finite(said.at(point.x))) for point in measured.points]
+        measured, published = series[name], series[bound]
+        pairs = [(point.y, point.x, _finite(published.at(point.x))) for point in measured.points]
         shares = [(y / value, x) for y, x, value in pairs if y is not None and value]
         if not shares:
-            return _missing(measured, said)
+            return _missing(measured, published)
         worst, where = max(shares)
         if worst <= 1:
             return _found(
-                f"{_start(measured.label)}: stays below {said.label}, at most {100 * worst:.0f} % of it (at {where:g})."
+                f"{_start(measured.label)}: stays below {published.label}, "
+                f"at most {100 * worst:.0f} % of it (at {where:g})."
             )
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: exceeds {said.label}, {worst:.1f} times at {where:g}.{because}")
+        return _lost(f"{_start(measured.label)}: exceeds {published.label}, {worst:.1f} times at {where:g}.{because}")
 
     return claim
 
@@ -74,11 +77,11 @@ def grows_like(name: str, power: float, *, within: float, of: str, otherwise: st
         if len(points) < 3:
             return Finding(None, f"{_start(measured.label)}: too few points to say how it grows.")
         found = exponent([x for x, _ in points], [y for _, y in points])
-        told = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+        difference = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
         agrees = abs(found.value - power) <= within or found.low <= power <= found.high
         verb = "as" if agrees else "not as"
         because = f" {otherwise}" if otherwise and not agrees else ""
-        return Finding(agrees, f"{_start(measured.label)}: {told}, {verb} O({_power(of, power)}) says.{because}")
+        return Finding(agrees, f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}")
 
     return claim
 
@@ -126,13 +129,15 @@ def _is_inside(point: Point, value: float) -> bool:
 
 
 def _is_vague(point: Point) -> bool:
-    """Whether the interval is as wide as what it is about: then everything agrees with it."""
+    """True if the interval is as wide as the value: then everything agrees with it."""
     found = point.estimate
     return found is not None and point.y is not None and found.high - point.y >= abs(point.y)
 
 
-def _missing(measured: Series, said: Series) -> Finding:
-    return Finding(None, f"{_start(measured.label)}: nothing was measured that could be compared with {said.label}.")
+def _missing(measured: Series, published: Series) -> Finding:
+    return Finding(
+        None, f"{_start(measured.label)}: nothing was measured that could be compared with {published.label}."
+    )
 
 
 def _finite(value: float | None) -> float | None:
@@ -144,7 +149,7 @@ def _signed(part: float) -> str:
 
 
 def _span(parts: list[float]) -> str:
-    """How far off: in percent, or in times where that is easier to grasp."""
+    """The range of relative differences: in percent, or as factors if they are large."""
     least, most = min(parts, key=abs), max(parts, key=abs)
     if most > _MANY_TIMES:
         ends = [f"{1 + part:,.0f}" if 1 + part >= 100 else f"{1 + part:.2g}" for part in (least, most)]

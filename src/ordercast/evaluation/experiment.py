@@ -1,7 +1,6 @@
-"""An experiment as data: what is to be run for each point, what a point's value is, and what it is compared with.
+"""An experiment as data: the runs of each point, how its value is computed, and what it is compared with.
 
-Measuring is handed in: anything that takes configurations and returns their rows of `runs` in the same order, in this
-process, on Spark, or from a store.
+The measurement is a parameter: a function from configurations to their rows of `runs`, in the same order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,17 +19,17 @@ Row = Mapping[str, Any]
 """One row of the `runs` table of a trace."""
 Measure = Callable[[Sequence[RunConfig]], Sequence[Row]]
 Value = Callable[[Sequence[Row]], Estimate | None]
-"""What the runs of one point come to; None if they show nothing."""
+"""Computes the value of a point from the rows of its runs; None if they give none."""
 
 
 class Size(Enum):
-    """How much is run."""
+    """How many runs an experiment has."""
 
     FULL = "full"
     QUICK = "quick"
-    """Few seeds: shows the shapes within a minute."""
+    """Few seeds: shows the shapes in a minute."""
     TINY = "tiny"
-    """Hardly anything: for tests."""
+    """A minimum: for tests."""
 
     def pick(self, full: int, quick: int, tiny: int) -> int:
         """The number for this size."""
@@ -44,7 +43,7 @@ class Spot:
     x: float
     configs: tuple[RunConfig, ...]
     value: Value | None = None
-    """What they come to, where it is not the same for all points of a curve."""
+    """How their value is computed, if not as for the other points of the curve."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Curve:
     spots: tuple[Spot, ...]
     value: Value | None = None
     may_be_incomplete: bool = False
-    """The printed rules often do not finish; others must."""
+    """True for the printed rules, which often do not finish."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,15 @@ class Experiment:
     claims: tuple[Claim, ...]
     setting: str
     relative_to: str = ""
-    """A curve whose value all others are divided by; it is 1 itself."""
+    """A curve by whose values all others are divided."""
 
     def configs(self) -> list[RunConfig]:
-        """All that is to be run, each once."""
+        """All runs, each once."""
         found = {config.to_json(): config for curve in self.curves for spot in curve.spots for config in spot.configs}
         return list(found.values())
 
     def run(self, measure: Measure) -> Result:
-        """Measures, and compares."""
+        """Measures all points, and evaluates the claims."""
         configs = self.configs()
         rows = dict(zip([config.to_json() for config in configs], measure(configs), strict=True))
         measured = [_series(curve, rows) for curve in self.curves]
@@ -114,7 +113,7 @@ def reference(
     of: str = "",
     text: str = "",
 ) -> Series:
-    """A series that was not measured."""
+    """A series of published or computed values."""
     points = tuple(Point(float(x), float(y)) for x, y in values.items())
     return Series(name, label, role, points, of, text)
 
@@ -125,7 +124,7 @@ def _series(curve: Curve, rows: Mapping[str, Row]) -> Series:
         found = [rows[config.to_json()] for config in spot.configs]
         whole = [row for row in found if not row.get("error")]
         value_of = spot.value or curve.value
-        assert value_of is not None, f"{curve.name}: what is the value of a point?"
+        assert value_of is not None, f"{curve.name}: no way to compute the value of a point"
         estimate = value_of(whole)
         incomplete = 0 if curve.may_be_incomplete else sum(not row["complete"] for row in whole)
         value = None if estimate is None else estimate.value

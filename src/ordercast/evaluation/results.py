@@ -1,7 +1,7 @@
-"""What an evaluation found, as values that go to JSON and back: all that a report needs, and no simulation.
+"""The results of an evaluation, stored as JSON: all that a report needs.
 
 DIR/evaluation.json     how it was run, and the names of the experiments
-DIR/NAME.json           what one experiment found
+DIR/NAME.json           the result of one experiment
 """
 
 from enum import Enum
@@ -16,7 +16,7 @@ SUMMARY = "evaluation.json"
 
 
 class Method(Enum):
-    """Where an interval comes from."""
+    """How an interval was computed."""
 
     STUDENT = "Student's t over runs"
     WILSON = "Wilson's interval for a share of messages"
@@ -45,18 +45,18 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One place of a series."""
+    """One point of a series."""
 
     x: float
     y: float | None
-    """None: nothing could be measured here."""
+    """None: nothing could be measured at this point."""
     estimate: Estimate | None = None
-    """Where it was measured."""
+    """If it was measured."""
     runs: int = 0
     incomplete: int = 0
-    """Runs in which not every message was acknowledged everywhere; not counted where the rules are the printed ones."""
+    """Runs in which not every message was acknowledged everywhere; not counted for the printed rules."""
     stalled: int = 0
-    """Runs in which nothing moved any more although timers went on."""
+    """Runs that stalled: no progress although timers fired."""
     failed: int = 0
     """Runs that raised an error."""
 
@@ -69,17 +69,17 @@ class Series(msgspec.Struct, frozen=True):
     role: Role
     points: tuple[Point, ...]
     of: str = ""
-    """The measured series that it says something about."""
+    """The measured series that it refers to."""
     text: str = ""
     """The formula, or where it is printed."""
 
     def at(self, x: float) -> float | None:
-        """Its value at a place."""
+        """Its value at x; None if it has none there."""
         return next((point.y for point in self.points if point.x == x), None)
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """What is shown along one side."""
+    """An axis of a figure."""
 
     label: str
     unit: str = ""
@@ -87,7 +87,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a comparison came to."""
+    """The result of a comparison."""
 
     agrees: bool | None
     """None: there was nothing to compare."""
@@ -95,7 +95,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What one experiment found."""
+    """The result of one experiment."""
 
     name: str
     protocol: str
@@ -124,7 +124,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     size: str
     versions: dict[str, str]
     experiments: tuple[str, ...]
-    """All that there are, in order, whether they were run or not."""
+    """All experiments, in order, whether they were run or not."""
     date: str = ""
 
 
@@ -132,18 +132,15 @@ Stored = TypeVar("Stored", Result, Evaluation)
 
 
 def store(folder: Path, name: str, value: Result | Evaluation) -> None:
-    """Writes a value into a folder; it is whole or not there."""
+    """Writes a value into a folder, atomically."""
+    from ordercast.trace.small_files import write_atomically  # noqa: PLC0415 - loads Arrow, which a report does not need
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f".{name}"
-        try:
-            unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
-            unfinished.replace(folder / name)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_atomically(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
     except OSError as error:
         raise ConfigError(
-            f"cannot write the results into {folder}: {reason_of(error)}; choose another place"
+            f"cannot write the results into {folder}: {reason_of(error)}; choose another folder"
         ) from error
 
 
@@ -152,7 +149,8 @@ def load(path: Path, kind: type[Stored]) -> Stored:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"cannot read {path}: {reason}; make it with: ordercast evaluate --out DIR") from error
+        raise ConfigError(
+            f"cannot read {path}: {reason_of(error)}; make it with: ordercast evaluate --out DIR"
+        ) from error
     except msgspec.MsgspecError as error:
         raise ConfigError(f"{path} is not a result of ordercast evaluate: {error}") from error

@@ -1,4 +1,4 @@
-"""What the rows of some runs come to."""
+"""Values of points, computed from the rows of their runs."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,42 +1,38 @@
-"""The data pipeline on Spark: sweeps of simulations, audits of traces of any size.
+"""The data pipeline: parameter sweeps on Spark, and audits of traces of any size.
 
-Every function takes the session as an argument; only the command line opens one. What is named here is imported when
-it is asked for: parts of this room judge traces without Spark, and should not wait for it.
+Functions that need Spark take a session as an argument, and use only its DataFrame API, so that they work through Spark
+Connect as well. Importing this package imports neither Spark nor SciPy; each function imports what it needs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from ordercast.pipeline.audit.engine import Engine, audit, choose_engine
+from ordercast.pipeline.audit.stream.follow import follow
+from ordercast.pipeline.audit.tables import VerdictTables, audit_tables
+from ordercast.pipeline.explore import explore_on_spark
+from ordercast.pipeline.soak.soak import Limits, Soak, soak
+from ordercast.pipeline.sweep.dataframe_format import register
+from ordercast.pipeline.sweep.grid import read_grid
+from ordercast.pipeline.sweep.measure import measure
+from ordercast.pipeline.sweep.sweep import SweepResult, require_sweepable, sweep
+from ordercast.swarm.soak import Tally
 
-if TYPE_CHECKING:
-    from ordercast.pipeline.auditing import Judged, audit, audit_folders
-    from ordercast.pipeline.grid import read_grid
-    from ordercast.pipeline.measuring import measure
-    from ordercast.pipeline.source import register
-    from ordercast.pipeline.sweeping import SweepResult, require_sweepable, sweep
-
+# Some functions have the name of the package that they come from (audit, soak, sweep). Since these packages are
+# loaded above, the names stand for the functions, whatever is imported later.
 __all__ = [
-    "Judged",
+    "Engine",
+    "Limits",
+    "Soak",
     "SweepResult",
+    "Tally",
+    "VerdictTables",
     "audit",
-    "audit_folders",
+    "audit_tables",
+    "choose_engine",
+    "explore_on_spark",
+    "follow",
     "measure",
     "read_grid",
     "register",
     "require_sweepable",
+    "soak",
     "sweep",
 ]
-
-_MODULES = {
-    "auditing": ("Judged", "audit", "audit_folders"),
-    "grid": ("read_grid",),
-    "measuring": ("measure",),
-    "source": ("register",),
-    "sweeping": ("SweepResult", "require_sweepable", "sweep"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"ordercast.pipeline.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

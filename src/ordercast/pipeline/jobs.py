@@ -1,33 +1,50 @@
-"""Runs a Spark job to its end, and tells its failures apart: an interrupt, a trace that cannot be written, Spark."""
+"""Runs Spark jobs, and tells their failures apart: an interrupt, an unusable trace, Spark itself."""
 
 import re
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from ordercast.model.errors import PipelineError, TraceError
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-def collected(rows: DataFrame) -> pa.Table:
-    """All rows, as Arrow has them.
+_PARTITION = "partition"
 
-    Raises `TraceError` if a task could not write its trace, and `PipelineError` for whatever else Spark, its Java or
-    the way to them fail by.
+
+def one_task_per_row(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
+    """A table with a partition, and so a task, for each row."""
+    numbered = rows.append_column(_PARTITION, pa.array(range(rows.num_rows), pa.int32()))
+    return spark.createDataFrame(numbered).repartitionById(max(1, rows.num_rows), _PARTITION).drop(_PARTITION)
+
+
+def collected(rows: "DataFrame") -> pa.Table:
+    """Runs the job of a DataFrame and returns all rows.
+
+    Raises `TraceError` if a task cannot read or write a trace, and `PipelineError` for any other failure of Spark, its
+    Java or the connection to them.
     """
     try:
         return rows.toArrow()
     except Exception as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
-        told = re.search(r"TraceError: (.+)", str(error))
-        if told:
-            raise TraceError(told[1]) from error
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise PipelineError(f"Spark failed: {first}") from error
+        raise trace_error_in(error) or PipelineError(f"Spark failed: {_first_line(error)}") from error
+
+
+def trace_error_in(error: Exception) -> TraceError | None:
+    """The `TraceError` that a task raised, if that is why a job failed."""
+    found = re.search(r"TraceError: (.+)", str(error))
+    return TraceError(found[1]) if found else None
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether it came of an interrupt: Spark cancels its jobs, and then their failure hides what caused it."""
+    """True if an interrupt caused it: Spark then cancels its jobs, and their failure hides the cause."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None

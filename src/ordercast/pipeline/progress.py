@@ -1,4 +1,4 @@
-"""Tells how far a Spark job is while it runs, by whatever means the session has."""
+"""Reports the progress of a Spark job while it runs, for all kinds of sessions."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int], None]
-"""Told now and then how many of how many parts are done."""
+"""Called now and then with the number of finished parts and of all parts."""
 
 _EVERY = 0.5  # seconds
 
 
 @contextmanager
 def watched(count: Callable[[], int], total: int, progress: Progress | None) -> Iterator[None]:
-    """Counts now and then, in a thread of its own, while the block runs."""
+    """Calls `count` and reports the result now and then, in a thread, while the block runs."""
     if progress is None:
         yield
         return
@@ -40,12 +40,12 @@ def watched(count: Callable[[], int], total: int, progress: Progress | None) -> 
 
 @contextmanager
 def watched_tasks(spark: "SparkSession", total: int, progress: Progress | None) -> Iterator[None]:
-    """Counts the finished tasks of the one job in the block, which has a last stage of so many tasks."""
+    """Reports the finished tasks of the one job in the block, whose last stage has `total` tasks."""
     if progress is None:
         yield
         return
     if is_connect(spark):
-        with _told_by_server(spark, total, progress):
+        with _reported_by_server(spark, total, progress):
             yield
         return
     context, group = spark.sparkContext, f"ordercast-{uuid4().hex}"
@@ -58,7 +58,7 @@ def watched_tasks(spark: "SparkSession", total: int, progress: Progress | None) 
 
 
 def is_connect(spark: "SparkSession") -> bool:
-    """Whether the session is a thin client, which has no JVM to ask."""
+    """True for a session of Spark Connect, which has no JVM in this process."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -66,20 +66,20 @@ def _finished_tasks(context: Any, group: str, total: int) -> int:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    # Runs are given out by a stage before, which has fewer tasks and takes no time.
+    # An earlier stage, with fewer tasks, only distributes the input.
     return max((stage.numCompletedTasks for stage in stages if stage and stage.numTasks == total), default=0)
 
 
 @contextmanager
-def _told_by_server(spark: Any, total: int, progress: Progress) -> Iterator[None]:
-    def tell(stages: Any, **_: object) -> None:
+def _reported_by_server(spark: Any, total: int, progress: Progress) -> Iterator[None]:
+    def report(stages: Any, **_: object) -> None:
         done = [stage.num_completed_tasks for stage in stages or () if stage.num_tasks == total]
         progress(max(done, default=0), total)
 
-    spark.registerProgressHandler(tell)
+    spark.registerProgressHandler(report)
     progress(0, total)
     try:
         yield
     finally:
-        spark.removeProgressHandler(tell)
+        spark.removeProgressHandler(report)
     progress(total, total)

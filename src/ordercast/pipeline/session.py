@@ -1,7 +1,7 @@
-"""Opens the Spark session that the commands hand to the pipeline: embedded by default, a cluster by its address.
+"""Opens Spark sessions for the commands: embedded by default, or on a cluster.
 
-Only the command line opens sessions; everything else in this room takes one as an argument. What Spark and its Java
-have to say goes to a file, which errors name and which is removed if there were none.
+All other functions of the pipeline take a session as an argument. The output of Spark and its Java goes to a log file,
+which errors name, and which is removed if there were none.
 """
 
 import os
@@ -20,9 +20,9 @@ from ordercast.model.errors import ConfigError, PipelineError, reason_of
 from ordercast.pipeline.java import set_up_environment
 
 EMBEDDED = "local[*]"
-"""Spark inside this process's own Java, on all cores."""
+"""Spark in a Java process of our own, on all cores."""
 
-_REACH_WITHIN = 5.0  # seconds to answer a knock; Spark itself would try for a minute and then speak of other things
+_CONNECT_TIMEOUT = 5.0  # seconds; Spark itself would try for a minute and then report something else
 _MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|yarn|(spark|sc|k8s)://.+")
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -38,12 +38,12 @@ _SETTINGS = {
 def session(master: str | None = None) -> Iterator[SparkSession]:
     """A session on an embedded Spark, on a cluster (`spark://…`) or through Spark Connect (`sc://…`).
 
-    Raises `ConfigError` if there is no Java, or nobody at the address.
+    Raises `ConfigError` if the URL is invalid, there is no Java, or the address cannot be reached.
     """
     if master is not None and _MASTERS.fullmatch(master) is None:
-        raise ConfigError(f"{master!r} is no master; write local[4], spark://HOST:PORT or sc://HOST:PORT")
+        raise ConfigError(f"invalid master URL {master!r}; use local[4], spark://HOST:PORT or sc://HOST:PORT")
     if master is not None and master.startswith(("spark://", "sc://")):
-        _require_answer(master)
+        _require_reachable(master)
     if master is not None and master.startswith("sc://"):
         with _open_client(master) as spark:
             yield spark
@@ -53,14 +53,14 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     os.close(descriptor)
     log = Path(name)
     try:
-        spark = _open(master or EMBEDDED, log)
+        spark = open_session(master or EMBEDDED, log)
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
         raise
     try:
         yield spark
     except PipelineError as error:
-        raise PipelineError(f"{error}; what Spark said is in {log}") from error
+        raise PipelineError(f"{error}; Spark's log is {log}") from error
     except BaseException:
         log.unlink(missing_ok=True)
         raise
@@ -70,17 +70,18 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _open(master: str, log: Path) -> SparkSession:
+def open_session(master: str, log: Path) -> SparkSession:
+    """Starts Spark in this process, or connects to a cluster; its output goes to the log."""
     builder = SparkSession.builder.appName("ordercast").master(master)
-    if master.startswith("local"):  # nobody else is to reach an embedded Spark
+    if master.startswith("local"):  # an embedded Spark must not be reachable from other machines
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     try:
-        with _noise_to(log):
+        with stderr_to(log):
             spark = builder.getOrCreate()
-    except Exception as error:  # of Spark, of its Java or of the way between them
-        raise ConfigError(f"Spark did not start: {_first_line(error)}; what it said is in {log}") from error
+    except Exception as error:  # of Spark, of its Java or of the connection between them
+        raise ConfigError(f"Spark did not start: {_first_line(error)}; its log is {log}") from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -90,7 +91,7 @@ def _open_client(master: str) -> Iterator[SparkSession]:
     try:
         spark = SparkSession.builder.appName("ordercast").remote(master).getOrCreate()
     except Exception as error:  # of Spark, or of the network
-        raise ConfigError(f"no session at {master}: {_first_line(error)}") from error
+        raise ConfigError(f"cannot open a session at {master}: {_first_line(error)}") from error
     try:
         yield spark
     finally:
@@ -101,28 +102,27 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _require_answer(master: str) -> None:
-    """Knocks at each address of a cluster, so that a wrong one is told within seconds."""
+def _require_reachable(master: str) -> None:
+    """Connects to the addresses of a cluster, so that a wrong one is reported within seconds."""
     scheme, _, places = master.partition("://")
     failed: list[str] = []
     for place in places.split(",") if scheme == "spark" else [places]:
         try:
             address = urlsplit(f"//{place}")
             port = address.port or (15002 if scheme == "sc" else 7077)
-            with socket.create_connection((address.hostname or "", port), timeout=_REACH_WITHIN):
+            with socket.create_connection((address.hostname or "", port), timeout=_CONNECT_TIMEOUT):
                 return
         except (OSError, ValueError) as error:
             failed.append(f"{place} ({reason_of(error)})")
-    raise ConfigError(
-        f"no Spark answers at {', '.join(failed)}; check the address after --master and that the cluster is up"
-    )
+    raise ConfigError(f"cannot connect to Spark at {', '.join(failed)}; check --master, and that the cluster is up")
 
 
 @contextmanager
-def _noise_to(log: Path) -> Iterator[None]:
-    """Lets a Java that is started within write its standard error to a file, for as long as it lives.
+def stderr_to(log: Path) -> Iterator[None]:
+    """Redirects standard error to a file, also that of a Java process that is started within, until it ends.
 
-    So do Python's packages, whatever stands in for `sys.stderr`: who interrupts the start reads no stack trace.
+    Python's `sys.stderr` is redirected as well, even if it was replaced: an interrupt while Spark starts prints no
+    stack trace.
     """
     sys.stderr.flush()
     kept = os.dup(2)

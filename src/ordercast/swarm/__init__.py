@@ -1,4 +1,4 @@
-"""Random runs by the thousand: drawn, judged, and what fails made as small as it can be."""
+"""Random runs by the thousand: generated, audited, and those that fail shrunk."""
 
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import Failure, failures_of

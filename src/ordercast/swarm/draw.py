@@ -1,4 +1,4 @@
-"""Random configurations, each decided by its protocol and a number: any that a run must survive."""
+"""Random configurations, each determined by its protocol and a number: any that a protocol must survive."""
 
 from dataclasses import dataclass
 from random import Random
@@ -15,15 +15,15 @@ replace = msgspec.structs.replace
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the runs are that are drawn; as nothing is said, small ones in which much is lost."""
+    """The sizes of generated runs; default: small ones with much loss."""
 
     least_nodes: int = 2
     most_nodes: int = 16
     receipts: int = 3_000
-    """About how many messages all nodes together receive, if each is for everybody."""
+    """About how many messages all nodes together receive, if each is addressed to all."""
     batches: tuple[int, ...] = (1, 1, 1, 3, 16)
     rates: tuple[float, ...] = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
-    """Of loss. Of thirty nodes hardly ever all hear a unit if more than a little is lost."""
+    """Of loss. In large groups hardly any unit reaches all nodes if more than a little is lost."""
 
 
 def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, receipts: int = 3_000) -> RunConfig:
@@ -32,7 +32,7 @@ def draw_config(number: int, *, protocol: str = "spo", most_nodes: int = 16, rec
 
 
 def draw_sized(number: int, protocol: str, sizes: Sizes) -> RunConfig:
-    """The same of other sizes."""
+    """The configuration of a number, with other sizes."""
     config = _draw_config(number, sizes)
     if protocol == "st":
         return _for_st(config)
@@ -44,10 +44,10 @@ def draw_sized(number: int, protocol: str, sizes: Sizes) -> RunConfig:
 
 
 def _for_st(config: RunConfig) -> RunConfig:
-    """The same on one channel, with epochs of any length; small groups go back n too, which takes large ones too long.
+    """The configuration for ST: one channel, epochs of any length, go-back-n in small groups, where it is fast enough.
 
-    Where a buffer may overrun there are no duplicates: a unit that is lost at its place and comes as its own duplicate
-    has changed its place.
+    Where a buffer may overrun there are no duplicates: a unit that is lost and then arrives as its own duplicate has
+    changed its position in the channel's order.
     """
     chance = Random(f"swarm/st/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
@@ -61,9 +61,9 @@ def _for_st(config: RunConfig) -> RunConfig:
 
 
 def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
-    """The same on one channel, with priorities. All three protocols get the same runs.
+    """The configuration for TO, PriTO and PriO: one channel, with priorities; all three get the same runs.
 
-    A run has as much patience as the command line gives it: a burst may swallow many polls in a row.
+    Timers and patience are those of the command line: a burst may lose many polls in a row.
     """
     chance = Random(f"swarm/priorities/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
@@ -78,7 +78,7 @@ def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
 
 
 def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
-    """The faults that leave one order one: see `_for_st`."""
+    """The faults that preserve the one order of the channel: see `_for_st`."""
     overruns = config.network.receive_buffer > 0
     return tuple(fault for fault in config.faults if not (overruns and isinstance(fault, Duplicates)))
 
@@ -101,7 +101,7 @@ def _draw_config(number: int, sizes: Sizes) -> RunConfig:
             window=chance.choice([1, 2, 4, 8, 16, 32, 64]),
             quota=chance.choice([1, 2, 4, 16, 256, 256]),
             hearsay=chance.random() < 0.3,
-            polls_to_abort=1_000_000_000,  # pauses and splits end; nobody is given up
+            polls_to_abort=1_000_000_000,  # pauses and splits end, so that nobody needs to abort
             first_seq=tuple(chance.randint(0, 9) for _ in range(nodes)) if chance.random() < 0.3 else (),
             timing=work.timing(network, nodes),
         ),

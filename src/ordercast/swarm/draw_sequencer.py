@@ -1,4 +1,4 @@
-"""Random configurations for the sequencer's broadcast: histories, resilience, and nodes that crash."""
+"""Random configurations for the sequencer protocol: histories, resilience, and crashes."""
 
 from random import Random
 
@@ -9,13 +9,13 @@ from ordercast.model.faults import Crash, Fault, Pause, Split
 from ordercast.model.runs import Channel, Pattern, RunConfig
 
 BEYOND = 1_000_000
-"""From this number on, more may crash, or be cut off, than a quorum can do without."""
+"""From this number on, more nodes may crash or be partitioned than leave a quorum."""
 
 
 def for_sequencer(config: RunConfig) -> RunConfig:
-    """The same with a sequencer, on any channel. In half of the runs, nodes crash; often the sequencer is one of them.
+    """The configuration for the sequencer, on any channel. In half of the runs nodes crash, often the sequencer.
 
-    Below BEYOND, as many as leave a quorum, and nobody is cut off in the same run.
+    Below BEYOND, a quorum survives, and there are no pauses or splits in the same run.
     """
     replace = msgspec.structs.replace
     beyond = config.seed >= BEYOND
@@ -44,7 +44,7 @@ def for_sequencer(config: RunConfig) -> RunConfig:
 
 
 def _draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
-    """Some nodes crash while the group is at work, or a little later."""
+    """Crashes of some nodes while the group is sending, or a little later."""
     if chance.random() < 0.5 or not most:
         return ()
     work, count = config.workload, chance.randint(1, most)
@@ -58,6 +58,6 @@ def _draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, 
 
 
 def quorum(nodes: int, resilience: int) -> int:
-    """How many of so many members must answer before the group goes on without the rest."""
+    """How many of so many members must agree before the group goes on without the rest."""
     resilience = min(resilience, nodes - 1)
     return max(nodes // 2 + 1, nodes - resilience if resilience else 0)

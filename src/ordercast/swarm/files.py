@@ -1,11 +1,11 @@
-"""A run that fails, as a file that people read and keep, and as a test that fails until the mistake is gone.
+"""A failing run as a TOML file, and as a test that fails until the fault is fixed.
 
     version = 1
     kind = "simulation"
-    about = "spo, number 17 of the swarm: made small from 8 nodes, 400 messages, 1 fault"
+    about = "spo, number 17 of the swarm: shrunk from 8 nodes, 400 messages, 1 fault"
 
     [expected]
-    kind = "acknowledged_truthfully"       # the property that is broken, or: incomplete, restless, raises …
+    kind = "acknowledged_truthfully"       # the violated property, or: incomplete, restless, raises …
     sentence = "E1 acknowledged E1#1 before {E2} had pre-acknowledged it"
 
     [run]
@@ -33,10 +33,11 @@ import msgspec
 from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
-from ordercast.model.runs import Network, Record, RunConfig, Workload
-from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
+from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import machine_class
 from ordercast.swarm.judging import Failure
+from ordercast.trace.small_files import read_toml
 
 VERSION, KIND = 1, "simulation"
 
@@ -46,7 +47,7 @@ _WHOLE = ("seed", "record", "patience")  # of a run, besides its tables
 
 @dataclass(frozen=True)
 class Story:
-    """A run that failed, and how."""
+    """A failing run, and its failure."""
 
     config: RunConfig
     failure: Failure
@@ -67,7 +68,7 @@ class _Run(ConfigValue, frozen=True, kw_only=True):
     faults: tuple[str, ...] = ()
     seed: int = 0
     patience: int = SECOND
-    record: Record = Record.ALL
+    record: TraceDetail = TraceDetail.ALL
 
 
 class _File(ConfigValue, frozen=True, kw_only=True):
@@ -82,7 +83,7 @@ class _File(ConfigValue, frozen=True, kw_only=True):
 
 
 def read_story(path: Path) -> Story:
-    """Reads a file; `ConfigError` says what is wrong with it."""
+    """Reads a file; raises `ConfigError` if something in it is wrong."""
     document = read_toml(path)
     try:
         return story_of(document)
@@ -91,7 +92,7 @@ def read_story(path: Path) -> Story:
 
 
 def story_of(document: Mapping[str, Any]) -> Story:
-    """What a document says."""
+    """The run that a document describes."""
     if document.get("version") != VERSION or document.get("kind") != KIND:
         raise ConfigError(f'a simulation begins with version = {VERSION} and kind = "{KIND}"')
     said = converted(document, _File, _PAGE)
@@ -108,7 +109,7 @@ def story_of(document: Mapping[str, Any]) -> Story:
         record=run.record,
         patience=run.patience,
     )
-    machine_class(config.protocol, config.group.rules)  # or says that there is none
+    machine_class(config.protocol, config.group.rules)  # raises if there is none
     return Story(config, Failure(said.expected.kind, said.expected.sentence), said.about)
 
 
@@ -116,7 +117,7 @@ def story_of(document: Mapping[str, Any]) -> Story:
 
 
 def story_text(story: Story) -> str:
-    """The file; reading it gives the same back."""
+    """The text of the file; reading it gives the same run."""
     config = story.config
     lines = [f"version = {VERSION}", f"kind = {value_text(KIND)}"]
     lines += [f"about = {value_text(story.about)}"] if story.about else []
@@ -131,13 +132,13 @@ def story_text(story: Story) -> str:
     for name in ("group", "network", "workload"):
         told, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
         told.pop("script", None)
-        default.pop("nodes", None)  # it is always said
+        default.pop("nodes", None)  # always written
         lines += table_lines(name, told, default)
     return "\n".join(lines) + "\n"
 
 
 def pytest_text(story: Story) -> str:
-    """A test, whole in itself, that fails as long as the run does."""
+    """A self-contained test that fails as long as the run does."""
     name = _identifier(f"{story.config.protocol}_{story.failure.kind}").lower()
     head = f'"""{story.about}\n\n{story.failure}\n"""' if story.about else f'"""{story.failure}"""'
     run = msgspec.json.format(story.config.to_json(), indent=2)
@@ -166,7 +167,7 @@ def _escaped(head: str) -> str:
 
 
 def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
-    """Writes both into a folder; gives their places."""
+    """Writes the file and the test into a folder; returns their paths."""
     scenario, test = folder / f"{name}.toml", folder / f"test_{_identifier(name)}.py"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,6 +175,6 @@ def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
         test.write_text(pytest_text(story), encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"cannot write what was made small to {folder}: {reason_of(error)}; choose another place"
+            f"cannot write the shrunk run to {folder}: {reason_of(error)}; choose another place"
         ) from error
     return scenario, test

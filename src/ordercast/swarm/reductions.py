@@ -1,4 +1,4 @@
-"""Ways to make a configuration smaller or plainer, one at a time. Whether the result still fails is asked elsewhere."""
+"""Reductions of a configuration: smaller or simpler ones, one change at a time. `shrink` checks which still fail."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from ordercast.model.config import GroupConfig, Recovery
 from ordercast.model.faults import Crash, Fault, Miss, Pause, Split, Twice, UnitKind
 from ordercast.model.machine import Machine
 from ordercast.model.nodes import members
-from ordercast.model.runs import Network, Pattern, Record, RunConfig, Sending, Workload
+from ordercast.model.runs import Network, Pattern, RunConfig, Sending, TraceDetail, Workload
 from ordercast.model.services import BROADCASTS
-from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.workloads import senders, submissions
 from ordercast.swarm.judging import attempt
 
@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """How large a run is, as somebody counts who has to understand it."""
+    """The size of a run: what somebody has to understand."""
 
     nodes: int
     messages: int
@@ -32,7 +32,7 @@ class Size:
 
 
 def size_of(config: RunConfig) -> Size:
-    """Of a configuration."""
+    """The size of a configuration."""
     script = config.workload.sendings()
     messages = (
         sum(sending.messages for sending in script)
@@ -42,16 +42,16 @@ def size_of(config: RunConfig) -> Size:
     return Size(config.group.nodes, messages, len(config.faults))
 
 
-# --- from chance to a script ---
+# --- from random to explicit ---
 
 
 def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConfig:
-    """The run with everything that chance decided written down, but for how long units are under way.
+    """The run with all random decisions as explicit faults and sendings, except for the delays of units.
 
-    Each loss becomes a fault of its own, whatever caused it; each packet a sending.
+    Each loss becomes a fault of its own, whatever caused it; each packet becomes a sending.
     """
-    mishaps = Mishaps()
-    attempt(replace(config, record=Record.ALL), machine, mishaps)
+    fault_recorder = FaultRecorder()
+    attempt(replace(config, record=TraceDetail.ALL), machine, fault_recorder)
     script = tuple(
         Sending(
             node=node,
@@ -68,7 +68,7 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
         config,
         workload=Workload(size=config.workload.size, batch=config.workload.batch, script=script),
         network=replace(config.network, receive_buffer=0),
-        faults=(*kept, *dict.fromkeys(mishaps.found)),
+        faults=(*kept, *dict.fromkeys(fault_recorder.found)),
     )
 
 
@@ -76,7 +76,7 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
 
 
 def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
-    """The group without some nodes, what they send and the faults that name them; the others close ranks."""
+    """The group without some nodes, what they send and the faults that name them; the others are renumbered."""
     place = {node: new for new, node in enumerate(node for node in range(config.group.nodes) if node not in gone)}
     group, work = config.group, config.workload
     sequencer = replace(
@@ -123,7 +123,7 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
 
 
 def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
-    """The script with only these of its sendings; what befell a first transmission still befalls the same one."""
+    """The script with only these sendings; faults of a first transmission still affect the same one."""
     script = config.workload.sendings() or ()
     by_source: dict[int, list[int]] = {}
     for place in sorted(range(len(script)), key=lambda place: script[place].at):
@@ -154,11 +154,11 @@ def with_fewer_destinations(config: RunConfig) -> Iterator[RunConfig]:
             yield replace(config, workload=work)
 
 
-# --- smaller numbers, while chance decides ---
+# --- smaller numbers, in random runs ---
 
 
 def smaller(config: RunConfig) -> Iterator[RunConfig]:
-    """Fewer nodes, fewer messages, fewer senders, fewer faults: the boldest first."""
+    """Fewer nodes, messages, senders or faults: the largest reductions first."""
     nodes, work = config.group.nodes, config.workload
     for count in _below(nodes, least=2):
         yield without_nodes(config, range(count, nodes))
@@ -178,11 +178,11 @@ def _below(number: int, least: int) -> list[int]:
     return sorted(value for value in wanted if least <= value < number)
 
 
-# --- plainer ---
+# --- simpler ---
 
 
-def plainer(config: RunConfig) -> Iterator[RunConfig]:
-    """The same run with one thing as it usually is."""
+def simpler(config: RunConfig) -> Iterator[RunConfig]:
+    """The same run with one setting at its default."""
     usual_group, usual_network = GroupConfig(nodes=config.group.nodes), Network(channel=config.network.channel)
     yield replace(config, network=replace(usual_network, jitter=0))
     yield replace(config, network=replace(config.network, jitter=0))
@@ -192,11 +192,11 @@ def plainer(config: RunConfig) -> Iterator[RunConfig]:
         yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))
     yield replace(config, group=replace(config.group, recovery=Recovery.SELECTIVE))
     yield replace(config, group=config.suited().group)
-    yield from _plainer_work(config)
+    yield from _simpler_work(config)
     yield replace(config, seed=0)
 
 
-def _plainer_work(config: RunConfig) -> Iterator[RunConfig]:
+def _simpler_work(config: RunConfig) -> Iterator[RunConfig]:
     work = config.workload
     script = work.sendings()
     if script is None:

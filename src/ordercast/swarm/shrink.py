@@ -1,8 +1,8 @@
-"""Makes a run that fails as small as it can be while it fails in the same way.
+"""Shrinking: reduces a failing run to a minimal one that fails in the same way.
 
-First the configuration is reduced while chance still decides what is lost, with some seeds for each attempt. Then
-all that chance decided is written down, and taken away piece by piece (Zeller's delta debugging), until without any
-single fault, message or node the run does not fail in that way any more.
+First the configuration is reduced while losses are still random, with several seeds for each attempt. Then all random
+decisions are made explicit and removed piece by piece (Zeller's delta debugging), until the run no longer fails in that
+way without any single fault, message or node.
 """
 
 import time
@@ -14,12 +14,12 @@ import msgspec
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.swarm.judging import Failure, attempt
 from ordercast.swarm.reductions import (
     Size,
     explicit,
-    plainer,
+    simpler,
     size_of,
     smaller,
     with_fewer_destinations,
@@ -30,23 +30,23 @@ from ordercast.swarm.reductions import (
 replace = msgspec.structs.replace
 
 Progress = Callable[[str, Size, int], None]
-"""Told what is being done, how large the run is by now, and how many runs were tried."""
+"""Called with the kind of the last reduction, the size of the run, and the number of runs tried."""
 
-_SEEDS = 6  # for each attempt, while chance decides
-_EXPLICIT_SEEDS = 24  # in search of one whose script fails as chance did
-_PATIENT_POLLS = 96  # in a row that come to nothing: who waits for a thousand runs does not wait for a thousand
+_SEEDS = 6  # for each attempt, while losses are random
+_EXPLICIT_SEEDS = 24  # tried until an explicit run fails as the random one did
+_POLLS_OF_PATIENCE = 96  # in a row without progress, after which a run counts as stalled while it is shrunk
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What is left of a run that failed."""
+    """A failing run after shrinking."""
 
     config: RunConfig
     failure: Failure
     before: Size
     after: Size
     minimal: bool
-    """Without any one of its faults, sendings or nodes it does not fail in this way; else time was too short."""
+    """True if it does not fail in this way without any one of its faults, sendings or nodes; False: out of time."""
     tried: int
     """Runs."""
     seconds: float
@@ -57,7 +57,7 @@ class OutOfBudgetError(Exception):
 
 
 class DoesNotFailError(ConfigError):
-    """There is nothing to make small."""
+    """The run does not fail, so that there is nothing to shrink."""
 
 
 class FailsOtherwiseError(ConfigError):
@@ -73,15 +73,15 @@ def shrink(
     most_runs: int = 100_000,
     progress: Progress | None = None,
 ) -> Shrunk:
-    """Reduces a run that fails; `kind` is the way of failing that is kept, if not the gravest.
+    """Shrinks a failing run; `kind`: of the failure to be kept; default: the gravest.
 
-    Raises `DoesNotFailError`, or `FailsOtherwiseError` if it does not fail in that way. The same run gives the same
-    result, unless time ends the search.
+    Raises `DoesNotFailError`, or `FailsOtherwiseError` if it has no failure of that kind. The same run gives the same
+    result, unless the search runs out of time.
     """
-    config = replace(config, record=Record.ALL)
+    config = replace(config, record=TraceDetail.ALL)
     found = attempt(config, machine)
     if not found.failures:
-        raise DoesNotFailError("this run does not fail: it comes to its end, and keeps all that its service promises")
+        raise DoesNotFailError("this run does not fail: it completes, and keeps all that its service promises")
     chosen = [failure for failure in found.failures if kind in {None, failure.kind}]
     if not chosen:
         kinds = ", ".join(sorted({failure.kind for failure in found.failures}))
@@ -112,15 +112,15 @@ class _Search:
     tried: int = 0
     minimal: bool = False
     been: set[str] = field(default_factory=set)
-    """What was the best once: who is somewhere for the second time goes round in a circle."""
+    """Configurations that were the best once: returning to one would be a cycle."""
     known: dict[str, Failure | None] = field(default_factory=dict)
-    """By configuration: how it fails; None if not in this way."""
+    """By configuration: its failure of this kind, if any."""
 
     def run(self) -> None:
-        """Reduces the best, with less patience at first; if that made it fail, then with as much as it had."""
+        """Reduces with less patience first; if the failure depends on that, again with the original patience."""
         before, failure, patience = self.best, self.failure, self.best.patience
         self.been.add(before.to_json())
-        hasty = min(patience, _PATIENT_POLLS * self.best.group.timing.poll)
+        hasty = min(patience, _POLLS_OF_PATIENCE * self.best.group.timing.poll)
         if self._take(replace(before, patience=hasty), "patience"):
             try:
                 self._reduce()
@@ -139,30 +139,30 @@ class _Search:
         return failure is not None
 
     def _reduce(self) -> None:
-        self._while_chance_decides()
-        if self.best.workload.sendings() is None and not self._write_down():
+        self._reduce_random()
+        if self.best.workload.sendings() is None and not self._make_explicit():
             return
         while self._faults() + self._sendings() + self._nodes() + self._destinations() + self._plain("script"):
             pass
         self.minimal = True
 
-    # --- while chance decides ---
+    # --- random runs ---
 
-    def _while_chance_decides(self) -> None:
+    def _reduce_random(self) -> None:
         if self.best.workload.sendings() is not None:
             return
         while self._any(smaller, _SEEDS, "configuration") or self._plain("configuration"):
             pass
 
-    def _write_down(self) -> bool:
-        """Puts a script in the place of chance."""
+    def _make_explicit(self) -> bool:
+        """Replaces random decisions by explicit ones."""
         for seed in (self.best.seed, *range(_EXPLICIT_SEEDS)):
             candidate = replace(self.best, seed=seed)
             if self._outcome(candidate) is not None and self._take(explicit(candidate, self.machine), "script"):
                 return True
         return False
 
-    # --- piece by piece ---
+    # --- explicit runs, piece by piece ---
 
     def _faults(self) -> int:
         def of(kept: Sequence[int]) -> RunConfig:
@@ -187,17 +187,17 @@ class _Search:
         return self._any(with_fewer_destinations, 1, "destinations")
 
     def _plain(self, what: str) -> int:
-        """Each simplification once, on top of those before it."""
+        """Tries each simplification once, on top of those before it."""
         taken, place = 0, 0
         while True:
-            candidates = list(plainer(self.best))
+            candidates = list(simpler(self.best))
             if place >= len(candidates):
                 return taken
             taken += candidates[place] != self.best and self._take(candidates[place], what)
             place += 1
 
     def _fewest(self, count: int, of: Callable[[Sequence[int]], RunConfig], what: str) -> int:
-        """Delta debugging: as few of so many pieces as still fail, so that no single one can be left out."""
+        """Delta debugging: removes pieces until no single one can be removed; returns how many were."""
         kept, parts = list(range(count)), 2
         while kept:
             size = -(-len(kept) // parts)
@@ -215,14 +215,14 @@ class _Search:
     # --- attempts ---
 
     def _any(self, candidates: Callable[[RunConfig], Iterable[RunConfig]], seeds: int, what: str) -> int:
-        """Takes candidates for as long as one of them fails."""
+        """Takes candidates as long as one of them fails."""
         taken = 0
         while any(self._take(candidate, what, seeds) for candidate in candidates(self.best)):
             taken += 1
         return taken
 
     def _take(self, candidate: RunConfig, what: str, seeds: int = 1) -> bool:
-        """Goes on with a candidate if it fails in the same way, with its own seed or one of some others."""
+        """Continues with a candidate if it fails in the same way, with its own seed or one of some others."""
         for seed in (candidate.seed, *range(seeds - 1)):
             seeded = replace(candidate, seed=seed)
             key = seeded.to_json()

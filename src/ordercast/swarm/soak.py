@@ -1,6 +1,6 @@
-"""What a soak runs, and what it counts: which runs there were, how much was delivered, and what happened in them.
+"""Soak tests: the runs of a soak, and the tally of their results.
 
-A number decides a run, so that a soak can be stopped and gone on with, and a failure brought back.
+A number determines a run, so that a soak can be stopped and resumed, and a failure reproduced.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ordercast.model.runs import Pattern, Record, RunConfig
+from ordercast.model.runs import Pattern, RunConfig, TraceDetail
 from ordercast.model.services import Service
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
@@ -25,7 +25,7 @@ EVERY_PROTOCOL = tuple(sorted(PROTOCOLS))
 
 _SMALL = Sizes()
 _MIDDLING = Sizes(receipts=12_000)
-_BUSY = (Pattern.EVERYBODY, Pattern.STEADY, Pattern.BURSTY)  # all nodes send, and all at once or in turns
+_BUSY = (Pattern.EVERYBODY, Pattern.STEADY, Pattern.BURSTY)  # all nodes send
 _GENTLE = (0.0, 0.001, 0.01, 0.02)
 _LARGE = Sizes(least_nodes=8, most_nodes=32, receipts=30_000, batches=(1, 4, 16), rates=_GENTLE)
 _PACKED = Sizes(least_nodes=8, most_nodes=32, receipts=1_000_000, batches=(64, 256), rates=_GENTLE)
@@ -33,59 +33,59 @@ _DRAWN = (_SMALL, _SMALL, _SMALL, _SMALL, _SMALL, _MIDDLING, _LARGE, _PACKED, _P
 
 
 def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunConfig:
-    """The run of a number: protocols take turns; half of the runs are small, and a few have many nodes.
+    """The run of a number: protocols alternate; half of the runs are small, and some have many nodes.
 
-    Where packets are large, only sends and deliveries are recorded: what is judged then is what applications see.
+    Of runs with large packets only sends and deliveries are recorded, so that levels are not audited.
     """
     protocol = protocols[number % len(protocols)]
     chance = Random(f"soak/{number}")
     drawn = number % BEYOND
     if protocol == Service.SEQUENCED.value and chance.random() < 0.5:
-        drawn += BEYOND  # more may fail than the group can do without
+        drawn += BEYOND  # more nodes may fail than leave a quorum
     sizes = chance.choice(_DRAWN)
     config = msgspec.structs.replace(draw_sized(drawn, protocol, sizes), seed=number)
     if sizes is not _PACKED:
         return config
     busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=chance.choice(_BUSY))
-    return msgspec.structs.replace(config, workload=busy, record=Record.DELIVERIES)
+    return msgspec.structs.replace(config, workload=busy, record=TraceDetail.DELIVERIES)
 
 
 class Soaked(msgspec.Struct, frozen=True):
-    """What one run came to."""
+    """The result of one run."""
 
     protocol: str
     deliveries: int
-    """All of them judged."""
+    """All of them audited."""
     with_levels: bool
-    """Whether what nodes knew of each was recorded, and judged too."""
+    """True if the levels were recorded, and audited too."""
     nodes: int
     faults: tuple[str, ...]
-    """The kinds that it was drawn."""
+    """The kinds of its faults."""
     states: tuple[str, ...]
-    """What happened in it, of what is worth reaching."""
+    """Which of the situations that a soak should reach occurred in it."""
     failures: tuple[tuple[str, str], ...]
     """Kinds and sentences."""
 
 
 class Tally(msgspec.Struct):
-    """What many runs came to."""
+    """The results of many runs."""
 
     runs: int = 0
     deliveries: int = 0
     with_levels: int = 0
-    """Of the deliveries, those where what nodes knew was judged too."""
+    """Deliveries of runs whose levels were audited too."""
     protocols: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """By protocol: runs and deliveries."""
     nodes: dict[int, int] = msgspec.field(default_factory=dict)
     """By number of nodes: runs."""
     faults: dict[str, int] = msgspec.field(default_factory=dict)
-    """By kind of fault: the runs that were drawn one."""
+    """By kind of fault: the runs with one."""
     states: dict[str, int] = msgspec.field(default_factory=dict)
-    """By what happened: the runs in which it did."""
+    """By situation: the runs in which it occurred."""
     failed: int = 0
 
     def add(self, soaked: Soaked) -> None:
-        """One run more."""
+        """Adds a run."""
         alone = Tally(
             runs=1,
             deliveries=soaked.deliveries,
@@ -99,7 +99,7 @@ class Tally(msgspec.Struct):
         self.add_all(alone)
 
     def add_all(self, other: "Tally") -> None:
-        """Many runs more."""
+        """Adds other runs."""
         self.runs += other.runs
         self.deliveries += other.deliveries
         self.with_levels += other.with_levels
@@ -119,20 +119,20 @@ def _sum(counts: dict[Key, int], others: dict[Key, int]) -> dict[Key, int]:
 def soaked(
     result: RunResult, deliveries: int, failures: Iterable[Failure], endings: Sequence[EventRow], *, overrun: bool
 ) -> Soaked:
-    """What a run came to, for the books; `endings` are its rows about members."""
-    return _booked(result.config, deliveries, _states(result, endings, overrun=overrun), failures)
+    """The result of a completed run; `endings`: its rows about members."""
+    return _result(result.config, deliveries, _states(result, endings, overrun=overrun), failures)
 
 
-def came_to_nothing(config: RunConfig, failure: Failure) -> Soaked:
-    """What is written of a run that did not end."""
-    return _booked(config, 0, (), (failure,))
+def unfinished(config: RunConfig, failure: Failure) -> Soaked:
+    """The result of a run that did not end, or raised."""
+    return _result(config, 0, (), (failure,))
 
 
-def _booked(config: RunConfig, deliveries: int, states: Iterable[str], failures: Iterable[Failure]) -> Soaked:
+def _result(config: RunConfig, deliveries: int, states: Iterable[str], failures: Iterable[Failure]) -> Soaked:
     return Soaked(
         protocol=config.protocol,
         deliveries=deliveries,
-        with_levels=config.record is Record.ALL,
+        with_levels=config.record is TraceDetail.ALL,
         nodes=config.group.nodes,
         faults=tuple(sorted({type(fault).__name__.lower() for fault in config.faults})),
         states=tuple(states),

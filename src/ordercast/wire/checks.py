@@ -1,8 +1,8 @@
-"""Whether a unit that was read makes sense in a group of so many nodes: the promise that hosts owe their machines.
+"""Validation of decoded units: what hosts guarantee to their machines.
 
 Types are right already. Here sets hold members only, vectors have an entry for each, numbers are not negative and so
-small that nobody can add them beyond 64 bits, and messages fill their packet. Whether what a unit *says* can be true is
-for the protocols to judge.
+small that sums stay below 64 bits, and the lengths of messages fit their packet. Whether what a unit *says* can be true
+is for the protocols to decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,25 +41,25 @@ from ordercast.protocols.to.units import (
     Standing,
 )
 
-_MOST = 1 << 60
-_MOST_PRIORITY = 255
+_MAX_NUMBER = 1 << 60
+_MAX_PRIORITY = 255
 
 
-def makes_sense(unit: Unit, nodes: int) -> bool:
-    """Whether a machine of a group of so many nodes may be handed it."""
+def is_valid(unit: Unit, nodes: int) -> bool:
+    """True if a machine in a group of this size may be given the unit."""
     check = CHECKS.get(type(unit))
     return check is not None and 0 <= unit.source < nodes and check(unit, nodes)
 
 
-# --- what units are made of ---
+# --- parts of units ---
 
 
 def _numbers(*values: int) -> bool:
-    return all(0 <= value < _MOST for value in values)
+    return min(values) >= 0 and max(values) < _MAX_NUMBER
 
 
 def _vector(values: Sequence[int], nodes: int) -> bool:
-    return len(values) == nodes and min(values) >= 0 and max(values) < _MOST
+    return len(values) == nodes and min(values) >= 0 and max(values) < _MAX_NUMBER
 
 
 def _is_set(mask: int, nodes: int) -> bool:
@@ -67,11 +67,11 @@ def _is_set(mask: int, nodes: int) -> bool:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> bool:
-    return all(0 <= start < stop < _MOST for start, stop in ranges)
+    return all(0 <= start < stop < _MAX_NUMBER for start, stop in ranges)
 
 
 def _names(names: Sequence[tuple[int, int]], nodes: int) -> bool:
-    return all(0 <= source < nodes and 0 <= seq < _MOST for source, seq in names)
+    return all(0 <= source < nodes and 0 <= seq < _MAX_NUMBER for source, seq in names)
 
 
 def _packet(packet: Packet, nodes: int) -> bool:
@@ -79,9 +79,9 @@ def _packet(packet: Packet, nodes: int) -> bool:
     return (
         0 <= packet.source < nodes
         and 0 < packet.destinations < 1 << nodes
-        and 0 <= packet.seq < _MOST
-        and 0 <= packet.first < _MOST
-        and 0 <= packet.priority <= _MOST_PRIORITY
+        and 0 <= packet.seq < _MAX_NUMBER
+        and 0 <= packet.first < _MAX_NUMBER
+        and 0 <= packet.priority <= _MAX_PRIORITY
         and bool(lengths)
         and min(lengths) >= 0
         and sum(lengths) <= len(packet.payload)
@@ -106,7 +106,7 @@ def _heading(heading: Heading, nodes: int) -> bool:
 
 
 def _ballot(ballot: Ballot, nodes: int) -> bool:
-    return 0 <= ballot[0] < _MOST and 0 <= ballot[1] < nodes
+    return 0 <= ballot[0] < _MAX_NUMBER and 0 <= ballot[1] < nodes
 
 
 def _next_view(view: NextView, nodes: int) -> bool:
@@ -139,8 +139,8 @@ def _reset_reply(unit: ResetReply, nodes: int) -> bool:
     return (
         _numbers(unit.epoch, unit.next_seq)
         and _vector(unit.next_seq_to, nodes)
-        and all(0 <= seq < _MOST and _is_set(mask, nodes) for seq, mask in unit.sent)
-        and all(0 <= who < nodes and 0 <= seq < _MOST and _is_set(mask, nodes) for who, seq, mask in unit.log)
+        and all(0 <= seq < _MAX_NUMBER and _is_set(mask, nodes) for seq, mask in unit.sent)
+        and all(0 <= who < nodes and 0 <= seq < _MAX_NUMBER and _is_set(mask, nodes) for who, seq, mask in unit.log)
         and 0 <= unit.preacknowledged <= len(unit.log)
     )
 
@@ -239,4 +239,4 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     Fetch: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ranges(unit.missing),
     Supply: lambda unit, nodes: _numbers(unit.view, unit.number) and _packet(unit.packet, nodes),
 }
-"""What is asked of each kind."""
+"""The check of each kind of unit."""

@@ -1,7 +1,7 @@
-"""Units to bytes and back: each is a MessagePack array of its kind and its fields, written and read by msgspec.
+"""The codec: a unit is a MessagePack array of its kind and its fields, encoded and decoded by msgspec.
 
-What is read is typed at once, field by field, by the decoder; whether it makes sense in a group of this size is
-asked by `checks`. Nothing that comes from a network raises anything but `Malformed` here.
+The decoder checks the type of each field; `checks` whether the values are valid in a group of this size. Bytes from a
+network raise nothing but `Malformed` here.
 """
 
 from functools import reduce
@@ -53,15 +53,15 @@ KINDS: dict[str, tuple[type[Unit], ...]] = {
         sequencer_units.Supply,
     ),
 }
-"""The units of each protocol's sound rules: no other is ever read in its groups."""
+"""The units of each protocol's sound rules: no other is decoded in its groups."""
 
 
 class Malformed(Exception):  # noqa: N818 (it says what the bytes are)
-    """Bytes that are no unit of this group."""
+    """Bytes that are not a unit or message of this group."""
 
 
 class Codec:
-    """Reads and writes what the members of one group say to each other."""
+    """Encodes and decodes what the members of one group send to each other."""
 
     def __init__(self, protocol: str, others: tuple[type[msgspec.Struct], ...] = ()) -> None:
         """`others`: kinds of messages besides the protocol's units."""
@@ -72,7 +72,7 @@ class Codec:
         self._decode = msgspec.msgpack.Decoder(kinds).decode
 
     def decode(self, record: bytes | memoryview) -> Any:
-        """The unit or message that was written; raises `Malformed`, and nothing else, if there is none."""
+        """The unit or message; raises `Malformed`, and nothing else, if the bytes are not one."""
         try:
             return self._decode(record)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

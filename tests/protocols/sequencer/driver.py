@@ -1,6 +1,6 @@
-"""The sequencer's broadcast on the table: one machine with honest peers around it, or a group with a bag for a network.
+"""Drives the sequencer's machine by hand: one machine with units from correct peers, or a group without a network.
 
-In a group every unit waits at its receiver until the test has it heard or lost, in whatever order the test likes.
+In a group every unit waits at its receiver until the test has it received or lost, in any order.
 """
 
 from typing import Any
@@ -35,12 +35,12 @@ class Outputs(NamedOutputs):
     """What followed from one input, or from several."""
 
     def to(self, node: int | None) -> list[Unit]:
-        """What was transmitted to one node; None: to everybody."""
+        """Units sent to one node; None: to everybody."""
         return [send.unit for send in self.sends if send.to == node]
 
     @property
     def copies(self) -> list[int]:
-        """The numbers of broadcasts that were transmitted again."""
+        """Sequence numbers of retransmitted broadcasts."""
         return [send.unit.number for send in self.sends if send.again and isinstance(send.unit, Broadcast)]
 
     @property
@@ -57,7 +57,7 @@ class Outputs(NamedOutputs):
 
     @property
     def told(self) -> list[str]:
-        """What the application was given, and the views that it was told of, in their order."""
+        """Deliveries and views, in their order."""
         found = []
         for output in self:
             if isinstance(output, Deliver):
@@ -90,7 +90,7 @@ class Node(Seat[Outputs]):
         return found
 
 
-# --- what an honest sequencer E1, or members, would say ---
+# --- units of a correct sequencer E1, or of members ---
 
 
 def broadcast(number: int, name: str, source: int = E2, seq: int | None = None, **fields: Any) -> Broadcast:
@@ -128,7 +128,7 @@ class Group:
         self.crashed: set[int] = set()
 
     def put(self, sender: int, outputs: Outputs) -> Outputs:
-        """Everything that was sent is on its way."""
+        """Puts everything that was sent under way."""
         for send in outputs.sends:
             for receiver, mail in enumerate(self.mail):
                 if receiver != sender and send.to in {None, receiver}:
@@ -147,12 +147,12 @@ class Group:
         self.nodes[node].running = {}
 
     def lose(self, *receivers: int, kind: type[Unit] = Unit) -> None:
-        """What is under way to these nodes, everybody if none is named, is lost: all, or what is of a kind."""
+        """Loses what is under way to these nodes (default: to all): all units, or those of a kind."""
         for node in receivers or range(len(self.nodes)):
             self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
 
     def hear(self, node: int, kind: type[Unit] = Unit) -> Outputs:
-        """The node hears what is under way to it now: all, or what is of a kind."""
+        """The node receives what is under way to it now: all units, or those of a kind."""
         found = Outputs()
         heard = [unit for unit in self.mail[node] if isinstance(unit, kind)]
         self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
@@ -161,7 +161,7 @@ class Group:
         return found
 
     def exhaust(self, *silent: int, most: int = 500) -> None:
-        """Everybody but these hears everything, and what is sent in answer, until nothing is under way."""
+        """Everybody but these receives everything, and what is sent in reply, until nothing is under way."""
         for node in silent:
             self.mail[node] = []
         for _ in range(most):
@@ -172,10 +172,10 @@ class Group:
                     self.mail[node] = []
                 else:
                     self.hear(node)
-        raise AssertionError("everything that is heard is answered, for ever")
+        raise AssertionError("replies never end")
 
     def settle(self, *silent: int, rounds: int = 200) -> None:
-        """From here on nothing is lost, but for these nodes; all timers fire in turn until none is left."""
+        """From here on nothing is lost except at these nodes; all timers fire in turn until none is left."""
         for _ in range(rounds):
             self.exhaust(*silent, *self.crashed)
             awake = [node for node in range(len(self.nodes)) if node not in {*silent, *self.crashed}]
@@ -188,7 +188,7 @@ class Group:
         raise AssertionError(f"not silent: {[node.machine.waits_for() for node in self.nodes]}")
 
     def begins_ballot(self, node: int) -> None:
-        """Its timers fire, and nothing is heard, until it asks the others to stop."""
+        """Its timers fire, and nothing is received, until it asks the others to stop."""
         for _ in range(50):
             for timer in ("view", "need", "status"):
                 if timer in self.nodes[node].running and self.fire(node, timer).of(Flush):
@@ -207,5 +207,5 @@ class Group:
         return [" ".join(self.nodes[node].did.delivered) for node in nodes or range(len(self.nodes))]
 
     def told(self, *nodes: int) -> list[str]:
-        """The same with the views."""
+        """The same, with views."""
         return [" ".join(self.nodes[node].did.told) for node in nodes or range(len(self.nodes))]

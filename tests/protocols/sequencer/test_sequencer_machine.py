@@ -1,4 +1,4 @@
-"""The machine as such: whatever comes, it stays whole; a snapshot holds all of it; it says what it waits for."""
+"""The machine as a whole: no unit breaks it, a snapshot holds all of it, it says what it waits for."""
 
 from random import Random
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import Abort, Drained, Input, Receive, Submit, TimerFired
+from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer.units import (
     Accept,
@@ -115,7 +116,9 @@ def test_a_snapshot_holds_everything() -> None:
         node.hears(*story)
         twin = Node(E2).machine
         twin.restore(node.machine.snapshot())
-        assert vars(twin) == vars(node.machine)
+        for name, part in vars(node.machine).items():
+            if isinstance(part, DeclaredState):
+                assert vars(part) == vars(getattr(twin, name)), name
         assert twin.snapshot() == node.machine.snapshot()
 
 

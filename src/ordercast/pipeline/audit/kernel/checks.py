@@ -1,0 +1,132 @@
+"""The vectorised audit of one run: array operations that find that it passes, or cannot tell.
+
+It repeats the reference audit for speed, and reports no violations: a run that does not pass is left to the reference
+audit, which counts them. A check that is too strict here costs time; one that is too lenient would hide violations, and
+`tests/pipeline/test_audit_kernel.py` compares both audits on thousands of runs.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ordercast.audit.order import no_cycle, sender_order_kept
+from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
+from ordercast.audit.services import PROMISES
+from ordercast.model.services import SELECTIVE, Service
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, EventArrays, Numbers, RunColumns
+from ordercast.pipeline.audit.kernel.levels import levels_truthful
+from ordercast.trace.schema import EventKind
+
+
+def passes(run: RunColumns, service: Service, *, uniform: bool = False) -> bool:
+    """True if every property of the service holds; False if one is violated, or if it is unknown."""
+    if service not in SELECTIVE:
+        run = replace(run, sends=replace(run.sends, addressed=np.ones_like(run.sends.addressed)))
+    logs = run.events[EventKind.DELIVER]
+    if not _complete(run, logs):
+        return False
+    promises = PROMISES[service]
+    if sender_order_kept in promises and not _in_sending_order(run, logs):
+        return False
+    if same_runs in promises and not _same_runs(run, logs, throughout=sender_order_kept_by_priority in promises):
+        return False
+    if no_cycle in promises:
+        common = _without_tails(run, logs) if run.stopped and service is Service.SEQUENCED else logs
+        if uniform and common.node.size < logs.node.size:
+            return False
+        if not _one_order(run, common):
+            return False
+    return not run.levels_recorded or levels_truthful(run, promises)
+
+
+def _complete(run: RunColumns, logs: EventArrays) -> bool:
+    """Each node delivered what is addressed to it, nothing else and nothing twice; a stopped node may lack some."""
+    if logs.message.size and logs.message.min() == UNKNOWN:
+        return False
+    addressed = run.sends.addressed
+    given = np.zeros_like(addressed)
+    given[logs.node, logs.message] = True
+    if np.count_nonzero(given) < logs.message.size or np.any(given > addressed):
+        return False
+    if not run.stopped:
+        return logs.message.size == np.count_nonzero(addressed)
+    going_on = [node for node in range(run.nodes) if node not in run.stopped]
+    lacking = np.any(addressed[going_on] & ~given[going_on], axis=0)
+    lost_with_its_source = np.isin(run.sends.source, list(run.stopped)) & ~np.any(given[going_on], axis=0)
+    return not np.any(lacking & ~lost_with_its_source)
+
+
+def _in_sending_order(run: RunColumns, logs: EventArrays) -> bool:
+    group = logs.node.astype(np.int32) * run.nodes + run.sends.source[logs.message]
+    return _rises_within(group.astype(np.int16) if run.nodes <= 180 else group, logs.message)
+
+
+def _rises_within(group: npt.NDArray[np.signedinteger], values: Numbers) -> bool:
+    """True if the values increase within each group."""
+    order = np.argsort(group, kind="stable")
+    values, group = values[order], group[order]
+    return bool(np.all((values[1:] > values[:-1]) | (group[1:] != group[:-1])))
+
+
+def _one_order(run: RunColumns, logs: EventArrays) -> bool:
+    """True if the union of all receipt orders is acyclic; then no two of them disagree."""
+    messages = run.sends.seq.size
+    if logs.message.size == run.nodes * messages:  # all messages went to all nodes: the logs must be equal
+        by_node = logs.message.reshape(run.nodes, messages)
+        return bool(np.all(by_node[1:] == by_node[0]))
+    return acyclic(messages, logs.node, logs.message)
+
+
+def acyclic(messages: int, node: npt.NDArray[np.signedinteger], message: Numbers) -> bool:
+    """True if logs, concatenated by node, have a common order. A log contains a message at most once."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and broadcasts need none of it
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    neighbours = node[1:] == node[:-1]
+    before, after = message[:-1][neighbours].astype(np.int32), message[1:][neighbours].astype(np.int32)
+    graph = csr_array((np.ones(before.size, np.int8), (before, after)), shape=(messages, messages))
+    found, _ = connected_components(graph, directed=True, connection="strong")
+    return bool(found == messages)
+
+
+def _without_tails(run: RunColumns, logs: EventArrays) -> EventArrays:
+    """Cuts the log of each stopped node where it departs from the common log."""
+    bounds = np.searchsorted(logs.node, np.arange(run.nodes + 1))
+    log_of = [logs.message[start:end] for start, end in pairwise(bounds)]
+    going_on = [node for node in range(run.nodes) if node not in run.stopped]
+    views = [len(run.views.get(node, ())) for node in range(run.nodes)]
+    last = [node for node in range(run.nodes) if views[node] == max(views)]
+    common = max((log_of[node] for node in going_on or last), key=len)
+    kept = np.ones(logs.node.size, np.bool_)
+    for node in run.stopped:
+        log = log_of[node]
+        both = min(log.size, common.size)
+        differs = log[:both] != common[:both]
+        departs_at = int(np.argmax(differs)) if differs.any() else both
+        kept[bounds[node] + departs_at : bounds[node + 1]] = False
+    return EventArrays(logs.node[kept], logs.step[kept], logs.time[kept], logs.message[kept])
+
+
+def _same_runs(run: RunColumns, logs: EventArrays, *, throughout: bool) -> bool:
+    """True if all logs have the same priority runs, each in its senders' order; `throughout`: also across runs."""
+    if run.stopped:
+        return False  # the reference audit knows how much of a run it may lack
+    _, rank = np.unique(run.sends.priority, return_inverse=True)
+    ranks = int(rank.max(initial=0)) + 1
+    priority = rank[logs.message]
+    same_node = logs.node[1:] == logs.node[:-1]
+    number = np.zeros(logs.node.size, np.int64)
+    np.cumsum((priority[1:] > priority[:-1]) & same_node, out=number[1:])
+    starts = np.searchsorted(logs.node, np.arange(run.nodes))
+    if number.size:
+        number -= number[np.minimum(starts, number.size - 1)][logs.node]
+    by_message = np.zeros(run.sends.addressed.shape, np.int64)
+    by_message[logs.node, logs.message] = number
+    if np.any(by_message[1:] != by_message[0]):
+        return False
+    group = (logs.node.astype(np.int64) * run.nodes + run.sends.source[logs.message]) * ranks + priority
+    if not throughout:
+        group = group * (int(number.max(initial=0)) + 1) + number
+    return _rises_within(group, logs.message)

@@ -1,0 +1,123 @@
+"""Finds the violations in partitions that did not pass, with the reference audit.
+
+Some messages of a run, with all their events, are a run as well. Whatever it violates, the whole run violates: orders
+and cycles among some messages exist among all. Only positions have to be reported as they are in the whole logs.
+
+This does not hold for properties of whole logs: which priority runs they have, and where the log of a stopped node
+departs from the others'. These are not checked here.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ordercast.audit.completeness import complete
+from ordercast.audit.logs import COLUMNS, logs_of
+from ordercast.audit.order import no_cycle, same_order
+from ordercast.audit.priorities import same_runs
+from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
+from ordercast.audit.verdict import MOST_WITNESSES
+from ordercast.audit.views import delivered_uniformly
+from ordercast.audit.violations import Violation
+from ordercast.model.services import SELECTIVE, Service
+from ordercast.pipeline.audit.kernel.columns import CODES, FIRST_MEMBERSHIP, kinds_of
+from ordercast.pipeline.audit.partitioned.index import MembershipEvent
+from ordercast.pipeline.audit.partitioned.partition import Partition
+from ordercast.pipeline.audit.partitioned.row_groups import RowGroups, numbers_with_null
+from ordercast.pipeline.audit.run import as_lists
+from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, STEP, EventKind
+
+
+class ExplainTask(msgspec.Struct, frozen=True):
+    """Partitions to be searched together."""
+
+    run: str
+    nodes: int
+    service: str
+    levels: bool
+    membership: tuple[MembershipEvent, ...]
+    """Of the whole run."""
+    partitions: tuple[Partition, ...]
+    files: tuple[RowGroups, ...]
+    """One row group each."""
+    before: tuple[tuple[int, ...], ...]
+    """By row group and node: how many deliveries come before those in it."""
+
+
+class PropertyViolations(msgspec.Struct, frozen=True):
+    """The violations of one property in some partitions."""
+
+    breaks: str
+    violations: int
+    witnesses: tuple[Violation, ...]
+
+
+def explain(task: ExplainTask) -> list[PropertyViolations]:
+    """Checks each property of the service that can be checked in partitions."""
+    batches: list[pa.RecordBatch] = []
+    positions: list[list[tuple[int, int]]] = [[] for _ in range(task.nodes)]  # by node: step, position in the whole log
+    for file, before in zip(task.files, task.before, strict=True):
+        batches.append(_inside(task, file.read(COLUMNS), before, positions))
+    membership = [event.as_row() for event in task.membership]
+    about_nodes = {column: [row.get(column) for row in membership] for column in COLUMNS}
+    logs = logs_of(task.run, task.nodes, [about_nodes, *map(as_lists, batches)])
+    service = Service(task.service)
+    if service not in SELECTIVE:
+        logs = logs.addressed_to_everybody()
+    in_whole_log = [[position for _, position in sorted(rows)] for rows in positions]
+    found: list[PropertyViolations] = []
+    for promise in checkable_in_partitions(service, stops=bool(logs.stopped)):
+        if promise not in TRUTHS or task.levels:
+            violations = promise(logs)
+            kept = tuple(_positioned(violation, in_whole_log) for violation in islice(violations, MOST_WITNESSES))
+            found.append(PropertyViolations(promise.__name__, len(kept) + sum(1 for _ in violations), kept))
+    return found
+
+
+def checkable_in_partitions(service: Service, *, stops: bool) -> list[Property]:
+    """The properties that some messages of a run can violate by themselves; `stops`: whether nodes stop in it."""
+    of_whole_logs: tuple[Property, ...] = (same_runs, delivered_uniformly)
+    if stops and service is Service.SEQUENCED:
+        of_whole_logs += ORDERS
+    return [promise for promise in PROMISES[service] if promise not in of_whole_logs]
+
+
+def _inside(
+    task: ExplainTask, batch: pa.RecordBatch, before: Sequence[int], positions: list[list[tuple[int, int]]]
+) -> pa.RecordBatch:
+    """The events of a row group about messages in the partitions; appends the position of each delivery in its log."""
+    kind = kinds_of(batch.column(EVENT))
+    node, step = numbers_with_null(batch.column(NODE)), numbers_with_null(batch.column(STEP))
+    source, seq = numbers_with_null(batch.column(SOURCE)), numbers_with_null(batch.column(SEQ))
+    inside = np.zeros(kind.size, np.bool_)
+    for partition in task.partitions:
+        inside |= partition.contains(source, seq)
+    inside &= kind < FIRST_MEMBERSHIP
+    is_delivery = kind == CODES[EventKind.DELIVER]
+    for at in range(task.nodes):
+        (mine,) = np.nonzero(is_delivery & (node == at))
+        (chosen,) = np.nonzero(inside[mine])
+        positions[at] += zip(step[mine[chosen]].tolist(), (chosen + before[at]).tolist(), strict=True)
+    return batch.filter(pa.array(inside))
+
+
+def _positioned(violation: Violation, in_whole_log: Sequence[Sequence[int]]) -> Violation:
+    """A violation with positions as they are in the whole logs."""
+    if not violation.places:
+        return violation
+    if violation.breaks == no_cycle.__name__:
+        nodes: Sequence[int] = violation.nodes
+    elif violation.breaks == same_order.__name__:
+        one, other = violation.nodes
+        nodes = (one, one, other, other)
+    else:
+        nodes = violation.nodes[:1] * len(violation.places)
+    places = tuple(in_whole_log[node][place] for node, place in zip(nodes, violation.places, strict=True))
+    sentence = violation.sentence
+    if violation.breaks == complete.__name__ and len(places) > 1:
+        sentence = re.sub(r"as numbers \d+ and \d+ of", f"as numbers {places[0]} and {places[1]} of", sentence)
+    return Violation(violation.breaks, sentence, violation.messages, violation.nodes, places)

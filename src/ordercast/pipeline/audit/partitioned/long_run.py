@@ -1,0 +1,174 @@
+"""A long run: the index of its row groups, and the tasks that read parts of it."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from ordercast.audit.completeness import complete
+from ordercast.audit.judge import add_missing_by_counters
+from ordercast.audit.run_rows import is_uniform
+from ordercast.audit.services import TRUTHS, promised
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.model.services import Service
+from ordercast.pipeline.audit.kernel.columns import Numbers, membership_of
+from ordercast.pipeline.audit.partitioned.cut_points import CUT_POINT_COLUMNS
+from ordercast.pipeline.audit.partitioned.explain import ExplainTask, PropertyViolations, checkable_in_partitions
+from ordercast.pipeline.audit.partitioned.index import IndexTask, RowGroupIndex, RowGroupSummary
+from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask
+from ordercast.pipeline.audit.partitioned.partition import Partition, PartitionTask
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
+from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
+from ordercast.pipeline.audit.plan import AuditTask
+from ordercast.trace.schema import NODES, RUN
+
+GROUPS_OF_AN_INDEX_TASK = 24
+"""Row groups that one task summarises."""
+
+
+class NotPartitionableError(Exception):
+    """A run cannot be audited in partitions; the message says why."""
+
+
+class LongRun:
+    """A run, and the summaries of its row groups, which are in the order of time."""
+
+    def __init__(
+        self,
+        task: AuditTask,
+        service: Service,
+        run_tasks: RunTasks,
+        found: Sequence[RowGroupSummary],
+        files: Sequence[RowGroups],
+    ) -> None:
+        self.row = task.row
+        self.nodes: int = task.row[NODES]
+        self.service = service
+        self.uniform = service is Service.SEQUENCED and is_uniform(task.row)
+        self.run_tasks = run_tasks
+        self.files = files
+        self.levels = any(one.levels for one in found)
+        self.receipts = any(one.receipts for one in found)
+        self.membership = tuple(event for one in found for event in one.membership)
+        self.stopped, _, _ = membership_of(self.nodes, [event.as_row() for event in self.membership])
+        self.rows = sum(one.rows for one in found)
+        self.sends = sum(one.sends for one in found)
+        self.index = RowGroupIndex(
+            self.nodes, [one.numbers.tables() for one in found], [one.delivered.tables() for one in found]
+        )
+        counts = np.array([np.frombuffer(one.deliveries, np.int64) for one in found])
+        self.deliveries = int(counts.sum())
+        self.before = np.cumsum(counts, axis=0) - counts
+        self.through = np.cumsum(counts, axis=0)
+        self.read = lru_cache(maxsize=32)(lambda group: self.files[group].read(CUT_POINT_COLUMNS))
+
+    @classmethod
+    def indexed(cls, task: AuditTask, service: Service, run_tasks: RunTasks) -> "LongRun":
+        """Builds the index of a run's row groups."""
+        nodes = task.row[NODES]
+        files = [
+            RowGroups(location.path, location.in_path, (group,), task.row[RUN] if location.shared else None)
+            for location in task.locations
+            for group in location.groups
+        ]
+        starts = range(0, len(files), GROUPS_OF_AN_INDEX_TASK)
+        tasks = [IndexTask(nodes, start, tuple(files[start : start + GROUPS_OF_AN_INDEX_TASK])) for start in starts]
+        found: list[RowGroupSummary] = []
+        for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
+            found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
+        found.sort(key=lambda one: (one.begins, one.number))
+        if any(one.unknown_nodes for one in found):
+            raise NotPartitionableError("it names nodes that are not in the group")
+        if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):
+            raise NotPartitionableError("the events of a node are not in the order of its steps in the files")
+        return cls(task, service, run_tasks, found, [files[one.number] for one in found])
+
+    def partition_task(self, number: int, partition: Partition) -> bytes:
+        """The task that audits a partition."""
+        groups = self.index.groups_of(np.array(partition.start), np.array(partition.below))
+        return msgspec.msgpack.encode(
+            PartitionTask(
+                number=number,
+                nodes=self.nodes,
+                service=self.service.value,
+                levels=self.levels,
+                receipts=self.receipts,
+                uniform=self.uniform,
+                membership=self.membership,
+                partition=partition,
+                files=_by_file([self.files[group] for group in groups]),
+            )
+        )
+
+    def comparison_task(self, start: int, below: int) -> bytes:
+        """The task that compares the logs from one position to below another."""
+        groups = np.flatnonzero(((self.before < below) & (self.through > start)).any(axis=1)).tolist()
+        return msgspec.msgpack.encode(ComparisonTask(self.nodes, start, below, *self._groups(groups)))
+
+    def explain(self, partitions: Sequence[Partition]) -> list[PropertyViolations]:
+        """The violations that the reference audit finds in some partitions together."""
+        groups = sorted(
+            {
+                group
+                for partition in partitions
+                for group in self.index.groups_of(np.array(partition.start), np.array(partition.below))
+            }
+        )
+        task = ExplainTask(
+            self.row[RUN],
+            self.nodes,
+            self.service.value,
+            self.levels,
+            self.membership,
+            tuple(partitions),
+            *self._groups(groups),
+        )
+        (answer,) = self.run_tasks(TaskKind.EXPLAIN, [msgspec.msgpack.encode(task)])
+        return msgspec.msgpack.decode(answer, type=list[PropertyViolations])
+
+    def _groups(self, groups: Sequence[int]) -> tuple[tuple[RowGroups, ...], tuple[tuple[int, ...], ...]]:
+        """Row groups, and how many deliveries at each node come before those in them."""
+        before = tuple(tuple(self.before[group].tolist()) for group in groups)
+        return tuple(self.files[group] for group in groups), before
+
+    def verdict(self, explained: Sequence[Sequence[PropertyViolations]], exact: Callable[[str], bool]) -> Verdict:
+        """The verdict, given what was found; `exact`: True for properties of which all violations were found."""
+        verdict = Verdict(runs=1, deliveries=self.deliveries)
+        checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
+        for promise in promised(self.service, uniform=self.uniform):
+            name = promise.__name__
+            if promise in TRUTHS and not self.levels:
+                verdict.not_recorded[name] += 1
+                continue
+            finding = verdict.findings[name] = Finding(runs=1)
+            finding.at_least = bool(explained) and not (exact(name) and name in checked)
+            for one in (one for found in explained for one in found if one.breaks == name):
+                finding.violations += one.violations
+                room = MOST_WITNESSES - len(finding.witnesses)
+                finding.witnesses += [Witness(self.row[RUN], violation) for violation in one.witnesses[:room]]
+        if verdict.findings[complete.__name__].holds:
+            add_missing_by_counters(self.row, self.sends, self.deliveries, verdict)
+        return verdict
+
+
+def _in_order(steps: Sequence[Ranges]) -> bool:
+    """True if at each node steps increase from one row group to the next."""
+    latest: Numbers | None = None
+    for one in steps:
+        lowest, highest = one.tables()
+        if latest is not None and np.any(lowest <= latest):
+            return False
+        latest = highest if latest is None else np.maximum(latest, highest)
+    return True
+
+
+def _by_file(files: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
+    """The same row groups, with those of one file together."""
+    found: dict[tuple[str, str | None], list[RowGroups]] = {}
+    for file in files:
+        found.setdefault((file.path, file.run), []).append(file)
+    return tuple(
+        msgspec.structs.replace(parts[0], groups=tuple(group for part in parts for group in part.groups))
+        for parts in found.values()
+    )

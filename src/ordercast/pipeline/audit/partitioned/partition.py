@@ -1,0 +1,147 @@
+"""A partition of a long run, and its audit by one task.
+
+A partition is a set of messages: of each source those whose sequence numbers are in an interval. An event's own name
+tells which partition it belongs to, so that partitions need no agreement between nodes. The index of row groups tells
+where the events of a partition may be.
+
+A partition is audited as if it were a run. Whether partitions come one after the other at each node is compared
+afterwards, by the steps between which the events of each partition lie: see `partition_order`.
+"""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ordercast.audit.priorities import same_runs
+from ordercast.audit.services import PROMISES
+from ordercast.model.services import SELECTIVE, Service
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import (
+    FIRST_MEMBERSHIP,
+    UNKNOWN,
+    Flags,
+    NotVectorisableError,
+    Numbers,
+    RunColumns,
+    columns_of,
+    kinds_of,
+    membership_of,
+)
+from ordercast.pipeline.audit.partitioned.index import MembershipEvent
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """The messages of each source with sequence numbers from `start` to below `below`; both are by source."""
+
+    start: tuple[int, ...]
+    below: tuple[int, ...]
+
+    def contains(self, source: Numbers, seq: Numbers) -> Flags:
+        """Whether each of some messages is in the partition."""
+        start, below = np.array(self.start), np.array(self.below)
+        return (seq >= start[source]) & (seq < below[source])
+
+
+class PartitionTask(msgspec.Struct, frozen=True):
+    """A partition to be audited, and where its events may be."""
+
+    number: int
+    nodes: int
+    service: str
+    levels: bool
+    """True if the run recorded levels anywhere."""
+    receipts: bool
+    uniform: bool
+    membership: tuple[MembershipEvent, ...]
+    """Of the whole run."""
+    partition: Partition
+    files: tuple[RowGroups, ...]
+
+    def batches(self) -> list[pa.RecordBatch]:
+        """The events of the partition."""
+        columns = [NODE, STEP, EVENT, SOURCE, SEQ, DESTINATIONS]
+        columns += [TIME] if self.levels else []
+        columns += [PRIORITY] if same_runs in PROMISES[Service(self.service)] else []
+        found: list[pa.RecordBatch] = []
+        for file in self.files:
+            batch = file.read(columns)
+            source, seq = numbers_with_null(batch.column(SOURCE)), numbers_with_null(batch.column(SEQ))
+            inside = self.partition.contains(source, seq)
+            inside &= kinds_of(batch.column(EVENT)) < FIRST_MEMBERSHIP
+            found.append(batch if inside.all() else batch.filter(pa.array(inside)))
+        return found
+
+
+class PartitionResult(msgspec.Struct, frozen=True):
+    """What was found about a partition."""
+
+    number: int
+    passed: bool
+    rows: int
+    unaccepted: bytes = b""
+    """By node and source: True if the node did not accept all that it should have."""
+    sent: Ranges | None = None
+    """Steps of the sends, by source."""
+    delivered: Ranges | None = None
+    """Steps of the deliveries, by node and source."""
+    accepted: Ranges | None = None
+    """Steps of the acceptances, by node and source."""
+    deliveries: bytes = b""
+    """How many, by node."""
+    by_priority: dict[int, Ranges] = {}
+    """By priority: steps of the deliveries, by node and source."""
+
+
+def audit_partition(task: PartitionTask) -> PartitionResult:
+    """Audits a partition as if it were a run."""
+    batches = task.batches()
+    rows = sum(batch.num_rows for batch in batches)
+    try:
+        run = columns_of(task.nodes, batches)
+    except NotVectorisableError:
+        return PartitionResult(task.number, passed=False, rows=rows)
+    stopped, aborted_at, views = membership_of(task.nodes, [event.as_row() for event in task.membership])
+    run = replace(run, stopped=stopped, aborted_at=aborted_at, views=views)
+    run = replace(run, levels_recorded=task.levels, receipts_recorded=task.receipts)
+    service = Service(task.service)
+    return PartitionResult(
+        number=task.number,
+        passed=passes(run, service, uniform=task.uniform),
+        rows=rows,
+        unaccepted=_unaccepted(run, service).tobytes() if task.levels else b"",
+        sent=Ranges.over(task.nodes, run.sends.source, run.sends.step),
+        delivered=_steps_of(run, EventKind.DELIVER),
+        accepted=_steps_of(run, EventKind.ACCEPT),
+        deliveries=np.bincount(run.events[EventKind.DELIVER].node, minlength=task.nodes).tobytes(),
+        by_priority=_steps_by_priority(run) if same_runs in PROMISES[service] else {},
+    )
+
+
+def _steps_of(run: RunColumns, kind: EventKind, priority: int | None = None) -> Ranges:
+    rows = run.events[kind]
+    (known,) = np.nonzero(rows.message != UNKNOWN)
+    if priority is not None:
+        known = known[run.sends.priority[rows.message[known]] == priority]
+    source = run.sends.source[rows.message[known]]
+    cell = rows.node[known].astype(np.int32) * run.nodes + source
+    return Ranges.over(run.nodes**2, cell, rows.step[known])
+
+
+def _steps_by_priority(run: RunColumns) -> dict[int, Ranges]:
+    priorities: list[int] = np.unique(run.sends.priority).tolist()
+    return {priority: _steps_of(run, EventKind.DELIVER, priority) for priority in priorities}
+
+
+def _unaccepted(run: RunColumns, service: Service) -> Flags:
+    rows = run.events[EventKind.ACCEPT]
+    known = rows.message != UNKNOWN
+    missing = run.sends.addressed.copy() if service in SELECTIVE else np.ones_like(run.sends.addressed)
+    missing[rows.node[known], rows.message[known]] = False
+    found = np.zeros((run.nodes, run.nodes), np.bool_)
+    node, message = np.nonzero(missing)
+    found[node, run.sends.source[message]] = True
+    return found

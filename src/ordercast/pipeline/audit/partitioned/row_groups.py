@@ -1,0 +1,74 @@
+"""Row groups of event files, as the tasks of a partitioned audit read them; and tables of minima and maxima."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ordercast.pipeline.audit.kernel.columns import Numbers, numbers
+from ordercast.trace.reader import Part, event_file
+from ordercast.trace.schema import RUN
+
+MOST, LEAST = int(np.iinfo(np.int64).max), int(np.iinfo(np.int64).min)
+
+
+class RowGroups(msgspec.Struct, frozen=True):
+    """Some row groups of a file."""
+
+    path: str
+    in_path: dict[str, str]
+    """Columns given by the names of its Hive partition folders."""
+    groups: tuple[int, ...]
+    run: str | None
+    """The run to be read; None if these row groups contain no other run."""
+
+    def read(self, columns: Sequence[str]) -> pa.RecordBatch:
+        """The run's events, in the order of the file."""
+        columns = tuple(columns) if self.run is None else (*columns, RUN)
+        part, opened = _opened(self.path, Path(self.path).stat().st_mtime_ns, tuple(self.in_path.items()), columns)
+        batch = part.read_groups(self.groups, opened)
+        return batch if self.run is None else batch.filter(pc.equal(batch.column(RUN), self.run))
+
+
+@lru_cache(maxsize=16)
+def _opened(
+    path: str, modified: int, in_path: tuple[tuple[str, str], ...], columns: tuple[str, ...]
+) -> tuple[Part, pq.ParquetFile]:
+    """An open file: a worker reads many row groups one by one. The modification time is part of the cache's key."""
+    del modified
+    part = event_file(Path(path), dict(in_path), columns)
+    return part, part.opened()
+
+
+class Ranges(msgspec.Struct, frozen=True):
+    """Minimum and maximum for each cell of a table; `MOST` and `LEAST` for empty cells."""
+
+    lowest: bytes
+    highest: bytes
+
+    @classmethod
+    def over(cls, cells: int, cell: npt.NDArray[np.signedinteger], values: Numbers) -> "Ranges":
+        """Of values, given the cell of each."""
+        lowest, highest = np.full(cells, MOST), np.full(cells, LEAST)
+        if values.size:
+            order = np.argsort(cell.astype(np.int16) if cells < 2**15 else cell, kind="stable")
+            sorted_cells, values = cell[order], values[order]
+            starts = np.flatnonzero(np.concatenate(([True], sorted_cells[1:] != sorted_cells[:-1])))
+            lowest[sorted_cells[starts]] = np.minimum.reduceat(values, starts)
+            highest[sorted_cells[starts]] = np.maximum.reduceat(values, starts)
+        return cls(lowest.tobytes(), highest.tobytes())
+
+    def tables(self) -> tuple[Numbers, Numbers]:
+        """The minimum and the maximum of each cell."""
+        return np.frombuffer(self.lowest, np.int64), np.frombuffer(self.highest, np.int64)
+
+
+def numbers_with_null(column: pa.Array) -> Numbers:
+    """A column as an array, with -1 for null."""
+    return numbers(column, -1)

@@ -1,0 +1,43 @@
+"""The tasks of a partitioned audit: each takes and gives bytes, so that it can run in any process."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from ordercast.pipeline.audit.partitioned.explain import ExplainTask, explain
+from ordercast.pipeline.audit.partitioned.index import IndexTask, summarise
+from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask, compare
+from ordercast.pipeline.audit.partitioned.partition import PartitionTask, audit_partition
+
+
+class TaskKind(StrEnum):
+    """What a task does."""
+
+    INDEX = "index"
+    AUDIT = "audit"
+    COMPARE = "compare"
+    EXPLAIN = "explain"
+
+
+RunTasks = Callable[[TaskKind, Sequence[bytes]], list[bytes]]
+"""Runs tasks of one kind, in any process, and returns their results in order."""
+
+_TASKS: dict[TaskKind, tuple[Any, Callable[[Any], Any]]] = {
+    TaskKind.INDEX: (IndexTask, summarise),
+    TaskKind.AUDIT: (PartitionTask, audit_partition),
+    TaskKind.COMPARE: (ComparisonTask, compare),
+    TaskKind.EXPLAIN: (ExplainTask, explain),
+}
+
+
+def run_task(kind: TaskKind, task: bytes) -> bytes:
+    """Runs one task."""
+    type_, work = _TASKS[kind]
+    return msgspec.msgpack.encode(work(msgspec.msgpack.decode(task, type=type_)))
+
+
+def run_in_process(kind: TaskKind, tasks: Sequence[bytes]) -> list[bytes]:
+    """Runs tasks in this process, one after the other."""
+    return [run_task(kind, task) for task in tasks]

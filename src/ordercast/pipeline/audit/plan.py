@@ -1,0 +1,138 @@
+"""Plans an audit: where the events of each run are, and which runs are audited together in one task."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ordercast.audit.logs import COLUMNS
+from ordercast.audit.records import UNSEEN
+from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
+from ordercast.model.errors import TraceError
+from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory
+from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
+from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
+
+_COLUMNS_WITH_RUN = (*COLUMNS, RUN)
+_KEPT = (RUN, PROTOCOL, NODES, NODE, ABORTED, CONFIG, UNSEEN, "sent", "delivered")
+
+
+class EventLocation(msgspec.Struct, frozen=True):
+    """Row groups of a file that contain events of a run."""
+
+    path: str
+    in_path: dict[str, str]
+    """Columns given by the names of its Hive partition folders."""
+    groups: tuple[int, ...]
+    shared: bool
+    """True if these row groups contain events of other runs too."""
+
+
+class AuditTask(msgspec.Struct, frozen=True):
+    """A run to be audited: the columns of its row of `runs` that matter, and where its events are."""
+
+    row: dict[str, Any]
+    locations: tuple[EventLocation, ...]
+    rows: int
+    """About how many events there are in these locations."""
+
+
+class EventReader:
+    """Reads the events of runs. Row groups that several runs share are cached for a while, and read once."""
+
+    def __init__(self, columns: Sequence[str] = COLUMNS) -> None:
+        self._columns = tuple(columns)
+        self._shared = lru_cache(maxsize=4)(self._read_shared)
+
+    def read(self, task: AuditTask) -> list[pa.RecordBatch]:
+        """All events of a run; `TraceError` if there is not enough memory for them."""
+        require_memory(task.row[RUN], task.rows, BY_KERNEL)
+        return list(self._batches(task))
+
+    def _batches(self, task: AuditTask) -> Iterator[pa.RecordBatch]:
+        for location in task.locations:
+            if location.shared:
+                for group in location.groups:
+                    batch = self._shared(location.path, tuple(location.in_path.items()), group)
+                    mine = batch.filter(pc.equal(batch.column(RUN), task.row[RUN]))
+                    yield mine.select(list(self._columns))
+            else:
+                part = event_file(Path(location.path), location.in_path, self._columns)
+                yield part.read_groups(location.groups)
+
+    def _read_shared(self, path: str, in_path: tuple[tuple[str, str], ...], group: int) -> pa.RecordBatch:
+        batch = event_file(Path(path), dict(in_path), (*self._columns, RUN)).read_groups([group])
+        run = batch.column(RUN).dictionary_encode()
+        return batch.set_column(batch.schema.get_field_index(RUN), RUN, run)
+
+
+def audit_tasks(folders: Sequence[Path]) -> list[AuditTask]:
+    """A task for each run of some folders: those with events first, by name, as the reference audit orders them.
+
+    Raises `TraceError` if a folder holds no complete trace.
+    """
+    rows = runs_by_name(read_runs(folders))
+    locations: dict[str, list[EventLocation]] = defaultdict(list)
+    sizes: dict[str, int] = defaultdict(int)
+    for part in event_files(folders, _COLUMNS_WITH_RUN):
+        groups: dict[str, list[int]] = defaultdict(list)
+        shared: set[str] = set()
+        for group, runs in enumerate(part.runs_by_group()):
+            for run in runs:
+                groups[run].append(group)
+            shared |= set(runs) if len(runs) > 1 else set()
+        for run, its_groups in groups.items():
+            locations[run].append(EventLocation(str(part.path), dict(part.in_path), tuple(its_groups), run in shared))
+            sizes[run] += part.rows * len(its_groups) // max(1, part.row_groups)
+    for run in locations:
+        if run not in rows:
+            raise TraceError(f"run {run} has events but no row in runs/: the trace is incomplete; run it again")
+    without_events = [run for run, row in rows.items() if run not in locations and row[ERROR] is None]
+    for run in without_events:
+        require_nothing_sent(rows[run])
+    named = [*sorted(locations), *without_events]
+    return [AuditTask(_kept(rows[run]), tuple(locations.get(run, ())), sizes.get(run, 0)) for run in named]
+
+
+def _kept(row: RunRow) -> dict[str, Any]:
+    return {column: row[column] for column in _KEPT}
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """Some audit tasks, and their positions among all."""
+
+    numbers: tuple[int, ...]
+    tasks: tuple[str, ...]
+    """As JSON."""
+
+
+def in_batches(tasks: Mapping[int, AuditTask], rows_of_a_batch: int) -> list[TaskBatch]:
+    """Divides audit tasks, given by their positions in the verdict, into batches of about so many rows.
+
+    Runs whose events are in one file come into one batch, as far as its size allows.
+    """
+    batches: list[TaskBatch] = []
+    numbers: list[int] = []
+    rows = 0
+    for number, task in sorted(tasks.items(), key=lambda item: _first_location(item[1])):
+        if numbers and rows + task.rows > rows_of_a_batch:
+            batches.append(_batch(numbers, tasks))
+            numbers, rows = [], 0
+        numbers.append(number)
+        rows += task.rows
+    return [*batches, _batch(numbers, tasks)] if numbers else batches
+
+
+def _first_location(task: AuditTask) -> list[tuple[str, int]]:
+    return [(location.path, location.groups[0]) for location in task.locations[:1]]
+
+
+def _batch(numbers: Sequence[int], tasks: Mapping[int, AuditTask]) -> TaskBatch:
+    return TaskBatch(tuple(numbers), tuple(msgspec.json.encode(tasks[number]).decode() for number in numbers))

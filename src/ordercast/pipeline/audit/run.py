@@ -1,0 +1,72 @@
+"""Audits one run whose events are in memory: vectorised if it passes, otherwise by the reference audit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ordercast.audit.judge import judge_run
+from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.records import UNSEEN
+from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
+from ordercast.audit.services import TRUTHS, Property, promised
+from ordercast.audit.verdict import Finding, Verdict
+from ordercast.model.services import Service
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of
+from ordercast.pipeline.audit.memory import BY_REFERENCE, require_memory
+from ordercast.trace.reader import EventColumns, RunRow
+from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
+
+
+def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service | None = None) -> Verdict:
+    """The verdict on one run, given its row of `runs` and all of its events; the same as the reference audit's.
+
+    Raises `TraceError` if the events are inconsistent or do not fit into memory.
+    """
+    asked = service or service_of(row)
+    verdict = Verdict()
+    try:
+        run = columns_of(row[NODES], batches)
+    except NotVectorisableError:
+        pass
+    else:
+        if not row.get(UNSEEN) and run_passes(row, run, asked):
+            _add_passed(run, promised(asked, uniform=is_uniform(row)), verdict)
+            return verdict
+    require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
+    judge_run(row, map(as_lists, batches), asked, verdict)
+    return verdict
+
+
+def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
+    """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
+    sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
+    return passes(_with_abort(row, run), service, uniform=is_uniform(row)) and not missing_by_counters(
+        row, sends, deliveries
+    )
+
+
+def as_lists(batch: pa.RecordBatch) -> EventColumns:
+    """The events of a batch in the form that the reference audit reads."""
+    kinds = [event in KINDS for event in batch.column(EVENT).to_pylist()]
+    batch = batch.select(COLUMNS).filter(pa.array(kinds, pa.bool_()))
+    return {column: batch.column(column).to_pylist() for column in COLUMNS}
+
+
+def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
+    if row[ABORTED] and not run.stopped:
+        # A recording of deliveries only tells that the group was aborted, but not by whom.
+        return replace(run, stopped=frozenset(range(run.nodes)))
+    return run
+
+
+def _add_passed(run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
+    """Adds what the reference audit would add for a run without violations."""
+    verdict.runs += 1
+    verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
+    for promise in promises:
+        if promise in TRUTHS and not run.levels_recorded:
+            verdict.not_recorded[promise.__name__] += 1
+        else:
+            verdict.findings.setdefault(promise.__name__, Finding()).runs += 1

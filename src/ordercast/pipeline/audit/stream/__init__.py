@@ -1,0 +1,1 @@
+"""The streaming audit: follows a trace while it grows."""

@@ -1,0 +1,103 @@
+"""Audits the batches of a growing trace, and keeps the state between them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ordercast.audit.logs import COLUMNS
+from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
+from ordercast.audit.verdict import Witness
+from ordercast.model.errors import ConfigError, TraceError, reason_of
+from ordercast.model.services import Service
+from ordercast.pipeline.audit.stream.follow import STATE
+from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.trace.reader import RunRow, read_runs
+from ordercast.trace.schema import RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import write_atomically
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class State(msgspec.Struct):
+    """The result of all batches through one."""
+
+    batch: int = -1
+    service: str | None = None
+    """The service that replaces the runs' own, if any."""
+    runs: dict[str, Prefix] = {}
+    witnesses: list[Witness] = []
+
+
+class Follower:
+    """Audits the batches of one growing trace, and stores the state in a folder."""
+
+    def __init__(self, folder: Path, checkpoint: Path, service: Service | None) -> None:
+        self.folder = folder
+        self.service = service
+        self._file = checkpoint / STATE
+        self.state = self._load()
+
+    def take(self, batch: "DataFrame", number: int) -> None:
+        """Audits a batch, unless the state contains it."""
+        if number > self.state.batch:
+            self.take_events(batch.select(RUN, *COLUMNS).toArrow(), number)
+
+    def take_events(self, events: pa.Table, number: int) -> None:
+        """Audits some events, given the number of their batch."""
+        rows = _rows_of(self.folder)
+        for run in sorted(pc.unique(events.column(RUN)).to_pylist()):
+            service, uniform = self._service(run, rows)
+            known = self.state.runs.setdefault(run, Prefix(run))
+            mine = events.filter(pc.equal(events.column(RUN), run)).combine_chunks()
+            for part in mine.to_batches():
+                found = known.grow(part, service, uniform=uniform)
+                self.state.witnesses += [Witness(run, violation) for violation in found]
+        self.state.batch = number
+        self._store()
+
+    def _service(self, run: str, rows: dict[str, RunRow]) -> tuple[Service, bool]:
+        row = rows.get(run)
+        if self.service is None and row is None:
+            raise TraceError(
+                f"run {run} has no row in {RUNS_FOLDER}/ yet, which names its service; give it by --service"
+            )
+        uniform = row is not None and is_uniform(row)
+        if self.service is not None:
+            return self.service, uniform
+        assert row is not None
+        return service_of(row), uniform
+
+    def _load(self) -> State:
+        asked = self.service.value if self.service else None
+        try:
+            state = msgspec.msgpack.decode(self._file.read_bytes(), type=State)
+        except FileNotFoundError:
+            return State(service=asked)
+        except (OSError, msgspec.DecodeError) as error:
+            raise TraceError(f"cannot read {self._file}: {error}; remove {self._file.parent} to start again") from error
+        if state.service != asked:
+            raise ConfigError(
+                f"{self._file.parent} is the checkpoint of an audit by {state.service or 'the service of each run'}; "
+                "use the same service, or remove it to start again"
+            )
+        return state
+
+    def _store(self) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file, msgspec.msgpack.encode(self.state))
+        except OSError as error:
+            raise TraceError(
+                f"cannot write {self._file}: {reason_of(error)}; use --checkpoint for another place"
+            ) from error
+
+
+def _rows_of(folder: Path) -> dict[str, RunRow]:
+    """The rows of `runs` that have been written."""
+    if not any((folder / RUNS_FOLDER).rglob(f"*{SUFFIX}")):
+        return {}
+    return runs_by_name(read_runs([folder]))

@@ -1,0 +1,186 @@
+"""Audits a prefix of a run while the run grows: which properties its events so far violate already.
+
+In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice or to a node that
+is no destination, and whether orders disagree. Missing messages may still come, and unknown ones may be in a record
+that comes later. So completeness, priority runs and levels are checked by an audit of the complete trace.
+
+Messages that all destinations have, up to a cut point that no node's log crosses, are retired: only the cut point is
+kept. So memory holds what is in flight. Priority-based services retire nothing, since low priorities may wait
+indefinitely; and a sequencer's order is checked in a prefix only if it promises to be uniform, since otherwise a node
+that stops later may differ.
+"""
+
+from dataclasses import replace
+from itertools import islice
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ordercast.audit.logs import COLUMNS, logs_of
+from ordercast.audit.order import no_cycle
+from ordercast.audit.priorities import same_runs
+from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.verdict import MOST_WITNESSES
+from ordercast.audit.violations import Violation, message_name
+from ordercast.model.errors import TraceError
+from ordercast.model.nodes import name_of
+from ordercast.model.services import SELECTIVE, Service
+from ordercast.pipeline.audit.kernel.checks import passes
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, NotVectorisableError, Numbers, RunColumns, columns_of
+from ordercast.pipeline.audit.run import as_lists
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, EventKind
+
+_READ = [EVENTS.field(column) for column in COLUMNS]
+CARRIED = pa.schema(_READ)
+"""The columns of the events that are kept."""
+_LEAST = int(np.iinfo(np.int64).min)
+_CHECKED = [EventKind.SEND, EventKind.DELIVER, EventKind.CRASH, EventKind.ABORT, EventKind.VIEW]
+
+
+class Prefix(msgspec.Struct):
+    """The state of a growing run."""
+
+    run: str
+    nodes: int = 0
+    retired: dict[int, int] = {}
+    """By source: all messages with lower sequence numbers are retired."""
+    steps: dict[int, int] = {}
+    """By node: its last step."""
+    events: bytes = b""
+    """The events of all other messages, as an Arrow stream."""
+
+    def grow(self, batch: pa.RecordBatch, service: Service, *, uniform: bool) -> list[Violation]:
+        """Adds more events, later at each node than those before; returns the violations that they show."""
+        batch = batch.select(list(COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_CHECKED, pa.string())))
+        self._require_later(batch)
+        again, batch = self._split_retired(batch)
+        table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
+        self._widen(table)
+        found = again + self._check(table, _checkable(service, uniform=uniform))
+        if not found:
+            table = self._retire(table, service)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, CARRIED) as writer:
+            writer.write_table(table)
+        self.events = sink.getvalue().to_pybytes()
+        return found
+
+    def carried(self) -> pa.Table:
+        """The events that are kept."""
+        return pa.ipc.open_stream(self.events).read_all() if self.events else CARRIED.empty_table()
+
+    def _require_later(self, batch: pa.RecordBatch) -> None:
+        """Updates the last step of each node."""
+        node, step = (np.asarray(batch.column(name).to_numpy(zero_copy_only=False)) for name in (NODE, STEP))
+        for one in np.unique(node).tolist():
+            mine = step[node == one]
+            last = self.steps.get(one)
+            if last is not None and mine.min() <= last:
+                raise TraceError(
+                    f"run {self.run}: step {mine.min()} of {name_of(one)} came after its step {last}; files "
+                    "of a growing trace must appear in the order of steps; audit the trace when it is complete"
+                )
+            self.steps[one] = int(mine.max())
+
+    def _split_retired(self, batch: pa.RecordBatch) -> tuple[list[Violation], pa.RecordBatch]:
+        """Deliveries of retired messages as violations, and all other events."""
+        below = np.array(
+            [
+                source is not None and seq is not None and seq < self.retired.get(source, _LEAST)
+                for source, seq in zip(batch.column(SOURCE).to_pylist(), batch.column(SEQ).to_pylist(), strict=True)
+            ],
+            np.bool_,
+        )
+        found: list[Violation] = []
+        for row in batch.filter(pa.array(below)).to_pylist():
+            message = row[SOURCE], row[SEQ]
+            what = "was given" if row[EVENT] == EventKind.DELIVER else "sent"
+            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which everybody had been given"
+            found.append(Violation("complete", sentence, (message,), (row[NODE],)))
+        return found, batch.filter(pa.array(~below))
+
+    def _widen(self, table: pa.Table) -> None:
+        destinations = pc.list_flatten(table.column(DESTINATIONS))
+        highest = [pc.max(column).as_py() for column in (table.column(NODE), destinations, table.column(SOURCE))]
+        self.nodes = max(self.nodes, *(1 + (value if value is not None else -1) for value in highest))
+
+    def _check(self, table: pa.Table, service: Service) -> list[Violation]:
+        """The violations among these events; every node counts as stopped, since it may not have everything yet."""
+        batches = table.to_batches()
+        try:
+            run = columns_of(self.nodes, batches)
+            known = _sent(table)
+            if not known.all():
+                batches = table.filter(pa.array(known)).to_batches()
+                run = columns_of(self.nodes, batches)
+            everybody = frozenset(range(self.nodes))
+            if passes(replace(run, stopped=everybody, levels_recorded=False), service):
+                return []
+        except NotVectorisableError:
+            pass
+        logs = logs_of(self.run, self.nodes, map(as_lists, batches))
+        logs = replace(logs, stopped=frozenset(range(self.nodes)))
+        if service not in SELECTIVE:
+            logs = logs.addressed_to_everybody()
+        promises = [promise for promise in PROMISES[service] if promise not in (*TRUTHS, same_runs)]
+        return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
+
+    def _retire(self, table: pa.Table, service: Service) -> pa.Table:
+        promises = PROMISES[service]
+        try:
+            run = columns_of(self.nodes, table.to_batches())
+        except NotVectorisableError:
+            return table
+        if same_runs in promises or not run.sends.seq.size:
+            return table
+        ends = _retirable(run, selective=service in SELECTIVE, closed=no_cycle in promises)
+        for source in range(self.nodes):
+            start, end = int(run.sends.starts[source]), int(ends[source])
+            if end > start:
+                self.retired[source] = int(run.sends.seq[end - 1]) + 1
+        kept = [
+            source is None or seq is None or seq >= self.retired.get(source, _LEAST)
+            for source, seq in zip(table.column(SOURCE).to_pylist(), table.column(SEQ).to_pylist(), strict=True)
+        ]
+        return table.filter(pa.array(kept, pa.bool_()))
+
+
+def _checkable(service: Service, *, uniform: bool) -> Service:
+    if service is Service.SEQUENCED:
+        return Service.TOTAL if uniform else Service.PARTIAL
+    return service
+
+
+def _sent(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """By event: whether the send of its message is among the events, or it is about no message."""
+    rows = list(zip(*(table.column(name).to_pylist() for name in (EVENT, SOURCE, SEQ)), strict=True))
+    sent = {(source, seq) for event, source, seq in rows if event == EventKind.SEND}
+    return np.array([event != EventKind.DELIVER or (source, seq) in sent for event, source, seq in rows], np.bool_)
+
+
+def _retirable(run: RunColumns, *, selective: bool, closed: bool) -> Numbers:
+    """By source: the index of its first message that a destination lacks, or that a log has behind such a message."""
+    logs = run.events[EventKind.DELIVER]
+    known = logs.message != UNKNOWN
+    node, message = logs.node[known], logs.message[known]
+    given = np.zeros_like(run.sends.addressed)
+    given[node, message] = True
+    given[list(run.stopped)] = True
+    lacking = np.any(run.sends.addressed & ~given, axis=0) if selective else ~np.all(given, axis=0)
+    ends = run.sends.starts[1:].copy()
+    places = np.flatnonzero(lacking)
+    np.minimum.at(ends, run.sends.source[places], places)
+    while closed:
+        before = ends.copy()
+        for one in range(run.nodes):
+            log = message[node == one]
+            above = np.flatnonzero(log >= ends[run.sends.source[log]])
+            if above.size:
+                rest = log[above[0] :]
+                np.minimum.at(ends, run.sends.source[rest], rest)
+        if np.array_equal(before, ends):
+            break
+    return ends

@@ -1,0 +1,1 @@
+"""Soak tests: random runs on Spark, each audited, for as long as wanted."""

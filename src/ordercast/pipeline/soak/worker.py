@@ -1,0 +1,59 @@
+"""What a task of a soak does: simulates runs, audits each, and gives their results."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from ordercast.model.runs import RunConfig
+from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
+from ordercast.pipeline.time_limit import OutOfTimeError
+from ordercast.pipeline.time_limit import time_limit as limited
+from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
+from ordercast.swarm.soak import Soaked, soaked, unfinished
+from ordercast.trace.files import events_batch
+from ordercast.trace.schema import RUN, EventRow
+
+_DETAIL, _OVERRUN = 9, "overrun"
+
+RESULT = "result"
+SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(RESULT, pa.string(), nullable=False)])
+"""What tasks give: the result of each run, as JSON."""
+
+
+def soak_chunks(chunks: Iterator[pa.RecordBatch], *, time_limit: float) -> Iterator[pa.RecordBatch]:
+    """Simulates and audits the runs of each chunk."""
+    for batch in chunks:
+        for chunk in batch.to_pylist():
+            rows = [
+                {PLACE: place, RESULT: msgspec.json.encode(soak_one(RunConfig.from_json(text), time_limit)).decode()}
+                for place, text in zip(chunk[PLACES], chunk[CONFIGS], strict=True)
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=SOAKED)
+
+
+def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
+    """Simulates and audits a run; `time_limit`: seconds of CPU time."""
+    from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
+
+    name, batches, endings = config.name(), list[pa.RecordBatch](), list[EventRow]()
+    overruns = 0
+
+    def take(rows: Sequence[EventRow]) -> None:
+        nonlocal overruns
+        endings.extend(row for row in rows if row[3] in ENDINGS)
+        if config.network.receive_buffer and not overruns:
+            overruns = sum(row[_DETAIL] == _OVERRUN for row in rows)
+        batches.append(events_batch(name, rows))
+
+    try:
+        with limited(time_limit, cpu_time=True):
+            result = simulate(config, sink=take)
+            verdict = audit_run({RUN: name, **runs_row(result)}, batches)
+    except OutOfTimeError:
+        return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
+    except Exception as error:  # whatever a machine raises is a fault of its own
+        return unfinished(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message"))
+    failures = found_in(result, verdict, endings)
+    return soaked(result, verdict.deliveries, failures, endings, overrun=overruns > 0)

@@ -1,0 +1,59 @@
+"""Verdicts on several runs add up to the verdict on all of them."""
+
+import pytest
+
+from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.violations import Violation
+
+
+def finding(violations: int, *, at_least: bool = False) -> Finding:
+    kept = [Witness("r", Violation("complete", str(number))) for number in range(min(violations, MOST_WITNESSES))]
+    return Finding(1, violations, kept, at_least)
+
+
+def test_counts_add_up() -> None:
+    total = Verdict(runs=1, deliveries=7, findings={"complete": finding(1)}, not_whole=["run a"])
+    total.not_recorded["same_runs"] += 1
+    other = Verdict(
+        runs=2, deliveries=5, findings={"complete": finding(2), "no_cycle": finding(0)}, not_whole=["run b"]
+    )
+    other.not_recorded["same_runs"] += 2
+    total.add(other)
+    assert (total.runs, total.deliveries, total.not_whole) == (3, 12, ["run a", "run b"])
+    assert total.not_recorded == {"same_runs": 3}
+    assert total.findings["complete"] == Finding(2, 3, [*finding(1).witnesses, *finding(2).witnesses])
+    assert total.findings["no_cycle"] == Finding(1, 0)
+
+
+def test_no_more_than_the_first_witnesses_are_kept() -> None:
+    total = Finding()
+    for _ in range(3):
+        total.add(finding(MOST_WITNESSES - 3))
+    assert total.violations == 3 * (MOST_WITNESSES - 3)
+    assert [witness.violation.sentence for witness in total.witnesses] == [*map(str, range(MOST_WITNESSES - 3)), *"012"]
+
+
+@pytest.mark.parametrize(("violations", "holds"), [((0, 0), True), ((0, 1), False), ((2, 0), False)])
+def test_one_violation_is_enough(violations: tuple[int, int], holds: bool) -> None:
+    verdict = Verdict(findings={str(number): finding(count) for number, count in enumerate(violations)})
+    assert verdict.holds is holds
+    assert verdict.as_document()["holds"] is holds
+
+
+@pytest.mark.parametrize("at_least", [False, True])
+def test_a_document_says_whether_all_were_counted(at_least: bool) -> None:
+    total = Finding()
+    total.add(finding(1, at_least=at_least))
+    total.add(finding(1))
+    document = Verdict(findings={"complete": total}).as_document()
+    assert document["properties"] == {
+        "complete": {
+            "holds": False,
+            "violations": 2,
+            "witnesses": [{"run": "r", **witness.violation.as_document()} for witness in total.witnesses],
+            "runs": 2,
+            "counts": "at least" if at_least else "exact",
+        }
+    }
+    assert "not_whole" not in document
+    assert Verdict(not_whole=["x"]).as_document()["not_whole"] == ["x"]

@@ -1,0 +1,109 @@
+"""Semantic mutants of the partitioned audit: partitions that lose, repeat or misplace something."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ordercast.audit.services import PROMISES
+from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
+from ordercast.pipeline.audit.partitioned import audit, cut_points, explain, log_comparison, long_run, partition_order
+from ordercast.pipeline.audit.partitioned.index import RowGroupIndex
+from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
+from ordercast.pipeline.audit.partitioned.partition import Partition
+from ordercast.pipeline.audit.partitioned.partitions import Partitions
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges
+from tests.mutations.mutation import Mutants, replace, wrap
+
+MUTANTS = Mutants("pipeline.audit.partitioned.audit")
+_PACKAGE = "pipeline.audit.partitioned"
+
+
+@MUTANTS.add("partitions never overlap", f"{_PACKAGE}.partition_order")
+def _() -> None:
+    replace(partition_order, "first_overlap", lambda _: None)
+
+
+@MUTANTS.add("a gap between partitions is not noticed", f"{_PACKAGE}.partition_order")
+def _() -> None:
+    replace(partition_order, "first_gap", lambda *_: None)
+
+
+@MUTANTS.add("neighbours overlap at most", f"{_PACKAGE}.partition_order")
+def _() -> None:
+    def neighbours(tables: Sequence[Any]) -> range | None:
+        for number, (one, other) in enumerate(pairwise(tables)):
+            if one and other and np.any(other[0] <= one[1]):
+                return range(number, number + 2)
+        return None
+
+    replace(partition_order, "first_overlap", neighbours)
+
+
+@MUTANTS.add("a partition has the first message above it too", f"{_PACKAGE}.partition")
+def _() -> None:
+    def through(self: Partition, source: Numbers, seq: Numbers) -> Flags:
+        start, below = np.array(self.start), np.array(self.below)
+        return (seq >= start[source]) & (seq <= below[source])
+
+    replace(Partition, "contains", through)
+
+
+@MUTANTS.add("events that are in no partition do not matter", f"{_PACKAGE}.partitions")
+def _() -> None:
+    replace(Partitions, "contain_everything", lambda _: True)
+
+
+@MUTANTS.add("a partition that does not pass is not searched", f"{_PACKAGE}.partitions")
+def _() -> None:
+    replace(Partitions, "suspects", lambda _: ([], False))
+
+
+@MUTANTS.add("a stopped node may go on after a message that it misses", f"{_PACKAGE}.partitions")
+def _() -> None:
+    replace(Partitions, "stopped_node_skips", lambda _: False)
+
+
+@MUTANTS.add("the last row group of a partition is not read", f"{_PACKAGE}.index")
+def _() -> None:
+    def around(groups_of: Callable[..., list[int]]) -> Callable[..., list[int]]:
+        return lambda self, start, below: groups_of(self, start, below)[:-1]
+
+    wrap(RowGroupIndex, "groups_of", around)
+
+
+@MUTANTS.add("the ranges of a row group end at its first value", f"{_PACKAGE}.row_groups")
+def _() -> None:
+    replace(Ranges, "tables", lambda self: (np.frombuffer(self.lowest, np.int64),) * 2)
+
+
+@MUTANTS.add("cut points are never widened to closed ones", f"{_PACKAGE}.cut_points")
+def _() -> None:
+    replace(cut_points, "_closed", lambda _, point, __: point)
+
+
+@MUTANTS.add("logs never differ", f"{_PACKAGE}.log_comparison")
+def _() -> None:
+    replace(log_comparison, "compare", lambda _: Comparison(()))
+    replace(audit, "_first_difference", lambda _: ())
+
+
+@MUTANTS.add("positions are those in the partition", f"{_PACKAGE}.explain")
+def _() -> None:
+    replace(explain, "_positioned", lambda violation, _: violation)
+
+
+@MUTANTS.add("properties of whole logs are checked in partitions", f"{_PACKAGE}.explain")
+def _() -> None:
+    replace(explain, "checkable_in_partitions", lambda service, **_: list(PROMISES[service]))
+
+
+@MUTANTS.add("row groups in any order count as ordered", f"{_PACKAGE}.long_run")
+def _() -> None:
+    replace(long_run, "_in_order", lambda _: True)
+
+
+@MUTANTS.add("every run counts as partitionable")
+def _() -> None:
+    replace(audit, "_require_partitionable", lambda _: None)

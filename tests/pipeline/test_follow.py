@@ -1,0 +1,95 @@
+"""A growing trace is followed by Spark: files come one by one, and a restart loses and repeats nothing."""
+
+import shutil
+from pathlib import Path
+from threading import Thread
+from time import sleep
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from ordercast.model.errors import ConfigError, TraceError
+from ordercast.model.services import Service
+from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
+from ordercast.pipeline.audit.stream.follower import Follower
+from tests.audit.figures import Row
+from tests.pipeline.random_runs import batch_of, long_enough
+
+
+def add(folder: Path, number: int, rows: list[Row]) -> None:
+    """A file appears, whole."""
+    hidden = folder / f"events/_{number}.parquet"
+    hidden.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_batches([batch_of(rows)]), hidden)
+    hidden.rename(hidden.with_name(f"part-{number:04}.parquet"))
+
+
+def test_a_good_trace_is_followed_to_its_end_and_once_only(spark: SparkSession, tmp_path: Path) -> None:
+    rows = long_enough("good").rows()
+    add(tmp_path, 0, rows[:50])
+    add(tmp_path, 1, rows[50:90])
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
+    assert (tmp_path / CHECKPOINT).is_dir()
+    add(tmp_path, 2, rows[90:])
+    # If the first two files were judged again, everything in them would have been given twice.
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
+    known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
+    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}  # the last step of each node
+
+
+def test_a_violation_is_told_within_seconds_of_its_file(spark: SparkSession, tmp_path: Path) -> None:
+    run = long_enough("bad")
+    log = run.logs[1]
+    places = [place for place, what in enumerate(log) if what[1] == "deliver"]
+    place = next(at for at in places[20:] if log[at][2][0] != log[at + 1][2][0])  # type: ignore[index]
+    log[place], log[place + 1] = (log[place][0], *log[place + 1][1:]), (log[place + 1][0], *log[place][1:])
+    rows = run.rows()
+    add(tmp_path, 0, rows[:40])
+    found: list[str] = []
+
+    def watch() -> None:
+        found.extend(witness.violation.breaks for witness in follow(spark, tmp_path, Service.TOTAL, until_idle=60))
+
+    watching = Thread(target=watch)
+    watching.start()
+    sleep(2)
+    add(tmp_path, 1, rows[40:])
+    watching.join(30)
+    assert not watching.is_alive()
+    assert {"same_order", "no_cycle"} <= set(found)
+
+
+def test_an_outcome_that_is_known_is_not_judged_again(tmp_path: Path) -> None:
+    rows = long_enough("again").rows()
+    table = pa.Table.from_batches([batch_of(rows[:60])])
+    follower = Follower(tmp_path, tmp_path / "remembered", Service.TOTAL)
+    follower.take_events(table, 0)
+    again = Follower(tmp_path, tmp_path / "remembered", Service.TOTAL)
+    assert again.state.batch == 0
+    again.take(None, 0)  # type: ignore[arg-type] # a batch that would fail if it were looked at
+    again.take_events(pa.Table.from_batches([batch_of(rows[60:])]), 1)
+    assert again.state.witnesses == []
+    with pytest.raises(ConfigError, match="is the checkpoint of an audit by to"):
+        Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL)
+    shutil.rmtree(tmp_path / "remembered")
+    assert Follower(tmp_path, tmp_path / "remembered", Service.PARTIAL).state.batch == -1
+
+
+def test_what_cannot_be_followed_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="has no folder events/"):
+        follow(spark, tmp_path, Service.TOTAL, until_idle=1)
+    add(tmp_path, 0, long_enough("no service").rows())
+    with pytest.raises(TraceError, match="--service"):
+        follow(spark, tmp_path, until_idle=30)
+
+
+def test_what_could_not_be_judged_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    rows = long_enough("judged later").rows()
+    add(tmp_path, 0, rows)
+    with pytest.raises(TraceError, match="--service"):
+        follow(spark, tmp_path, until_idle=30)
+    assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
+    known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
+    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}
