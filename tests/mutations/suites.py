@@ -76,7 +76,7 @@ def _tests(folder: str, *names: str) -> list[str]:
 _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
 _SPO = [
     *("shared.gaps", "shared.timers", "shared.pending_acknowledgments", "shared.sending_log"),
-    *("spo.state", "spo.repair", "spo.machine"),
+    *("spo.polling", "spo.state", "spo.repair", "spo.machine"),
 ]
 _TO = Battery(
     [

@@ -10,7 +10,7 @@ from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.protocols.spo.machine import Spo
-from ordercast.protocols.spo.repair import MAX_BACKOFF
+from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.simulation import Simulation
 from tests.simulator.rows import by_node, make_config, of, run

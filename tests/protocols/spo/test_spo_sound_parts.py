@@ -9,7 +9,8 @@ from ordercast.model.machine import Output
 from ordercast.model.units import Packet
 from ordercast.protocols.po.machine import GoBackN
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.repair import MAX_BACKOFF, Node, Repair, SelectiveRepeat
+from ordercast.protocols.spo.polling import MAX_BACKOFF
+from ordercast.protocols.spo.repair import Node, Repair, SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Missing, Status
 from tests.protocols.driver import E1, E2, E3
 

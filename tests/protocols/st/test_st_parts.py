@@ -120,3 +120,12 @@ def test_retry_names_the_first_node_that_left_too_much_unanswered() -> None:
     assert retry.count_unanswered(0b100, limit=1) is None
     assert retry.count_unanswered(0b110, limit=1) == E3
     assert retry.unanswered == [0, 1, 2]
+
+
+def test_normal_a_new_wait_begins_without_back_off() -> None:
+    normal, out = normal_of(), Outputs()
+    normal.retry.backoff, normal.retry.progress = MAX_BACKOFF, True
+    normal.start_status_timer(out)
+    assert (normal.retry.backoff, normal.retry.progress) == (1, False)
+    status = normal.config.timing.status
+    assert status <= out.durations["status"] < 2 * status

@@ -80,7 +80,7 @@ class SpoPaper(DeclaredState):
 
     # What the nodes acknowledged. Intended: preacknowledged_below <= accepted_below <= expected for each source.
     accepted_below: list[list[int]]  # AL: accepted_below[source][node]
-    preacknowledged_below: list[list[int]]  # PAL: likewise
+    preacknowledged_below: list[list[int]]  # PAL: preacknowledged_below[source][node]
     free_buffers: list[int]  # F_j
 
     def __init__(self, me: int, config: GroupConfig) -> None:

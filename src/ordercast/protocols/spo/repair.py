@@ -16,10 +16,8 @@ from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.gaps import missing_ranges
 from ordercast.protocols.shared.sending_log import SendingLog
+from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.protocols.spo.units import Data, Missing, Ranges
-
-MAX_BACKOFF = 4
-"""Polls and repeated requests back off by doubling, up to this many times their duration."""
 
 
 class Node(Protocol):

@@ -1,8 +1,8 @@
 """The variables of SPO at one node, with the papers' symbols, and questions about them.
 
-The rules that change them are in `machine`; loss detection and retransmission have a state of their own in `repair`.
-`Spo` derives from this class rather than having it as a part: its rules read several of these variables for every unit
-received, and an indirection for each would cost some per cent of the time.
+The rules that change them are in `machine`. Retransmission (`repair`) and polls (`polling`) are parts with states of
+their own. `Spo` derives from this class rather than having it as a part: its rules read several of these
+variables for every unit received, and an indirection for each would cost some per cent of the time.
 """
 
 from collections import deque
@@ -17,6 +17,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState, Derived
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
+from ordercast.protocols.spo.polling import Polling
 from ordercast.protocols.spo.repair import Repair
 from ordercast.protocols.spo.units import Status
 
@@ -52,13 +53,13 @@ class SpoState(DeclaredState):
     buffered: list[int]  # receive buffers in use: accepted and not yet delivered
     repair: Repair  # loss detection and retransmission
 
-    # What each node said in its newest status. My own acknowledgments never hold a packet up, hence unbounded.
+    # The newest status of each node. My own acknowledgments never hold a packet up, hence unbounded.
     stamps: list[int]
     free: list[int]  # F_j
     accepted: PendingAcknowledgments  # RPL_j, waiting for AL: a log for each source
     preacknowledged: PendingAcknowledgments  # PPL_j, waiting for PAL; the last log is of own packets to others only
 
-    # Acknowledgments pending here: what peers have not been told.
+    # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer may wait for something that I know and have not transmitted
     unreported: list[int]  # packets accepted of each source since my last transmission
@@ -66,12 +67,7 @@ class SpoState(DeclaredState):
     status_timer: bool
     transmitted: bool  # since the status timer was set
 
-    # Polling those whose acknowledgment is missing.
-    poll_timer: bool
-    heads_at_poll: tuple[int, ...]  # the head of each log when the poll timer was set
-    poll_backoff: int
-    unanswered: list[int]  # polls in a row, by node
-    inferred_loss_timer: bool
+    polling: Polling
     aborted: bool
 
     def __init__(self, me: int, config: GroupConfig) -> None:
@@ -95,9 +91,7 @@ class SpoState(DeclaredState):
         self.stamp, self.status_due, self.unreported = 0, False, [0] * nodes
         self.reported_free = config.quota
         self.status_timer = self.transmitted = False
-        self.poll_timer, self.heads_at_poll, self.poll_backoff = False, (), 1
-        self.unanswered = [0] * nodes
-        self.inferred_loss_timer = self.aborted = False
+        self.polling, self.aborted = Polling(nodes), False
 
     def derive(self) -> None:
         """Between transitions nothing has changed."""

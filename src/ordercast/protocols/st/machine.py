@@ -21,7 +21,7 @@ Departures from the paper:
     loss, there is one agreement (S4, S5, S6, S7, S12). A new epoch begins when a log gets long, so logs stay bounded.
  3. One merge keeps what is determined and sorts the rest; there are no separate cases for one loss and several
     (S1, S2, S8).
- 4. Whatever is not answered is said again, by naming what is lacking (S9).
+ 4. Whatever is not answered is repeated, by naming what is lacking (S9).
  5. Acknowledgment uses what nodes say they have pre-acknowledged, never a time-out (S10, S13).
  6. A status without data has no sequence number and is sent while anybody waits; a group in which nobody waits is
     silent.
@@ -103,7 +103,7 @@ class St(DeclaredState):
             self.receive_in_epoch(unit, unit.status.epoch, out)
         elif type(unit) is ResetReply or type(unit) is ResetNeed or type(unit) is ResetDone:
             if unit.source != self.normal.me:
-                if type(unit) is not ResetDone:  # which is also said of epochs that its sender has finished
+                if type(unit) is not ResetDone:  # which is also sent for epochs that its sender has finished
                     self.note_epoch(unit.source, unit.epoch, out)
                 self.recovery.receive(unit, out)
                 if self.recovery.is_complete():

@@ -3,9 +3,9 @@
 From: Tachikawa and Takizawa, section 4, with the departures that `machine` lists. A node that detects a loss stops and
 says what it holds of the running epoch and in which order (ResetReply); whoever receives that stops too. A node that
 has the replies of all nodes knows the one order that all agree on (`order`), requests what it lacks (ResetNeed), and
-says so when it lacks nothing (ResetDone). When all nodes have said so, the epoch is finished.
+announces when it lacks nothing (ResetDone). When all nodes have announced that, the epoch is finished.
 
-Whatever is not answered is said again, with exponential back-off, by naming what is lacking (S9).
+Whatever is not answered is repeated, with exponential back-off, by naming what is lacking (S9).
 """
 
 from collections import deque
@@ -35,8 +35,8 @@ class Recovery(DeclaredState):
     requested: int  # how many were missing when the order was agreed on
     done: int  # the nodes that lack nothing, as a bit mask
     reply_sent: bool  # since the reset timer was set
-    done_sent: bool  # likewise
-    resent: set[int]  # likewise, own seqs
+    done_sent: bool  # since the reset timer was set
+    resent: set[int]  # own seqs, since the reset timer was set
     answered_late_node: bool  # a short time ago
     delayed_needs: list[ResetNeed]  # unanswered before, at most one of each node; answered after a while
 
@@ -59,7 +59,7 @@ class Recovery(DeclaredState):
     # --- stopping and agreeing on an order ---
 
     def start(self, why: str, out: list[Output]) -> None:
-        """Stops, and says what I hold of this epoch; that never changes any more."""
+        """Stops, and broadcasts what I hold of this epoch; that reply never changes."""
         normal = self.normal
         self.active = True
         out.append(Stopped(why))
@@ -209,7 +209,7 @@ class Recovery(DeclaredState):
     # --- finishing the epoch ---
 
     def lack_nothing(self, out: list[Output]) -> None:
-        """I have everything of this epoch that is to me: it is accepted, and everybody is told."""
+        """I have everything of this epoch that is to me: it is accepted, and announced to everybody."""
         normal = self.normal
         assert self.order is not None
         accepted = len(normal.log) - normal.last_shows_gap
@@ -277,7 +277,7 @@ class Recovery(DeclaredState):
     # --- timers ---
 
     def reset_timer_fired(self, out: list[Output]) -> None:
-        """Says again what I wait for; what others lack may be said again too."""
+        """Repeats what I wait for; what others lack may be sent to them again too."""
         normal = self.normal
         self.reply_sent = self.done_sent = False
         self.resent.clear()

@@ -8,7 +8,7 @@ MAX_BACKOFF = 4
 
 
 class Retry(DeclaredState):
-    """How long to wait before saying something again, and how often each node has left it unanswered."""
+    """How long to wait before repeating something, and how often each node has left it unanswered."""
 
     backoff: int  # the factor by which timers are longer now
     progress: bool  # something that was waited for has come since the last time
@@ -22,7 +22,7 @@ class Retry(DeclaredState):
         self.backoff, self.progress = 1, False
 
     def back_off(self) -> bool:
-        """Before saying something again: True if there was no progress, so that the next wait is longer."""
+        """Before repeating something: True if there was no progress, so that the next wait is longer."""
         if self.progress:
             self.restart()
             return False

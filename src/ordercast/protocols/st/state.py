@@ -46,8 +46,8 @@ class EpochState(DeclaredState):
     expected: list[int]  # TREQ_j
     expected_to_me: list[int]  # PREQ_j
 
-    # What each node said in its last unit that was accepted here. My own entry of AL is no exception, unlike in SPO: it
-    # is what my own last echo said, because the echo has a place on the channel (Lemma A).
+    # The newest status of each node, from units that were accepted here. My own entry of AL is no exception, unlike in
+    # SPO: it comes with my own last echo, because the echo has a place on the channel (Lemma A).
     stamps: list[int]
     free: list[int]  # BUF_j
     accepted: PendingAcknowledgments  # RRL, and SL; waiting for AL of all nodes
@@ -65,7 +65,7 @@ class EpochState(DeclaredState):
     of_next_epoch: list[Data | Ready]  # came before this node has finished the epoch
     accepted_before: set[MessageId]  # go-back-n: accepted in an earlier epoch, discarded, and to be accepted again
 
-    # Acknowledgments pending here: what peers have not been told.
+    # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer waits for my status
     news: bool  # and I have received or pre-acknowledged something since my last transmission

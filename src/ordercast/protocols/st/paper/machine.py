@@ -299,18 +299,18 @@ class StPaper(StPaperState):
 
     def _compare(self, out: list[Output]) -> None:
         """Agreement (5)."""
-        said = [unit for unit in self.orders if unit is not None]
+        orders = [unit for unit in self.orders if unit is not None]
         if not self.order_sent:
             return
-        for unit in said:
+        for unit in orders:
             if unit.expects != tuple(self.sort_from) or unit.order != tuple(self.order):
                 self.aborted = True
                 out.append(Abort(f"{name_of(unit.source)} found another sort line or order"))
                 return
-        if len(said) == self.nodes:
+        if len(orders) == self.nodes:
             self._acknowledge_before_sort_point(out)
-            self._retransmit(said, out)
-            self._begin_recovery(said, out)
+            self._retransmit(orders, out)
+            self._begin_recovery(orders, out)
 
     def _acknowledge_before_sort_point(self, out: list[Output]) -> None:
         """Agreement (6), and the end of example 2. PRL is acknowledged too, whatever others sort (S4)."""
@@ -325,14 +325,14 @@ class StPaper(StPaperState):
 
     # --- retransmission, insertion and sorting (4.4) ---
 
-    def _retransmit(self, said: list[ResetOrder], out: list[Output]) -> None:
+    def _retransmit(self, orders: list[ResetOrder], out: list[Output]) -> None:
         """RET procedure (1)."""
-        lacking = [unit for unit in self.sent if is_lacking(unit.packet, said)]
+        lacking = [unit for unit in self.sent if is_lacking(unit.packet, orders)]
         out += [Send(self._copy(unit), again=True) for unit in lacking]
 
-    def _begin_recovery(self, said: list[ResetOrder], out: list[Output]) -> None:
-        self.stage, self.pairs, self.inserted = Stage.RECOVERING, lacking_pairs(said), 0
-        self.sent_below = [sender.next_seq_to[self.me] for sender in said]
+    def _begin_recovery(self, orders: list[ResetOrder], out: list[Output]) -> None:
+        self.stage, self.pairs, self.inserted = Stage.RECOVERING, lacking_pairs(orders), 0
+        self.sent_below = [sender.next_seq_to[self.me] for sender in orders]
         pairs = zip(self.expected_to_me, self.sent_below, strict=True)
         self.lacked = sum(max(0, below - number) for number, below in pairs)
         if self.lacked:

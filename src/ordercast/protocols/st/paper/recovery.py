@@ -31,24 +31,24 @@ def lowered(expected: Numbers, log: Sequence[Data], place: int) -> tuple[int, ..
     return tuple(numbers)
 
 
-def lacking_pairs(said: Sequence[ResetOrder]) -> int:
+def lacking_pairs(orders: Sequence[ResetOrder]) -> int:
     """FAIL: of how many pairs the first lacks something that the second sent to it (PR_ij < PS_ij).
 
     It counts pairs, and not what they lack (S8).
     """
     return sum(
         receiver.expected_to_me[sender.source] < sender.next_seq_to[receiver.source]
-        for receiver in said
-        for sender in said
+        for receiver in orders
+        for sender in orders
     )
 
 
-def is_lacking(packet: Packet, said: Sequence[ResetOrder]) -> bool:
+def is_lacking(packet: Packet, orders: Sequence[ResetOrder]) -> bool:
     """RET procedure (1): some destination has not accepted it (p.PSEQ_i >= PR_ij)."""
     return any(
         packet.destinations >> receiver.source & 1
         and packet.seq_to[receiver.source] >= receiver.expected_to_me[packet.source]
-        for receiver in said
+        for receiver in orders
     )
 
 

@@ -58,7 +58,7 @@ class StPaperState(DeclaredState):
 
     # What the nodes acknowledged. Intended: preacknowledged_below <= accepted_below <= expected for each source.
     accepted_below: list[list[int]]  # AL: accepted_below[source][node]
-    preacknowledged_below: list[list[int]]  # PAL: likewise
+    preacknowledged_below: list[list[int]]  # PAL: preacknowledged_below[source][node]
     free: list[int]  # BUF_j
 
     # Recovery.
