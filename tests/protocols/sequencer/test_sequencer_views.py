@@ -76,6 +76,14 @@ def test_a_new_sequencer_is_told_what_everybody_has() -> None:
             assert twin.hears(Install(1, E2, NextView(1, 0b110, E2, cut, "why"))).of(Acknowledgment) == told
 
 
+def test_a_gap_of_the_old_view_is_not_requested_in_the_new_one() -> None:
+    node = Node(E3)
+    node.hears(broadcast(5, "f"), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert "gap" in node.running
+    assert not node.fires("gap").of(Acknowledgment)
+    assert node.fires("gap").of(Acknowledgment) == [Acknowledgment(1, E3, 0, ((0, 1),))]
+
+
 def test_what_was_received_in_the_old_view_is_no_progress_in_the_new_one() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
