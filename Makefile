@@ -5,7 +5,7 @@ JOBS ?= 2
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench soak mutants clean
+.PHONY: help install demo docs test check format bench soak mutants clean
 
 help: ## print what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,6 +18,11 @@ demo: install ## every protocol under loss on an embedded Spark: sweep, audit, f
 	$(BIN)/ordercast evaluate --quick --out demo/evaluation
 	$(BIN)/ordercast audit demo/trace --json demo/verdict.json
 	$(BIN)/ordercast report demo/evaluation --verdict demo/verdict.json
+
+docs: install ## the documentation as a site that opens without a network: site/index.html
+	@$(BIN)/python docs/reference_pages.py
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -j auto -d build/doctrees docs site
+	@echo "site/index.html"
 
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy
@@ -48,7 +53,7 @@ mutants: install ## break our own code on purpose, rule by rule and then systema
 	@$(BIN)/python -m tests.mutations --systematic
 
 clean: ## forget .venv and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site docs/project docs/reference/api
 
 .venv/installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

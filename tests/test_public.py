@@ -85,18 +85,25 @@ def handed_out(found: type) -> set[Any]:
     for base in inspect.getmro(found):
         if not base.__module__.startswith("ordercast"):
             continue
-        fields = typing.get_type_hints(base, localns=_names())
+        fields = hints(base)
         kinds += [kind for name, kind in fields.items() if not name.startswith("_")]
         for name, member in vars(base).items():
             function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
             if inspect.isfunction(function) and (not name.startswith("_") or name in {"__aenter__", "__await__"}):
-                kinds.append(typing.get_type_hints(function, localns=_names()).get("return"))
+                kinds.append(hints(function).get("return"))
     return set().union(*map(parts, kinds))
 
 
-def _names() -> dict[str, Any]:
-    """What annotations name that is imported for type checkers only."""
-    return {name: getattr(ordercast, name) for name in ordercast.__all__}
+def hints(found: Any) -> dict[str, Any]:
+    """Annotations; of names that are imported for type checkers only, ours are looked up, and others are anything."""
+    names: dict[str, Any] = {name: getattr(ordercast, name) for name in ordercast.__all__}
+    while True:
+        try:
+            return typing.get_type_hints(found, localns=names)
+        except NameError as error:
+            if error.name is None or error.name in names:
+                raise
+            names[error.name] = Any
 
 
 def parts(kind: Any) -> set[Any]:

@@ -22,8 +22,7 @@ from ordercast.model.config import (
 )
 from ordercast.model.errors import ConfigError, OrdercastError, TraceError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, Workload
-from ordercast.model.runs import Record as TraceDetail
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, TraceDetail, Workload
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
 from ordercast.simulator.counters import Counters, Durations

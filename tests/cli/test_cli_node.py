@@ -76,6 +76,19 @@ def test_lines_say_to_whom_and_what_makes_no_sense_is_refused() -> None:
         assert why in err
 
 
+@pytest.mark.parametrize(("override", "heard", "status"), [((), b"A\tfor B\n", 0), (("--order", "sequenced"), b"", 2)])
+def test_settings_come_from_a_file_and_options_override_them(
+    override: tuple[str, ...], heard: bytes, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "group.toml").write_text('order = "partial"\nfailure_timeout = 10\n')
+    with Nodes("--settings", str(tmp_path / "group.toml"), "--no-busy-poll", *override) as nodes:
+        nodes.say("A", b"@B for B\n")
+        outcomes = nodes.end()
+    assert {name: out for name, (_, out, _) in outcomes.items()} == {"A": b"", "B": heard, "C": b""}
+    assert outcomes["A"][0] == status
+    assert ("every message goes to all members" in outcomes["A"][2]) == bool(status)
+
+
 def test_an_interrupt_gives_the_group_up_for_all() -> None:
     with Nodes() as nodes:
         nodes.opened()
@@ -182,6 +195,8 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         ("g --members A=10.0.0.1,B=10.0.0.2:7000", "is not an address"),
         ("g --members A,B --key /no/such/file", "cannot read the keys"),
         ("g --members A,B --metrics here", "is not an address"),
+        ("g --members A,B --settings /no/such/file", "cannot read settings from /no/such/file: No such file"),
+        ("g --members A,B --relay 127.0.0.1:7000 --order partial", "relay has no effect for order 'partial'"),
         ("g --members A,B --max-datagram-size 1", "max_datagram_size must be 512 to"),
     ],
 )

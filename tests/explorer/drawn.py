@@ -114,7 +114,7 @@ def drawn_scenario(seed: int) -> Scenario:
         promise=Promise(
             sender_order=False,
             ladder=ladder,
-            in_the_end=None,
+            liveness_goal=None,
             one_order=delivers,
             views=views,
             uniform=views and chance.random() < 0.3,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
@@ -61,7 +61,7 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 
 def test_a_search_can_be_repeated() -> None:
-    first, second = (explore(broadcasts("", "a", "b", losses=1, firings=1), most=3_000) for _ in range(2))
+    first, second = (explore(broadcasts("", "a", "b", losses=1, firings=1), max_states=3_000) for _ in range(2))
     assert [getattr(first, name) for name in ("states", "edges", "node_states", "continued", "depth")] == [
         getattr(second, name) for name in ("states", "edges", "node_states", "continued", "depth")
     ]
@@ -87,8 +87,8 @@ def a_walk(seed: int) -> None:
         patient=chance.random() < 0.3,
         **{**VIEWS, "polls_to_abort": 30, "rounds": 400},
     )
-    violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
-    assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+    counterexample = random_walk(scenario, seed, length=chance.choice([20, 60, 200]))
+    assert counterexample is None, f"walk {seed} of {lines}:\n{counterexample}"
 
 
 def test_long_schedules_at_random() -> None:
@@ -123,9 +123,9 @@ BROKEN: list[tuple[MachineClass, tuple[str, ...], dict[str, Any], str]] = [
 def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:
-    report = explore(broadcasts(*lines, machine=machine, **how), most=20_000)
-    assert report.violation is not None, str(report)
-    assert sentence in report.violation.sentence
+    report = explore(broadcasts(*lines, machine=machine, **how), max_states=20_000)
+    assert report.counterexample is not None, str(report)
+    assert sentence in report.counterexample.sentence
 
 
 class KeepsOneToItself(Sequencer):
@@ -154,8 +154,8 @@ class GivesUpAtOnce(Sequencer):
 )
 def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, sentence: str) -> None:
     report = explore(broadcasts("", "a b", "", machine=machine))
-    assert report.violation is not None, str(report)
-    assert report.violation.sentence.startswith(sentence)
+    assert report.counterexample is not None, str(report)
+    assert report.counterexample.sentence.startswith(sentence)
 
 
 # --- minutes rather than seconds ---
@@ -176,9 +176,9 @@ LARGE = [
 @pytest.mark.soak
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(broadcasts(*lines, **how), most=3_000_000)
+    report = explore(broadcasts(*lines, **how), max_states=3_000_000)
     print(report)  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.soak

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from ordercast.live.host.busy_polling import BusyPolling
+from tests.live.groups import group_of, run
 
 Times = Callable[[bool], float]
 
@@ -53,3 +56,19 @@ def test_one_message_that_slept_for_long_does_not_decide() -> None:
 
 def test_on_one_core_there_is_no_choice() -> None:
     assert not any(awake(BusyPolling(cores=1), quick))
+
+
+@pytest.mark.parametrize("busy_poll", [True, False])
+def test_a_group_polls_only_if_it_may(busy_poll: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    polls: list[float] = []
+    monkeypatch.setattr("ordercast.live.host.busy_polling._cores", lambda: 2)
+    monkeypatch.setattr("ordercast.live.transport.transport.Transport.poll", lambda _, seconds: polls.append(seconds))
+
+    async def test() -> None:
+        async with group_of("A", "B", order="sequenced", busy_poll=busy_poll) as groups:
+            for _ in range(40):  # more than after which the other way is tried again
+                await groups["B"].send(b"x")
+                await groups["B"].receive()
+
+    run(test)
+    assert bool(polls) == busy_poll

@@ -1,6 +1,8 @@
 """What cannot be meant is refused in the words of those who asked, and who waits is told for whom."""
 
 import asyncio
+import re
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -92,6 +94,49 @@ def test_who_means_another_group_is_told_in_the_words_of_those_who_asked(
     theirs = parameters_for(Settings(order=order, **chosen), 2, loopback=True)
     ours_said, theirs_said = (encode_parameters("g", ["A", "B"], each.compared()) for each in (ours, theirs))
     assert difference(ours_said, "A", theirs_said, "B") == sentence
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("[fe80::1%eth0]:7000", "[fe80::1%eth1]:7000"), ("localhost:7000", "127.0.0.1:7000")],
+)
+def test_one_address_in_the_words_of_two_machines_is_no_difference(one: str, other: str) -> None:
+    assert parameters_for(Settings(relay=one), 2, loopback=False) == parameters_for(
+        Settings(relay=other), 2, loopback=False
+    )
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Settings) if field.name != "resilience"])
+def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
+    other = {
+        "order": "priority",
+        "window": 3,
+        "failure_timeout": 9,
+        "round_trip": 0.5,
+        "mtu": 1400,
+        "max_datagram_size": 2000,
+        "max_message_size": 2000,
+        "multicast": "239.7.7.7:7000",
+        "relay": "127.0.0.1:7000",
+    }[field]
+    ours, theirs = (
+        encode_parameters("g", ["A", "B"], parameters_for(each, 2, loopback=True).compared())
+        for each in (Settings(), Settings(**{field: other}))  # type: ignore[arg-type]
+    )
+    told = difference(ours, "A", theirs, "B")
+    assert re.fullmatch(
+        rf'B has {field}="?{re.escape(f"{other:.1f}" if field == "failure_timeout" else str(other))}"?, A has .*', told
+    )
+
+
+def test_resilience_is_compared_too() -> None:
+    ours, theirs = (
+        encode_parameters(
+            "g", ["A", "B"], parameters_for(Settings(order="sequenced", resilience=each), 2, loopback=True).compared()
+        )
+        for each in (0, 1)
+    )
+    assert difference(ours, "A", theirs, "B") == "B has resilience=1, A has resilience=0"
 
 
 def test_addresses_that_people_write() -> None:

@@ -36,7 +36,9 @@ def test_settings_are_frozen_and_given_by_name() -> None:
     assert {Settings(): 1}[Settings()] == 1
 
 
-@pytest.mark.parametrize("order", [*Order, *(each.value for each in Order), *PROTOCOLS.values(), *OTHER_PROTOCOLS])
+@pytest.mark.parametrize(
+    "order", [*Order, *(each.value for each in Order), *PROTOCOLS.values(), *sorted(OTHER_PROTOCOLS)]
+)
 def test_an_order_is_known_by_several_names(order: str) -> None:
     settings = Settings(order=order)
     assert type(settings.order) is str

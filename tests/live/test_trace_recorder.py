@@ -12,7 +12,7 @@ from ordercast.audit.judge import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupAborted
-from ordercast.trace.growing import GrowingTrace
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.reader import read_events, read_runs
 from tests.live.groups import ORDERS, group_of, hear, join, run
 from tests.small_disk import fill, small_disk
@@ -161,7 +161,7 @@ def test_whatever_keeps_a_record_from_being_written_does_not_reach_the_group(
 
     async def test() -> None:
         async with group_of("A", "B", record=tmp_path) as groups:
-            monkeypatch.setattr(GrowingTrace, "append_packed", fail)
+            monkeypatch.setattr(IncrementalTraceWriter, "append_packets", fail)
             await groups["A"].send(b"hello")
             assert (await groups["B"].receive()).payload == b"hello"
         assert type(error).__name__ in str(groups["B"].stats().recording_error)

@@ -74,7 +74,10 @@ def _tests(folder: str, *names: str) -> list[str]:
 
 
 _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
-_SPO = ["shared.gaps", "shared.timers", "shared.watched_logs", "shared.sending_log", "spo.state", "spo.machine"]
+_SPO = [
+    *("shared.gaps", "shared.timers", "shared.pending_acknowledgments", "shared.sending_log"),
+    *("spo.state", "spo.repair", "spo.machine"),
+]
 _TO = Battery(
     [
         *_tests("to", "to_parts", "to_units"),
@@ -94,8 +97,8 @@ SUITES = (
         Battery(
             [
                 *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("receiving", "merge", "sending", "repair")),
-                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("debt", "poll", "machine")),
-                "protocols.test_watched_logs",
+                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("status", "poll", "machine", "parts")),
+                "protocols.test_pending_acknowledgments",
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
                 "protocols.test_timers",
@@ -108,11 +111,13 @@ SUITES = (
     Suite(
         "st",
         "st",
-        _protocols("st.order", "st.state", "st.normal", "st.machine"),
+        _protocols(
+            *(f"st.{part}" for part in ("order", "retry", "finished", "state", "normal", "recovery", "machine"))
+        ),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
-                *_tests("st", "st_go_back", "st_hearsay", "st_machine", "st_order", "st_searched"),
+                *_tests("st", "st_go_back", "st_inferred_loss", "st_parts", "st_machine", "st_order", "st_searched"),
                 _GIVING_UP,
             ],
             without=_LONG,
@@ -258,7 +263,7 @@ SUITES = (
     Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ordercast.audit import judge
 from ordercast.pipeline import session
 from ordercast.pipeline.audit import engine
 from tests.cli.conftest import Command
@@ -33,8 +34,8 @@ def test_all_means_end_in_the_same_document(
     folder = write(tmp_path / "trace", random_runs("means", 40), runs_in_a_file=9)
     documents: list[Any] = []
     for sizes, option in (((10**9, 10**9), ""), ((0, 10**9), ""), ((0, 0), ""), ((10**9, 10**9), "--spark")):
-        monkeypatch.setattr(engine, "_VECTORISED_FROM", sizes[0])
-        monkeypatch.setattr(engine, "_SPARK_FROM", sizes[1])
+        monkeypatch.setattr(engine, "VECTORISED_FROM", sizes[0])
+        monkeypatch.setattr(engine, "SPARK_FROM", sizes[1])
         done = ordercast(f"audit {option}", folder, "--json", tmp_path / "verdict.json")
         assert done.status == 1
         assert ("are audited on Spark; --no-spark" in done.err) == (sizes == (0, 0))
@@ -73,6 +74,18 @@ def test_what_following_finds_is_written_as_a_verdict(ordercast: Command, tmp_pa
     assert "up to the first violation" in verdict["not_whole"][0]
 
 
+def test_an_internal_error_is_no_verdict(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path, random_runs("internal error", 1))
+
+    def fail(*_: object) -> None:
+        raise KeyError("a mistake of ours")
+
+    monkeypatch.setattr(judge, "audit", fail)
+    done = ordercast("audit", folder)
+    assert done.status == 70
+    assert "KeyError: 'a mistake of ours'" in done.err
+
+
 def test_what_is_no_trace_is_told_before_spark_starts(
     ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,10 +98,10 @@ def test_what_is_no_trace_is_told_before_spark_starts(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--until-idle 3", "--until-idle and --checkpoint are for --follow"),
-        ("--follow --no-spark", "--follow takes one folder, and needs Spark"),
+        ("--until-idle 3", "--until-idle and --checkpoint have no effect without --follow"),
+        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark"),
         ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds"),
-        ("--master local --no-spark", "--master says where Spark is, --no-spark that there is to be none"),
+        ("--master local --no-spark", "--master and --no-spark contradict each other; give one"),
     ],
 )
 def test_options_that_do_not_go_together(ordercast: Command, tmp_path: Path, options: str, sentence: str) -> None:

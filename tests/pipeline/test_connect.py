@@ -57,7 +57,7 @@ def test_folders_are_judged_in_tasks_and_in_partitions(
     assert verdict.as_document() == audit_by_reference([tmp_path / "short"]).as_document()
     assert counted[-1][0] == counted[-1][1] > 0
     monkeypatch.setattr(on_spark, "PARTITIONED_ABOVE", 100)
-    monkeypatch.setattr(partitioned, "_ROWS_OF_A_PARTITION", 60)
+    monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 60)
     write(tmp_path / "long", {"r": long_enough("connect boxes")}, rows_in_a_group=30)
     verdict = audit([tmp_path / "long"], spark=client, note=pytest.fail)
     assert verdict.holds

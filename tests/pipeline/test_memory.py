@@ -14,7 +14,7 @@ from tests.pipeline.traces import random_runs, write
 
 
 def leave_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_CHECKED_FROM", 1)
+    monkeypatch.setattr(memory, "CHECKED_FROM", 1)
     monkeypatch.setattr(memory, "free_memory", lambda: 50 * BY_REFERENCE)
 
 

@@ -22,7 +22,7 @@ def test_what_spark_said_is_kept_only_where_it_is_named(
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(session, "set_up_environment", lambda: None)
-    monkeypatch.setattr(session, "_open", started)
+    monkeypatch.setattr(session, "open_session", started)
     with pytest.raises(ends_by), session.session():
         pass
     assert len(list(tmp_path.iterdir())) == kept
@@ -53,7 +53,7 @@ def test_every_way_to_name_a_master_of_spark_is_handed_on(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(session, "set_up_environment", lambda: None)
-    monkeypatch.setattr(session, "_open", started)
+    monkeypatch.setattr(session, "open_session", started)
     with pytest.raises(KeyboardInterrupt), session.session(master):
         pass
     assert asked == [master]

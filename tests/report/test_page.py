@@ -164,7 +164,7 @@ def test_trouble_is_told(tmp_path: Path) -> None:
     for wanted in (
         "sick: 5 of 10 runs raised an error.",
         "sick: 2 of 10 runs did not acknowledge every message everywhere.",
-        "sick: 1 of 10 runs came to a standstill.",
+        "sick: 1 of 10 runs stalled.",
         "sick: nothing could be measured at 1.",
         "<td>not measured</td>",
     ):
@@ -233,7 +233,7 @@ def test_what_was_not_looked_into_everywhere_does_not_pass_for_kept(tmp_path: Pa
 def test_what_is_no_verdict_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "verdict.json"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="is no verdict of ordercast audit"):
+    with pytest.raises(ConfigError, match="is not a verdict of ordercast audit"):
         build(folder_with(tmp_path / "results", result()), [path])
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.explorer.scenarios import scenario, usual_lines
-from ordercast.explorer.world import World
+from ordercast.explorer.scenarios import default_scripts, scenario
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast, NextView, Offer, Propose
@@ -29,16 +29,16 @@ def units_of(protocol: str, seed: int) -> list[Unit]:
     """All units of a schedule drawn at random, with losses, timers and, where nodes may, crashes."""
     crashes = 1 if protocol == "sequencer" else 0
     chosen = scenario(
-        protocol, usual_lines(protocol, NODES), losses=6, duplicates=2, firings=60, crashes=crashes, drained=True
+        protocol, default_scripts(protocol, NODES), losses=6, duplicates=2, firings=60, crashes=crashes, drained=True
     )
-    world, chance = World(chosen), Random(seed)
-    state = world.start()
+    space, chance = StateSpace(chosen), Random(seed)
+    state = space.initial_state()
     for _ in range(400):
-        possible = world.steps(state)
+        possible = space.steps(state)
         if not possible:
             break
-        state, _ = world.take(state, chance.choice(possible))
-    return world.nodes.units
+        state, _ = space.successor(state, chance.choice(possible))
+    return space.nodes.units
 
 
 @pytest.mark.parametrize("protocol", KINDS)

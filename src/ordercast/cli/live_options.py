@@ -59,6 +59,6 @@ def run(work: Coroutine[Any, Any, int], *, uvloop: bool) -> int:
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     if uvloop:
         with suppress(ImportError):
-            from uvloop import new_event_loop as factory  # noqa: PLC0415 (optional)
+            from uvloop import new_event_loop as factory
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(work)

@@ -252,7 +252,7 @@ class _Node:
     async def _take_part(self, group: "Group", task: "asyncio.Task[Any]") -> int:
         output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
         if self._shows_status:
-            from ordercast.cli.status import StatusView  # noqa: PLC0415 (it needs rich)
+            from ordercast.cli.status import StatusView
 
             self._view = StatusView(group.stats)
         sending = asyncio.ensure_future(self._send(group))

@@ -20,27 +20,29 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
     """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
 
     def claim(series: SeriesByName) -> Finding:
-        measured, said = series[name], series[reference]
-        pairs = [(point, value) for point in measured.points if (value := _finite(said.at(point.x))) is not None]
+        measured, published = series[name], series[reference]
+        pairs = [(point, value) for point in measured.points if (value := _finite(published.at(point.x))) is not None]
         pairs = [(point, value) for point, value in pairs if point.y is not None]
         if not pairs:
-            return _missing(measured, said)
+            return _missing(measured, published)
         apart = [(_apart(point, value), point.x) for point, value in pairs]
         worst, where = max(apart, key=lambda found: abs(found[0]))
         inside = sum(_is_inside(point, value) for point, value in pairs)
         agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
         far = f"{1 + worst:,.0f} times" if worst >= _MANY_TIMES else _signed(worst)
-        told = f"{far} at {where:g} at most"
+        difference = f"{far} at {where:g} at most"
         if inside == len(pairs):
-            told = f"inside the interval everywhere, {told}"
+            difference = f"inside the interval everywhere, {difference}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
-            return Finding(None, f"{_start(measured.label)}: too few runs to compare with {said.label} ({told}).")
+            return Finding(
+                None, f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference})."
+            )
         if agrees:
-            return _found(f"{_start(measured.label)}: agrees with {said.label} ({told}).")
-        told = _span([found for found, _ in apart])
+            return _found(f"{_start(measured.label)}: agrees with {published.label} ({difference}).")
+        difference = _span([found for found, _ in apart])
         side = _side([found for found, _ in apart])
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: differs from {said.label} ({told}{side}).{because}")
+        return _lost(f"{_start(measured.label)}: differs from {published.label} ({difference}{side}).{because}")
 
     return claim
 
@@ -49,18 +51,19 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
     """Each measured value is at most the bound."""
 
     def claim(series: SeriesByName) -> Finding:
-        measured, said = series[name], series[bound]
-        pairs = [(point.y, point.x, _finite(said.at(point.x))) for point in measured.points]
+        measured, published = series[name], series[bound]
+        pairs = [(point.y, point.x, _finite(published.at(point.x))) for point in measured.points]
         shares = [(y / value, x) for y, x, value in pairs if y is not None and value]
         if not shares:
-            return _missing(measured, said)
+            return _missing(measured, published)
         worst, where = max(shares)
         if worst <= 1:
             return _found(
-                f"{_start(measured.label)}: stays below {said.label}, at most {100 * worst:.0f} % of it (at {where:g})."
+                f"{_start(measured.label)}: stays below {published.label}, "
+                f"at most {100 * worst:.0f} % of it (at {where:g})."
             )
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: exceeds {said.label}, {worst:.1f} times at {where:g}.{because}")
+        return _lost(f"{_start(measured.label)}: exceeds {published.label}, {worst:.1f} times at {where:g}.{because}")
 
     return claim
 
@@ -74,11 +77,11 @@ def grows_like(name: str, power: float, *, within: float, of: str, otherwise: st
         if len(points) < 3:
             return Finding(None, f"{_start(measured.label)}: too few points to say how it grows.")
         found = exponent([x for x, _ in points], [y for _, y in points])
-        told = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+        difference = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
         agrees = abs(found.value - power) <= within or found.low <= power <= found.high
         verb = "as" if agrees else "not as"
         because = f" {otherwise}" if otherwise and not agrees else ""
-        return Finding(agrees, f"{_start(measured.label)}: {told}, {verb} O({_power(of, power)}) says.{because}")
+        return Finding(agrees, f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}")
 
     return claim
 
@@ -131,8 +134,10 @@ def _is_vague(point: Point) -> bool:
     return found is not None and point.y is not None and found.high - point.y >= abs(point.y)
 
 
-def _missing(measured: Series, said: Series) -> Finding:
-    return Finding(None, f"{_start(measured.label)}: nothing was measured that could be compared with {said.label}.")
+def _missing(measured: Series, published: Series) -> Finding:
+    return Finding(
+        None, f"{_start(measured.label)}: nothing was measured that could be compared with {published.label}."
+    )
 
 
 def _finite(value: float | None) -> float | None:

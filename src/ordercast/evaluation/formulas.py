@@ -1,4 +1,4 @@
-"""The formulas of the papers: as printed, and as they should be. Symbols are the papers'.
+"""The formulas of the papers: as printed, and corrected. Symbols are the papers'.
 
 Each is a function of plain numbers; nothing is simulated here.
 """
@@ -17,14 +17,14 @@ def resent_after_loss(n: int, m: int, round_trip: float, d: float) -> dict[str, 
     """N_TO, N_PO and N_SPO for receivers that throw away what follows a loss, with what the paper's ratios leave out.
 
     The lost unit is sent again, and the one that showed the loss; besides, what was on the way until the request was
-    heard: from all n sources, from one source, and from one source to one destination.
+    received: from all n sources, from one source, and from one source to one destination.
     """
     on_the_way = round_trip / d
     return {"to": 2 + n * on_the_way, "po": 2 + on_the_way, "spo": 2 + on_the_way * m / n}
 
 
 def preacknowledgment_time_printed(r: float, d: float) -> float:
-    """From acceptance to pre-acknowledgment: r + d/2, as if one destination had to be heard."""
+    """From acceptance to pre-acknowledgment: r + d/2, as if one destination had to answer."""
     return r + d / 2
 
 

@@ -1,7 +1,7 @@
 """The data pipeline: parameter sweeps on Spark, and audits of traces of any size.
 
 Functions that need Spark take a session as an argument, and use only its DataFrame API, so that they work through Spark
-Connect as well. Importing this package imports neither Spark nor NumPy; each function imports what it needs.
+Connect as well. Importing this package imports neither Spark nor SciPy; each function imports what it needs.
 """
 
 from ordercast.pipeline.audit.engine import Engine, audit, choose_engine
@@ -13,6 +13,7 @@ from ordercast.pipeline.sweep.dataframe_format import register
 from ordercast.pipeline.sweep.grid import read_grid
 from ordercast.pipeline.sweep.measure import measure
 from ordercast.pipeline.sweep.sweep import SweepResult, require_sweepable, sweep
+from ordercast.swarm.soak import Tally
 
 # Some functions have the name of the package that they come from (audit, soak, sweep). Since these packages are
 # loaded above, the names stand for the functions, whatever is imported later.
@@ -21,6 +22,7 @@ __all__ = [
     "Limits",
     "Soak",
     "SweepResult",
+    "Tally",
     "VerdictTables",
     "audit",
     "audit_tables",

@@ -53,7 +53,7 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
     os.close(descriptor)
     log = Path(name)
     try:
-        spark = _open(master or EMBEDDED, log)
+        spark = open_session(master or EMBEDDED, log)
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
         raise
@@ -70,7 +70,8 @@ def session(master: str | None = None) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _open(master: str, log: Path) -> SparkSession:
+def open_session(master: str, log: Path) -> SparkSession:
+    """Starts Spark in this process, or connects to a cluster; its output goes to the log."""
     builder = SparkSession.builder.appName("ordercast").master(master)
     if master.startswith("local"):  # an embedded Spark must not be reachable from other machines
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""From stored results to plots and a page; no Spark, no simulation."""
+"""The report of an evaluation: plots and a page, from stored results alone."""
 
 from ordercast.report.page import PAGE, build
 

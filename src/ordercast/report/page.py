@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing but itself."""
+"""The report: a self-contained HTML page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Column:
 
 
 def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) -> Path:
-    """Makes the page from the results in a folder and from verdicts of audits; returns where it is."""
+    """Builds the page, and plots, from the results in a folder and the verdicts of audits; returns its path."""
     evaluation = load(folder / SUMMARY, Evaluation)
     found = [load(path, Result) for name in evaluation.experiments if (path := folder / f"{name}.json").exists()]
     missing = [name for name in evaluation.experiments if name not in {result.name for result in found}]
@@ -53,7 +53,9 @@ def build(folder: Path, verdicts: Sequence[Path] = (), *, plots: bool = True) ->
             for result in found:
                 save(result, folder / PLOTS)
     except OSError as error:
-        raise ConfigError(f"cannot write the report into {folder}: {reason_of(error)}; choose another place") from error
+        raise ConfigError(
+            f"cannot write the report into {folder}: {reason_of(error)}; choose another folder"
+        ) from error
     return folder / PAGE
 
 
@@ -83,7 +85,7 @@ def render(
 
 
 def read_verdict(path: Path) -> Mapping[str, Any]:
-    """What `ordercast audit --json` wrote."""
+    """Reads a verdict that `ordercast audit --json` wrote."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         _ = document["holds"], int(document["runs"]), int(document["deliveries"])
@@ -91,7 +93,7 @@ def read_verdict(path: Path) -> Mapping[str, Any]:
             (found["holds"], int(found["runs"]), int(found["violations"])) for found in document["properties"].values()
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} is no verdict of ordercast audit --json: {error}") from error
+        raise ConfigError(f"{path} is not a verdict of ordercast audit --json: {error}") from error
     else:
         return dict(document)
 
@@ -129,7 +131,7 @@ def _cell(point: Point | None) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """So many digits that count, as people write them."""
+    """A number with so many significant digits, without an exponent."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -139,14 +141,14 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def _troubles(result: Result) -> list[str]:
-    """What must not be overlooked: runs that failed, stalled or were not complete, and points without a value."""
+    """Sentences on runs that failed, stalled or did not complete, and on points without a value."""
     found = []
     for series in result.measured():
         total = sum(point.runs for point in series.points)
         for count, what in (
             (sum(point.failed for point in series.points), "raised an error"),
             (sum(point.incomplete for point in series.points), "did not acknowledge every message everywhere"),
-            (sum(point.stalled for point in series.points), "came to a standstill"),
+            (sum(point.stalled for point in series.points), "stalled"),
         ):
             if count:
                 found.append(f"{series.label}: {count} of {total} runs {what}.")

@@ -1,8 +1,8 @@
-"""A result as a plot: measured values as marks with intervals, formulas as lines, printed numbers as hollow marks.
+"""The plot of a result: measured values as marks with intervals, formulas as lines, published numbers as hollow marks.
 
-Nothing is told by colour alone: each measured series has its own mark and is named at its end. Colours are those of
-Okabe and Ito, which people who do not see all colours can tell apart. In a page the same plot takes its colours from
-the page, so that it is light or dark with it.
+Colour is never the only distinction: each measured series has its own mark and is labelled at its end. Colours are
+those of Okabe and Ito, which are safe for colour-blind readers. In a page the plot takes its colours from the page, so
+that it follows light and dark mode.
 """
 
 import io
@@ -26,7 +26,7 @@ _MARKS = ("o", "s", "^", "D", "v", "P")
 _LINES: Mapping[Role, Any] = {Role.CORRECTED: "-", Role.PRINTED: (0, (4, 2.5)), Role.BOUND: (0, (1, 1.5))}
 _SECOND_LINE = (0, (6, 1.5, 1, 1.5))  # another formula for the same series
 _SETTINGS: Any = {
-    "svg.fonttype": "none",  # text stays text: small, sharp, and read aloud
+    "svg.fonttype": "none",  # text stays text: small, sharp, and accessible
     "svg.hashsalt": "ordercast",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

@@ -76,6 +76,12 @@ def test_a_new_sequencer_is_told_what_everybody_has() -> None:
             assert twin.hears(Install(1, E2, NextView(1, 0b110, E2, cut, "why"))).of(Acknowledgment) == told
 
 
+def test_what_was_received_in_the_old_view_is_no_progress_in_the_new_one() -> None:
+    node = Node(E3)
+    node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert node.fires("need").to(E2) == [Acknowledgment(1, E3, 1, (), wants_status=True)]
+
+
 def test_what_was_asked_of_the_old_sequencer_is_not_held_against_the_new_one() -> None:
     node = Node(E3, suspect_after=1)
     node.hears(broadcast(0, "a"))

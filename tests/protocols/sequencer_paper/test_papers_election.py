@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ordercast.model.machine import CancelTimer, Output, Receive, Send, SetTimer, Submit, TimerFired
 from ordercast.protocols.sequencer.paper.machine import SequencerPaper
 from ordercast.protocols.sequencer.paper.units import (
@@ -75,6 +77,18 @@ def test_who_takes_over_numbers_what_follows() -> None:
     assert sent.unit == PaperBroadcast(message(E3, 3), E2, 2, 3)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_whoever_suspects_goes_on_with_what_it_waits_for(*, missing: bool) -> None:
+    machine = elector(E2, received=1)
+    machine.handle(Submit(7, (1,), b"x"))
+    if missing:
+        machine.handle(broadcast(2))
+    fired = [machine.handle(TimerFired("data")) for _ in range(machine.config.polls_to_abort + 1)]
+    names = [[output.name for output in outputs if isinstance(output, SetTimer)] for outputs in fired]
+    assert names[:-1] == [["data"]] * machine.config.polls_to_abort
+    assert names[-1] == ["data", *["request"] * missing, "election"]
+
+
 def test_who_takes_over_is_in_no_phase_of_the_old_sequencer() -> None:
     machine = elector(E2, received=1)
     machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
@@ -94,9 +108,10 @@ def test_who_gives_way_turns_to_the_new_sequencer() -> None:
     assert not machine.in_election
 
 
-def test_who_gives_way_is_brought_up_to_date() -> None:
+@pytest.mark.parametrize("last", [1, 2])
+def test_who_gives_way_is_brought_up_to_date(last: int) -> None:
     machine = elector(E2, received=1)
-    outputs = machine.handle(Receive(PaperElected(E3, 2)))
+    outputs = machine.handle(Receive(PaperElected(E3, last)))
     assert sends(outputs) == [Send(PaperRetransmit(E2, 0), to=E3)]
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["request"]
     assert machine.waits_for() == ("misses broadcast 1",)

@@ -100,6 +100,22 @@ def test_a_machine_restored_before_every_input_does_the_same(readings: dict[str,
     assert restored > 1_000
 
 
+def test_it_says_what_it_waits_for() -> None:
+    machine = node(E2)
+    assert (machine.waits_for(), machine.log_sizes().sent) == ((), 0)
+    machine.handle(Submit(7, (1,), b"x"))
+    assert machine.log_sizes().sent == 1
+    assert machine.waits_for() == ("waits for its message 1 to come back as a broadcast",)
+    machine = node(E2)
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
+    machine.handle(Submit(7, (1,), b"x"))
+    assert machine.waits_for() == (
+        "has something to send, but not while the group synchronises",
+        "misses broadcast 0",
+        "has stopped sending until E1 says that everybody has everything",
+    )
+
+
 def chance_history(seed: int) -> int:
     """Histories from one message on."""
     return 1 + seed % 4

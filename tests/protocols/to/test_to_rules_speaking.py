@@ -170,6 +170,17 @@ def test_polls_back_off_and_start_again_when_something_moves() -> None:
     assert poll <= node.running["poll"] < 2 * poll
 
 
+def test_what_was_finished_before_does_not_count_as_progress() -> None:
+    group = Group(2)
+    group.submit(E1, "a")
+    group.settle()
+    node = group.nodes[E1]
+    assert "poll" not in node.running
+    assert node.machine.backoff.progress, "a has been acknowledged since the last poll"
+    node.submits("b")  # lost
+    assert len(node.fires("poll").units) == 1
+
+
 def test_two_rounds_deliver_and_then_nobody_speaks() -> None:
     group = Group(3)
     group.submit(E1, "a")

@@ -22,8 +22,8 @@ from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, View
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.registry import machine_class
-from ordercast.trace.growing import GrowingTrace
-from ordercast.trace.packed import Packed, PackedRecorder
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
+from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
 from ordercast.trace.schema import EventKind
 
 _log = logging.getLogger("ordercast.live")
@@ -37,9 +37,9 @@ _MOST_PENDING = 4
 class TraceRecorder(MemberRecorder):
     """Writes the rows of one member in one session."""
 
-    def __init__(self, trace: GrowingTrace, row: RunRow, me: int, *, deliveries_only: bool) -> None:
+    def __init__(self, trace: IncrementalTraceWriter, row: RunRow, me: int, *, deliveries_only: bool) -> None:
         self._trace, self._row, self._me = trace, row, me
-        self._recorder = PackedRecorder(me, self._hand_on, deliveries_only=deliveries_only)
+        self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = time.time_ns()
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
@@ -121,11 +121,11 @@ class TraceRecorder(MemberRecorder):
         self._recorder.flush()
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
 
-    def _hand_on(self, packed: Packed) -> None:
+    def _hand_on(self, packed: PacketBatch) -> None:
         """To the thread that writes; if that is far behind, the member waits for it, and so do its peers."""
         while self._pending and (len(self._pending) > _MOST_PENDING or self._pending[0].done()):
             self._pending.popleft().result()
-        self._write(lambda: self._trace.append_packed(packed))
+        self._write(lambda: self._trace.append_packets(packed))
 
     def _write(self, act: Callable[[], None]) -> None:
         self._pending.append(self._thread.submit(self._attempt, act))
@@ -163,7 +163,7 @@ def trace_recorders(folder: Path, group: str, row: RunRow, *, deliveries_only: b
     assert isinstance(me, int)
 
     def record(session: int) -> MemberRecorder:
-        trace = GrowingTrace(folder, f"{session:016x}-{me}", f"{group}-{session:016x}")
+        trace = IncrementalTraceWriter(folder, f"{session:016x}-{me}", f"{group}-{session:016x}")
         return TraceRecorder(trace, row, me, deliveries_only=deliveries_only)
 
     return record

@@ -6,7 +6,7 @@
 - *Spark*: the same, by tasks on many cores or machines (`spark`).
 
 All give the same verdict. A trace that still grows is followed by `stream`. Modules of an engine are imported when it
-is used: an audit in this process imports no Spark, and one of a small trace no NumPy.
+is used: an audit in this process imports no Spark, and one of a small trace no SciPy.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from ordercast.pipeline.audit.partitioned.audit import Note
     from ordercast.pipeline.progress import Progress
 
-_VECTORISED_FROM = 30_000  # events: below this, importing NumPy takes longer than the reference audit
-_SPARK_FROM = 50_000_000  # events: below this, starting Spark takes longer than the vectorised audit
+VECTORISED_FROM = 30_000
+"""Events: below this, importing the kernel takes longer than the reference audit."""
+SPARK_FROM = 50_000_000
+"""Events: below this, starting Spark takes longer than the vectorised audit."""
 
 
 class Engine(Enum):
@@ -41,9 +43,9 @@ class Engine(Enum):
 
 def choose_engine(events: int) -> Engine:
     """The fastest engine for a trace of so many events, of those that are installed."""
-    if events >= _SPARK_FROM and find_spec("pyspark"):
+    if events >= SPARK_FROM and find_spec("pyspark"):
         return Engine.SPARK
-    if events >= _VECTORISED_FROM and find_spec("numpy") and find_spec("scipy"):
+    if events >= VECTORISED_FROM and find_spec("numpy") and find_spec("scipy"):
         return Engine.VECTORISED
     return Engine.REFERENCE
 

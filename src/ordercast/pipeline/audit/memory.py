@@ -8,13 +8,14 @@ BY_KERNEL = 250
 """Bytes that the vectorised audit needs for an event, at most."""
 BY_REFERENCE = 600
 """Bytes that the reference audit needs for an event, at most."""
-_CHECKED_FROM = 1_000_000  # events
+CHECKED_FROM = 1_000_000
+"""Events: smaller runs always fit."""
 _GIGABYTE = 10**9
 
 
 def require_memory(run: str, events: int, bytes_each: int) -> None:
     """Raises `TraceError` if so many events of a run will not fit into memory."""
-    needed, free = events * bytes_each, free_memory() if events >= _CHECKED_FROM else None
+    needed, free = events * bytes_each, free_memory() if events >= CHECKED_FROM else None
     if free is not None and needed > free:
         raise TraceError(
             f"run {run} needs a single-task audit, which takes about {needed / _GIGABYTE:.1f} GB for "

@@ -71,7 +71,7 @@ def _auditing(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Tabl
 
 
 def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Service | None) -> Verdict:
-    from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - loads NumPy, where the task runs
+    from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
     rows = runs_by_name(runs.to_pylist())
     if name not in rows:

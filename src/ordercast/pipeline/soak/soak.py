@@ -24,7 +24,7 @@ from ordercast.pipeline.sweep.measure import chunks_table
 from ordercast.pipeline.sweep.worker import PLACE
 from ordercast.pipeline.work_folder import Manifest, locked, read_manifest, remove_unfinished
 from ordercast.swarm.soak import Soaked, Tally, soak_config
-from ordercast.trace.files import write_whole
+from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +142,7 @@ class Soak:
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
-        write_whole(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
+        write_atomically(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
         self.rounds.append(done)
 
 
@@ -155,7 +155,7 @@ def soak(
     """
     started, found = time.monotonic(), len(work.failed)
     while not limits.reached(work.tally, time.monotonic() - started) and len(work.failed) - found < MOST_FAILURES:
-        size = _round_size(spark)
+        size = round_size(spark)
         if limits.runs is not None:
             size = min(size, limits.runs - work.tally.runs)
         work.keep(_run_round(spark, work, range(work.next_number, work.next_number + size)))
@@ -164,7 +164,8 @@ def soak(
     return {number: work.config(number) for number in work.failed}
 
 
-def _round_size(spark: "SparkSession") -> int:
+def round_size(spark: "SparkSession") -> int:
+    """How many runs a round has."""
     cores = 2 if is_connect(spark) else spark.sparkContext.defaultParallelism
     return _RUNS_OF_A_CORE * max(2, cores)
 

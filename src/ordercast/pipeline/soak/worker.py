@@ -35,7 +35,7 @@ def soak_chunks(chunks: Iterator[pa.RecordBatch], *, time_limit: float) -> Itera
 
 def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
     """Simulates and audits a run; `time_limit`: seconds of CPU time."""
-    from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - loads NumPy, where the task runs
+    from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
     name, batches, endings = config.name(), list[pa.RecordBatch](), list[EventRow]()
     overruns = 0

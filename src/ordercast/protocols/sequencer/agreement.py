@@ -313,7 +313,7 @@ class ViewAgreement(DeclaredState):
             self._obtain(self.proposal, out)
 
     def _follow(self, unit: Unit, ballot: Ballot, out: list[Output]) -> bool:
-        """Promises to a ballot; False if a later one was promised to, which its coordinator is told."""
+        """Promises to a ballot; False if a later one was promised to: the coordinator is sent a refusal."""
         if self.promised is not None and ballot < self.promised:
             out.append(Discard(unit, "old"))
             out.append(Send(Refused(self.view.number, self.me, ballot, self.promised), to=unit.source))

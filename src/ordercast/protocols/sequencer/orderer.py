@@ -113,7 +113,7 @@ class Orderer(DeclaredState):
         return ""
 
     def _answer_duplicate(self, source: int, seq: int, out: list[Output]) -> None:
-        """Its sender may have lost the broadcast, which is retransmitted; if not, it hears that the sequencer is up."""
+        """Retransmits the broadcast if its sender may have lost it; otherwise replies with the status."""
         number = self.number_of.get((source, seq))
         if number is not None and number >= self.acknowledged[source]:
             self._retransmit(number, source, out)

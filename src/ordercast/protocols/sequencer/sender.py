@@ -52,7 +52,7 @@ class Sender(DeclaredState):
         self.start_view()
 
     def start_view(self) -> None:
-        """What was said and asked is of one view."""
+        """Acknowledgments and requests are those of one view."""
         self.acknowledged_below = self.wanted_below = self.overdue_below = 0
         self.heard = self.asked = False
         self.sync_round, self.paused_through = 0, None

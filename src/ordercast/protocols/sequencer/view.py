@@ -19,6 +19,7 @@ class CurrentView(DeclaredState):
     installed: NextView
     closed: bool  # excluded from the group, or the group is aborted: nothing is processed any more
 
+    derived_from: Derived[NextView | None]  # the view that the rest was computed from
     number: Derived[int]
     members: Derived[int]
     sequencer: Derived[int]
@@ -31,6 +32,7 @@ class CurrentView(DeclaredState):
         self.me, self.my_bit = me, 1 << me
         self.max_resilience = config.sequencer.resilience
         self.closed = False
+        self.derived_from = None
         self.enter(NextView(0, everybody(config.nodes), config.sequencer.node, 0, ""))
 
     def enter(self, view: NextView) -> None:
@@ -41,6 +43,9 @@ class CurrentView(DeclaredState):
     def derive(self) -> None:
         """Computes what follows from the installed view."""
         view = self.installed
+        if view is self.derived_from:  # as it nearly always is when a state is restored
+            return
+        self.derived_from = view
         self.number, self.members, self.sequencer = view.number, view.members, view.sequencer
         self.is_sequencer = view.sequencer == self.me
         nodes = members(view.members)

@@ -44,7 +44,8 @@ from ordercast.trace.schema import ABORTED, RUN
 
 PARTITIONED_ABOVE = 3_000_000
 """Runs with more events are audited in partitions."""
-_ROWS_OF_A_PARTITION = 600_000
+ROWS_OF_A_PARTITION = 600_000
+"""About how many events a partition has."""
 _MOST_SEARCHED = 6  # groups of partitions that do not pass
 
 Note = Callable[[str], None]
@@ -79,7 +80,7 @@ def _require_partitionable(run: LongRun) -> None:
 def _audited(run: LongRun, note: Note) -> Verdict:
     by_position = run.service is Service.PRIORITY_TOTAL
     closed = no_cycle in PROMISES[run.service] and not by_position
-    points = cut_points(run.index, max(1, run.rows // _ROWS_OF_A_PARTITION), run.read, closed=closed)
+    points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.read, closed=closed)
     partitions = Partitions(run, points, closed=closed)
     while (overlap := partitions.audit()) is not None and partitions.all_passed():
         if not partitions.merge(overlap):
@@ -114,7 +115,7 @@ def _note_searched(run: LongRun, note: Note, searched: int, of: int, what: str) 
 def _first_difference(run: LongRun) -> tuple[Message, ...]:
     """The messages that nodes delivered at the first position where they differ; all logs have the same length."""
     length = run.deliveries // run.nodes
-    size = max(1, _ROWS_OF_A_PARTITION // run.nodes)
+    size = max(1, ROWS_OF_A_PARTITION // run.nodes)
     tasks = [run.comparison_task(start, min(start + size, length)) for start in range(0, length, size)]
     for answer in run.run_tasks(TaskKind.COMPARE, tasks):
         comparison = msgspec.msgpack.decode(answer, type=Comparison)

@@ -23,7 +23,8 @@ from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import NODES, RUN
 
-_GROUPS_OF_AN_INDEX_TASK = 24
+GROUPS_OF_AN_INDEX_TASK = 24
+"""Row groups that one task summarises."""
 
 
 class NotPartitionableError(Exception):
@@ -71,8 +72,8 @@ class LongRun:
             for location in task.locations
             for group in location.groups
         ]
-        starts = range(0, len(files), _GROUPS_OF_AN_INDEX_TASK)
-        tasks = [IndexTask(nodes, start, tuple(files[start : start + _GROUPS_OF_AN_INDEX_TASK])) for start in starts]
+        starts = range(0, len(files), GROUPS_OF_AN_INDEX_TASK)
+        tasks = [IndexTask(nodes, start, tuple(files[start : start + GROUPS_OF_AN_INDEX_TASK])) for start in starts]
         found: list[RowGroupSummary] = []
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])

@@ -191,7 +191,8 @@ class PritoPaperState(DeclaredState):
         pseudo = [entry.unit for entry in (*self.preacknowledged, *self.accepted) if entry.pseudo]
         if data := [unit for unit in pseudo if isinstance(unit, PrintedData)]:
             top = data[0]
-            bounds = self.preacknowledged_below if self.preacknowledged else self.accepted_below
+            is_preacknowledged = top.seq < self.own_preacknowledged_below[top.source]
+            bounds = self.preacknowledged_below if is_preacknowledged else self.accepted_below
             silent = mask_of(node for node, below in enumerate(bounds[top.source]) if below <= top.seq)
             lines.append(
                 f"holds {len(data)} packets, the first of them number {top.seq} of {name_of(top.source)}"
