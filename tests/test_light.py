@@ -99,3 +99,9 @@ def test_an_idle_node_loads_only_what_it_was_asked_for(more: list[str], needed: 
 def test_a_node_that_records_loads_pyarrow_and_not_what_pyarrow_would_load(tmp_path: Path) -> None:
     arguments = [*ALONE, "--record", str(tmp_path)]
     assert packages(modules_after(_NODE.format(arguments=arguments))) & HEAVY == {"pyarrow"}
+
+
+def test_help_loads_no_command() -> None:
+    modules = modules_after(_NODE.format(arguments=["--help"]))
+    assert packages(modules) & HEAVY <= {"rich"}, "which writes the help"
+    assert not {name for name in modules if name.startswith(("ordercast.live", "ordercast.protocols"))}
