@@ -10,6 +10,7 @@
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 
@@ -293,7 +294,8 @@ class Member:
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
-        self._logs.protocol.info("recovery: %s", self._with_names(why), extra={"reason": why})
+        if self._logs.protocol.isEnabledFor(logging.INFO):  # there may be many
+            self._logs.protocol.info("recovery: %s", self._with_names(why), extra={"reason": why})
 
     def protocol_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may be alive, and the relay may have failed."""

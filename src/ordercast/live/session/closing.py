@@ -1,8 +1,8 @@
 """How far a group has closed: our own stage and those of the others.
 
-Why two rounds: a member that closes first may be disturbed again, by one that still sends. But once *all* have said
-that they send nothing more and that what they sent is stable, nobody has anything new to accept; who is at rest then
-stays at rest (DONE). When all have said that, nobody needs anybody any more.
+Why two rounds: a member that closes first may be disturbed again, by one that still sends. But once *all* have
+reported that they send nothing more and that what they sent is stable, nobody has anything new to accept; a member at
+rest then stays at rest (DONE). When all have reported that, nobody needs anybody any more.
 """
 
 from ordercast.model.nodes import mask_of, members

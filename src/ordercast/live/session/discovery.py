@@ -278,6 +278,6 @@ class Discovery(DeclaredState):
             return self.rejected
         within = f"within {self.config.handshake_timeout / SECOND:g} s"
         if len(self.others) + 1 < self.size:
-            told = f"{within} {len(self.others) + 1} of {self.size} members of {self.group} were found: {names}"
-            return f"{told}; {self._sizes(self.other_size)}" if self.other_size is not None else told
+            sentence = f"{within} {len(self.others) + 1} of {self.size} members of {self.group} were found: {names}"
+            return f"{sentence}; {self._sizes(self.other_size)}" if self.other_size is not None else sentence
         return f"{within} the members of {self.group} did not agree on the same list; {self.name} knows {names}"

@@ -257,7 +257,7 @@ class Handshake(DeclaredState):
 
     def awaited(self) -> str:
         """What is missing, in words."""
-        silent, told, behind = [], [], []
+        silent, reasons, behind = [], [], []
         for member, (name, join, unproven) in enumerate(zip(self.names, self.joins, self.unproven, strict=True)):
             if member == self.me:
                 continue
@@ -267,8 +267,8 @@ class Handshake(DeclaredState):
                 silent.append(name)
             else:
                 differs = unproven.parameters != self.parameters
-                told.append(f"{name} sends to {self.names[self.me]}, but does not receive from it")
-                told += [self._difference(member, unproven)] if differs else []
+                reasons.append(f"{name} sends to {self.names[self.me]}, but does not receive from it")
+                reasons += [self._difference(member, unproven)] if differs else []
         if silent:
-            told.insert(0, f"nothing received from {', '.join(silent)}")
-        return "; ".join(told) or f"{', '.join(behind)} did not agree"
+            reasons.insert(0, f"nothing received from {', '.join(silent)}")
+        return "; ".join(reasons) or f"{', '.join(behind)} did not agree"

@@ -119,16 +119,16 @@ def members_of(group: str, members: Mapping[str, str] | Iterable[str]) -> dict[s
 def require_one_network(addresses: Mapping[str, Address]) -> None:
     """Raises `ConfigError` unless each has an address of its own, at which all others can reach it."""
     for (one, here), (other, there) in combinations(addresses.items(), 2):
-        told = f"{one} has the address {here}, {other} has {there}"
+        both = f"{one} has the address {here}, {other} has {there}"
         if here == there:
             raise ConfigError(f"{one} and {other} have the same address, {here}; give each its own")
         if here.is_loopback() != there.is_loopback():
             raise ConfigError(
-                f"{told}: a loopback address cannot be reached from another machine; give all of them addresses of "
+                f"{both}: a loopback address cannot be reached from another machine; give all of them addresses of "
                 "interfaces, or all of them loopback addresses"
             )
         if (":" in here.host) != (":" in there.host):
-            raise ConfigError(f"{told}: they cannot send to each other; use IPv4 for all, or IPv6 for all")
+            raise ConfigError(f"{both}: they cannot send to each other; use IPv4 for all, or IPv6 for all")
 
 
 def _local(group: str, name: str, taken: Iterable[Address]) -> Address:
