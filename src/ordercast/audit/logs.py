@@ -96,8 +96,8 @@ class RunLogs:
         """The members of a node's view at one of its moments."""
         mask = everybody(self.nodes)
         if self.views:
-            for told, remaining in self.views[node]:
-                if told.step < moment.step:
+            for installed, remaining in self.views[node]:
+                if installed.step < moment.step:
                     mask = remaining
         return mask
 
@@ -176,7 +176,7 @@ class _Collected:
             stopped=frozenset(self.stopped),
             aborted_at=self.aborted_at,
             numbered_twice=twice,
-            views=tuple(tuple(sorted(told)) for told in self.views) if any(self.views) else (),
+            views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
         )
 
     def _add_send(
@@ -188,10 +188,10 @@ class _Collected:
         mask = self._mask(f"{name} is addressed to", destinations)
         self.sends[node].append((moment, message, mask, priority or 0))
 
-    def _mask(self, told: str, named: Sequence[int | None] | None) -> int:
+    def _mask(self, what: str, named: Sequence[int | None] | None) -> int:
         nodes = [node for node in named or () if node is not None and 0 <= node < self.nodes]
         if named is None or len(nodes) < len(named):
-            raise self._error(f"{told} {named}; destinations are some of 0 to {self.nodes - 1}")
+            raise self._error(f"{what} {named}; destinations are some of 0 to {self.nodes - 1}")
         return mask_of(nodes)
 
     def _sent(self) -> tuple[dict[Message, Sent], tuple[Message, ...]]:
