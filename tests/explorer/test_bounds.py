@@ -43,7 +43,7 @@ def test_too_much_under_way_is_found_and_told() -> None:
 
 def test_a_reduced_search_does_not_count_what_is_under_way() -> None:
     printed = spo_as_printed("a{2}", "")
-    with pytest.raises(ConfigError, match="search without reduction"):
+    with pytest.raises(ConfigError, match="use --no-reduction"):
         explore(replace(printed, promise=replace(printed.promise, most_under_way=1)), reduced=True)
 
 

@@ -252,7 +252,7 @@ def test_a_walk_finds_what_a_search_finds() -> None:
 
 @pytest.mark.parametrize("line", ["a[]", "a{}", "a{1", "a{1,}", "{1}", "a{1}[2]"])
 def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
-    with pytest.raises(ValueError, match="is not written like"):
+    with pytest.raises(ValueError, match="is not an item of a script"):
         scripts(line)
 
 

@@ -68,9 +68,9 @@ GOOD = schedule_text(
     ScheduleFile(scenario=spo("a{2}", "", losses=1), schedule=("E1 sends a{2}", "E2 loses E1#0 a"), sentence="x")
 )
 BAD: list[tuple[str, str, Any]] = [
-    ('kind = "schedule"', 'kind = "simulation"', 'begins with version = 1 and kind = "schedule"'),
-    ("version = 1", "version = 2", "begins with version = 1"),
-    ("losses = 1", 'losses = "one"', r"line 16: Expected `int`, got `str` - at `scenario.losses`; the keys"),
+    ('kind = "schedule"', 'kind = "simulation"', 'needs version = 1 and kind = "schedule"'),
+    ("version = 1", "version = 2", "needs version = 1"),
+    ("losses = 1", 'losses = "one"', r"line 16: Expected `int`, got `str` - at `scenario.losses`; see docs"),
     ("losses = 1", "loses_much = 1", r"contains unknown field `loses_much`"),
     (
         '"E2 loses E1#0 a"',
@@ -81,7 +81,11 @@ BAD: list[tuple[str, str, Any]] = [
     ('"a{2}", ""', '"a{5}", ""', r"line 15: 'a\{5\}' goes to a node that is not one of E1 to E2"),
     ("[promise]", '[promise]\nliveness_goal = "known"', "liveness_goal is one of nothing, accepted, .*not 'known'"),
     ("[promise]", "[group]\nwindow = 0\n[promise]", "the window must be at least 1, not 0"),
-    ("[promise]", "[search]\nbegins = 3\n[promise]", "line .*: `search.begins`: of 2 steps the first 3 cannot be"),
+    (
+        "[promise]",
+        "[search]\nbegins = 3\n[promise]",
+        "line .*: `search.begins` must be 0 to 2, the number of steps, not 3",
+    ),
     ("schedule = [", "schedule = ", "invalid TOML: .*line 3"),
 ]
 
@@ -96,7 +100,7 @@ def test_a_bad_file_is_refused_in_a_sentence(was: str, becomes: str, sentence: s
 
 
 def test_a_machine_that_has_no_name_is_not_written() -> None:
-    with pytest.raises(ConfigError, match="is none of the protocols"):
+    with pytest.raises(ConfigError, match="is not a machine of the protocols"):
         schedule_text(ScheduleFile(scenario=spo("a{2}", "", machine=GoesBack), schedule=()))
 
 
