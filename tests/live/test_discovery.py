@@ -38,31 +38,31 @@ class Place:
         incarnation = self.chance.getrandbits(64) | 1
         newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(handshake_timeout=20 * SECOND))
         self.present.append(newcomer)
-        self._put(newcomer, Begin())
+        self.put(newcomer, Begin())
         return newcomer
 
     def leave(self, gone: Discovery) -> None:
         """It ends without a word."""
         self.present.remove(gone)
 
-    def _at(self, when: int, who: Discovery, event: Any, number: int = 0) -> None:
+    def at(self, when: int, who: Discovery, event: Any, number: int = 0) -> None:
         self.running += 1
         heapq.heappush(self.heap, (when, self.running, who, event, number))
 
-    def _put(self, who: Discovery, event: Any) -> None:
+    def put(self, who: Discovery, event: Any) -> None:
         for output in who.handle(event):
             match output:
                 case Announce(message):
                     for listener in self.present:
                         if self.chance.random() >= self.loss:
-                            self._at(
+                            self.at(
                                 self.now + 1 + self.chance.randrange(5 * MILLISECOND),
                                 listener,
                                 AnnouncementReceived(message),
                             )
                 case SetTimer(name, after):
                     self.timers[id(who), name] = self.running + 1
-                    self._at(self.now + after, who, TimerFired(name), self.running + 1)
+                    self.at(self.now + after, who, TimerFired(name), self.running + 1)
                 case CancelTimer(name):
                     self.timers.pop((id(who), name), None)
                 case Found() | NotFound():
@@ -74,7 +74,7 @@ class Place:
         while self.heap and self.heap[0][0] <= until:
             self.now, _, who, event, number = heapq.heappop(self.heap)
             if who in self.present and (not number or self.timers.get((id(who), event.name)) == number):
-                self._put(who, event)
+                self.put(who, event)
 
     def result(self, who: Discovery) -> Any:
         """What came of it; None if it still looks."""

@@ -12,6 +12,7 @@ from ordercast.live.session.events import Suspected, TrafficReceived
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import Receive, View
 from ordercast.wire.control import Heartbeat, Stage
+from ordercast.wire.datagram import Rejection
 from tests.live.groups import ORDERS, group_of, hear, member_of, run
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
@@ -151,7 +152,7 @@ def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_other
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
             deaf = member_of(groups["A"])
-            deaf.transport.endpoint._receive = lambda _: None
+            deaf.transport.seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
             sending = asyncio.create_task(send_for_ever(groups["A"]))
             await deaf.left
             with pytest.raises(

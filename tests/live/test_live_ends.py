@@ -9,7 +9,8 @@ import pytest
 import ordercast.live.host.open_group
 import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
-from ordercast.live.session.machine import Session
+from ordercast.live.host.member import Member
+from ordercast.live.session.events import Refused
 from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
 from ordercast.model.units import Packet
@@ -233,13 +234,14 @@ def test_who_is_cancelled_while_it_tells_why_it_did_not_join_leaves_no_socket_be
 ) -> None:
     async def test() -> None:
         refused = asyncio.Event()
-        refuse = Session._refuse
+        changed = Member.session_changed
 
-        def is_refused(*arguments: Any) -> None:
-            refuse(*arguments)
-            refused.set()
+        def is_refused(self: Member, change: Any) -> None:
+            changed(self, change)
+            if isinstance(change, Refused):
+                refused.set()
 
-        monkeypatch.setattr(Session, "_refuse", is_refused)
+        monkeypatch.setattr(Member, "session_changed", is_refused)
         joining = asyncio.ensure_future(join(new_name(), name="A", members=list("AB"), timeout=0.5))
         await refused.wait()
         for _ in range(5):  # turns, in which it hears of that, and waits for the others to be told

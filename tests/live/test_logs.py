@@ -86,7 +86,7 @@ def test_sessions_suspicions_and_views_are_logged(caplog: pytest.LogCaptureFixtu
             member = member_of(groups["A"])
             suspected: list[int] = []
             assert isinstance(member.host, Host)
-            member.host.suspect = suspected.append  # type: ignore[method-assign]
+            member.host.suspect = suspected.append  # type: ignore[method-assign, assignment]
             member.session_changed(Suspected(1))
             assert suspected == [0b10]
             member.view_installed(View(7, 0b111, "E2 was slow"))

@@ -191,7 +191,7 @@ def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: p
         async with group_in_memory(*NAMES, key=KEY, order="total", relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept, seal = said_to_channel(), seal_for("memory", KEY)
-            this_life = RELAY_INCARNATION.pack(channel._relay.incarnation)
+            this_life = RELAY_INCARNATION.pack(channel.incarnation)
             for session in range(100):
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session, 0, RELAY_INCARNATION.pack(1)))
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session + 100, 0, this_life))

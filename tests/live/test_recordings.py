@@ -50,7 +50,7 @@ def say_again(network: Network, kept: Recording, within: int) -> None:
     for source, tag, message in kept:
         for target in range(len(network.names)):
             if source != target:
-                network.at(network.chance.randrange(within), network._arrive, source, target, tag, message)
+                network.at(network.chance.randrange(within), network.arrive, source, target, tag, message)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -149,14 +149,14 @@ def test_nobody_changes_terms_in_one_life() -> None:
 def earlier_hellos(seed: int, names: str, size: int) -> list[Hello | HelloRejection]:
     """What was said when others, or the same, looked for a group of this name."""
     place, kept = Place(seed), []
-    put = place._put
+    put = place.put
 
     def keep(who: Any, event: Any) -> None:
         if isinstance(event, AnnouncementReceived):
             kept.append(event.message)
         put(who, event)
 
-    place._put = keep  # type: ignore[method-assign]
+    place.put = keep  # type: ignore[method-assign]
     for name in names:
         place.come(name, size)
     place.run(2 * SECOND)
@@ -174,7 +174,7 @@ def test_a_group_is_found_whatever_was_said_in_earlier_days(seed: int, loss: flo
     for name in "DBC":
         looking.append(place.come(name, 3))
         for hello in kept:
-            place._at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], AnnouncementReceived(hello))
+            place.at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], AnnouncementReceived(hello))
         place.run(place.now + place.chance.randrange(SECOND // 3))
     place.run(3 * SECOND)
     found = {place.result(one) for one in looking}

@@ -219,9 +219,9 @@ class Network:
             delay = self.chance.randrange(self.weather.slowest)
             if self.chance.random() < self.weather.very_late:
                 delay *= 50
-            self.at(self.now + 1 + delay, self._arrive, source, target, tag, message)
+            self.at(self.now + 1 + delay, self.arrive, source, target, tag, message)
 
-    def _arrive(self, source: int, target: int, tag: int, message: Control | Unit) -> None:
+    def arrive(self, source: int, target: int, tag: int, message: Control | Unit) -> None:
         if target in self.processes:
             self.processes[target].receive(source, tag, message)
 

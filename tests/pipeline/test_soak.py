@@ -128,10 +128,10 @@ def test_a_failure_that_does_not_come_back_is_kept_whole(ordercast: Command, tmp
         work.keep(Round(0, 1, 1.0, Tally(runs=1, failed=1), {0: (("incomplete", "it goes on after 300 s of work"),)}))
     done = ordercast("soak --runs 1 --resume --out", out)
     assert done.status == 1
-    assert done.out.startswith("1 run, 0 deliveries judged (0 with what nodes knew), 1 run failed; ")
+    assert done.out.startswith("1 run, 0 deliveries audited (0 with levels), 1 run failed; ")
     assert "soak: number 0 failed; shrinking it" in done.err
     [kept] = (out / "failures").iterdir()
-    assert f"  not so when it was run here; once more: ordercast shrink {kept}\n" in done.out
+    assert f"  it did not fail in this process; try again: ordercast shrink {kept}\n" in done.out
     assert ordercast("shrink", kept).status == 0
 
 

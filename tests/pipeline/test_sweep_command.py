@@ -214,4 +214,4 @@ def test_somebody_who_watches_is_told_that_spark_starts(
     monkeypatch.setattr(session, "session", lend)
     with spark_session(None) as spark:
         assert spark == "a session"
-    assert "Spark starts" in capfd.readouterr().err
+    assert "starting Spark" in capfd.readouterr().err

@@ -131,6 +131,14 @@ def test_run_synchronisation_4_all_pre_acknowledge_what_any_has() -> None:
     assert group.delivered[E2] == ["d0"]
 
 
+def test_run_synchronisation_takes_the_highest_that_anybody_reports() -> None:
+    machine = PritoPaper(E1, PaperGroup(2).machines[E1].config)
+    machine.synchronising = machine.ack_sent = True
+    machine.timed_out = [NIL, 4]
+    machine.handle(Receive(RunSyncAck(E2, (3, 2), (1, 5))))
+    assert (machine.timed_out, machine.highest_preacknowledged) == ([3, 4], [1, 5])
+
+
 def test_run_synchronisation_what_times_out_meanwhile_begins_another() -> None:
     machine = PritoPaper(E1, PaperGroup(2).machines[E1].config)
     machine.expired = {(E2, 1)}

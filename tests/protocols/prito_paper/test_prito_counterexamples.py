@@ -216,6 +216,19 @@ def test_f4_what_is_taken_at_once_depends_on_losses_and_so_does_the_order() -> N
     assert group.broken_promises() >= OUT_OF_ORDER
 
 
+def test_f4_as_a_reading_what_is_taken_at_once_is_sorted_by_priority() -> None:
+    paper = PaperRules(priority=PriorityReadings(sorts_preacknowledged=True))
+    group = PaperGroup(2, paper=paper)
+    group.send(E1, "a", 1)
+    group.send(E2, "b", 5)
+    group.hear_rest()
+    assert receipt_log(group, E1).replace("*", "").split() == ["|", "a", "a", "b", "b"], "as they were accepted"
+    for node in (E1, E2):
+        group.ready(node)
+        group.hear_rest()
+    assert receipt_log(group, E1).split()[:2] == ["b", "a"]
+
+
 # --- F5: the acknowledgment procedure as it is printed ---
 
 

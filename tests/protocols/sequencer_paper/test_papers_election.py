@@ -77,6 +77,18 @@ def test_who_takes_over_numbers_what_follows() -> None:
     assert sent.unit == PaperBroadcast(message(E3, 3), E2, 2, 3)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_whoever_suspects_goes_on_with_what_it_waits_for(*, missing: bool) -> None:
+    machine = elector(E2, received=1)
+    machine.handle(Submit(7, (1,), b"x"))
+    if missing:
+        machine.handle(broadcast(2))
+    fired = [machine.handle(TimerFired("data")) for _ in range(machine.config.polls_to_abort + 1)]
+    names = [[output.name for output in outputs if isinstance(output, SetTimer)] for outputs in fired]
+    assert names[:-1] == [["data"]] * machine.config.polls_to_abort
+    assert names[-1] == ["data", *["request"] * missing, "election"]
+
+
 def test_who_takes_over_is_in_no_phase_of_the_old_sequencer() -> None:
     machine = elector(E2, received=1)
     machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))

@@ -82,6 +82,16 @@ def test_vectors_back_off() -> None:
     assert len(set(waits)) == len(waits), "drawn anew each time"
 
 
+def test_vectors_start_with_the_shortest_interval_however_long_polls_had_become() -> None:
+    node, two = Node(E1), Peer(E2)
+    node.submits("a")
+    for _ in range(4):
+        node.fires("poll")
+    assert node.running["poll"] >= 4 * node.machine.config.timing.poll
+    node.hears(two.vector(0, 0, 0))
+    assert node.running["reset"] < 2 * node.machine.config.timing.reset
+
+
 def test_who_never_says_its_vector_is_given_up() -> None:
     node, two = Node(E1, polls_to_abort=2), Peer(E2)
     node.hears(two.vector(0, 0, 0))
