@@ -87,6 +87,7 @@ _TO = Battery(
         _GIVING_UP,
     ],
     without=_LONG,
+    contract=["to sound", "prito sound", "prio sound"],
 )
 
 SUITES = (
@@ -105,9 +106,12 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["spo sound"],
         ),
     ),
-    Suite("po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"))),
+    Suite(
+        "po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"), contract=["po sound"])
+    ),
     Suite(
         "st",
         "st",
@@ -121,6 +125,7 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["st sound"],
         ),
     ),
     Suite(
@@ -148,6 +153,7 @@ SUITES = (
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["sequencer sound"],
         ),
     ),
     Suite(
@@ -158,7 +164,8 @@ SUITES = (
             [
                 *_tests("spo_paper", "papers_rules", "papers_failures", "papers_machine", "papers_words", "figure_4"),
                 *_tests("spo_paper", "papers_lemmas", "papers_service", "counterexamples"),
-            ]
+            ],
+            contract=["spo paper"],
         ),
     ),
     Suite(
@@ -169,7 +176,8 @@ SUITES = (
             [
                 *_tests("st_paper", "papers_rules", "papers_examples", "papers_machine", "st_star"),
                 *_tests("st_paper", "papers_propositions", "st_counterexamples"),
-            ]
+            ],
+            contract=["st paper"],
         ),
     ),
     Suite(
@@ -180,7 +188,8 @@ SUITES = (
             [
                 *_tests("prito_paper", "papers_rules", "papers_failure", "papers_synchronisation", "papers_machine"),
                 *_tests("prito_paper", "papers_examples", "prito_counterexamples"),
-            ]
+            ],
+            contract=["prito paper"],
         ),
     ),
     Suite(
@@ -191,7 +200,8 @@ SUITES = (
             [
                 *_tests("sequencer_paper", "papers_figures", "papers_election", "papers_machine", "papers_numbers"),
                 *_tests("sequencer_paper", "counterexamples", "counterexamples_agreement"),
-            ]
+            ],
+            contract=["sequencer paper"],
         ),
     ),
     Suite(
