@@ -6,9 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import typer
-
-import ordercast.cli.app as cli
+from ordercast.cli.app import COMMANDS, load_command
 
 FOLDER = Path(__file__).parent / "reference"
 
@@ -23,17 +21,10 @@ Every command and option. This page is written by `python docs/reference_pages.p
 
 def cli_page() -> str:
     """Every command and option."""
-    commands = {name: load(name) for name in cli.COMMANDS}
+    commands = {name: load_command(name) for name in COMMANDS}
     rows = [f"| [`{name}`](#ordercast-{name}) | {_cell(_summary(command))} |" for name, command in commands.items()]
     listed = "\n".join(["| command | |", "|---|---|", *rows])
     return _CLI_HEAD + "\n\n".join([listed, *(_command(name, command) for name, command in commands.items())]) + "\n"
-
-
-def load(name: str) -> Any:
-    """A command with its options."""
-    loaded = getattr(cli, "load_command", None)
-    group: Any = typer.main.get_command(cli.app)
-    return loaded(name) if loaded is not None else group.get_command(None, name)
 
 
 def _summary(command: Any) -> str:

@@ -13,7 +13,6 @@ import inspect
 import io
 import logging
 import re
-import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 import pytest
 
 import ordercast
-from ordercast.cli.app import COMMANDS
+from ordercast.cli.app import COMMANDS, load_command
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -174,7 +173,6 @@ def commands(text: str) -> list[str]:
 def test_commands_have_the_options_that_are_shown(page: Path) -> None:
     if page.name == "CHANGELOG.md":
         return  # it tells of names that are no longer there
-    load = runpy.run_path(str(DOCS / "reference_pages.py"))["load"]
     for line in commands(page.read_text()):
         try:
             words = shlex.split(line.replace("…", " "), comments=True)[1:]
@@ -184,7 +182,7 @@ def test_commands_have_the_options_that_are_shown(page: Path) -> None:
             continue
         assert words[0] in COMMANDS, line
         known = {"--help"}
-        for parameter in load(words[0]).params:
+        for parameter in load_command(words[0]).params:
             known |= {*parameter.opts, *parameter.secondary_opts}
         used = {word.partition("=")[0] for word in words[1:] if re.match(r"--[a-z]", word)}
         assert used <= known, f"{line}: {used - known}"

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import pytest
 import ordercast
 from ordercast.live import prometheus
 from ordercast.model import errors
+from tests.test_architecture import ROOMS
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs/reference"
@@ -134,3 +136,14 @@ def test_troubleshooting_shows_messages_that_are_said(title: str) -> None:
             longest = max((part.strip(" :.,(){}") for part in parts), key=len)
             assert len(longest) > 2
             assert longest in said, message
+
+
+def test_the_page_on_architecture_has_the_imports_that_are_enforced() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| \[`(\w+)/`\]\([^)]*\) \|.*\| ([^|]*) \|$", page, flags=re.MULTILINE)
+    outside = {name for _, packages in ROOMS.values() for name in packages} - set(sys.stdlib_module_names) - {"stdlib"}
+    assert [name for name, _ in rows] == sorted(ROOMS, key=[name for name, _ in rows].index)
+    for name, imports in rows:
+        ours, packages = ROOMS[name]
+        assert ours == (set(ROOMS) - {"cli"} if imports.startswith("all") else set(names_in(imports))), name
+        assert packages & outside == set(re.findall(r"\w+", imports)) & outside, name
