@@ -446,7 +446,7 @@ def test_values_are_shown_whole_up_to_forty_characters() -> None:
         return difference(ours, "A", TERMS, "B")
 
     shown = '"' + "x" * 38 + '"'
-    assert f"A has relay={shown}" in told(38)
+    assert f"A has relay={shown};" in told(38)
     assert f"A has relay={shown[:-1]}x…" in told(39)
 
 
