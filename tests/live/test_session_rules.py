@@ -22,6 +22,7 @@ from ordercast.live.session.events import (
     TimerExpired,
     TrafficReceived,
 )
+from ordercast.live.session.failure_detector import FailureDetector
 from ordercast.live.session.handshake import MAX_INCARNATIONS, Identity
 from ordercast.live.session.machine import Phase, Session
 from ordercast.live.session.parameters import difference, encode_parameters
@@ -437,3 +438,46 @@ def test_times_that_cannot_work_are_refused(name: str, value: int) -> None:
 def test_beginnings_that_cannot_be_said_are_refused(incarnation: int, first_seq: int) -> None:
     with pytest.raises(ConfigError):
         Identity(incarnation=incarnation, first_seq=first_seq)
+
+
+def test_values_are_shown_whole_up_to_forty_characters() -> None:
+    def told(length: int) -> str:
+        ours = encode_parameters("toys", NAMES, {"relay": "x" * length})
+        return difference(ours, "A", TERMS, "B")
+
+    shown = '"' + "x" * 38 + '"'
+    assert f"A has relay={shown};" in told(38)
+    assert f"A has relay={shown[:-1]}x…" in told(39)
+
+
+def test_who_is_waited_for_is_named_by_what_it_lacks() -> None:
+    session = opened()
+    session.handle(Close())
+    session.handle(AtRest(at_rest=True))
+    for member in (1, 2):
+        session.handle(ControlReceived(member, Heartbeat(Stage.CLOSING)))
+    session.handle(ControlReceived(1, Heartbeat(Stage.DONE)))
+    assert session.waits_for() == ("C still waits for messages",)
+
+
+def test_a_timer_that_is_late_by_a_heartbeat_is_no_suspension() -> None:
+    config = SessionConfig()
+    late = config.heartbeat // 2 + config.heartbeat
+    for more, expected in ((0, 0b10), (1, 0)):
+        detector = FailureDetector(2, config)
+        detector.tick(0, 0b10)
+        detector.silent[1] = config.failure_timeout - late
+        assert detector.tick(late + more, 0b10)[1] == expected
+
+
+def test_only_a_new_suspicion_is_counted_against_the_majority() -> None:
+    """One that was suspected before was reported to the protocol, whose view decides."""
+    session = opened(has_views=True)
+    step = session.config.heartbeat // 2
+    for tick in range(1, 26):
+        session.handle(TrafficReceived(1))
+        ticks(session, tick * step)
+    assert session.failure_detector.suspected == 0b100
+    session.handle(Remaining(0b101))
+    ticks(session, 26 * step)
+    assert session.phase is Phase.OPEN
