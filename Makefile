@@ -5,7 +5,7 @@ JOBS ?= 2
 SOAK_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench soak mutants clean
+.PHONY: help install demo docs test check format bench soak mutants clean
 
 help: ## print what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -19,9 +19,14 @@ demo: install ## every protocol under loss on an embedded Spark: sweep, audit, f
 	$(BIN)/ordercast audit demo/trace --json demo/verdict.json
 	$(BIN)/ordercast report demo/evaluation --verdict demo/verdict.json
 
+docs: install ## the documentation as a site that opens without a network: site/index.html
+	@$(BIN)/python docs/reference_pages.py
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -j auto -d build/doctrees docs site
+	@echo "site/index.html"
+
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy
-	@$(BIN)/pytest -n $(JOBS)
+	@$(BIN)/pytest -n $(JOBS) --durations=15
 
 check: install ## format, lint and types only
 	@$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy
@@ -43,11 +48,12 @@ soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take
 	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)
 	@SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest -m "soak or cluster" -n $(JOBS) -s
 
-mutants: install ## break our own code on purpose, in every way that is listed, and see who notices
+mutants: install ## break our own code on purpose, rule by rule and then systematically, and see which test notices
 	@$(BIN)/python -m tests.mutations
+	@$(BIN)/python -m tests.mutations --systematic
 
 clean: ## forget .venv and caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site docs/project docs/reference/api
 
 .venv/installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

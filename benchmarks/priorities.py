@@ -13,7 +13,7 @@ from typing import Any
 
 from ordercast.model.config import MICROSECOND, GroupConfig, PriorityConfig, Recovery
 from ordercast.model.faults import Loss
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import RunResult, simulate
 
 REPEATS = 3
@@ -25,7 +25,7 @@ def cost(protocol: str, nodes: int) -> float:
     network = Network(channel=Channel.ONE)
     work = Workload(messages=60_000 // (nodes * (nodes - 1)), pattern=Pattern.EVERYBODY, priorities=9)
     group = GroupConfig(nodes=nodes, timing=work.timing(network, nodes), log_limit=4000)
-    run = RunConfig(protocol=protocol, group=group, network=network, workload=work, record=Record.NONE)
+    run = RunConfig(protocol=protocol, group=group, network=network, workload=work, record=TraceDetail.NONE)
     best = float("inf")
     for _ in range(REPEATS):
         start = time.process_time()
@@ -52,7 +52,7 @@ def under_loss(protocol: str, nodes: int, loss: float, recovery: Recovery) -> tu
                 workload=work,
                 faults=(Loss(rate=loss),),
                 seed=seed,
-                record=Record.NONE,
+                record=TraceDetail.NONE,
             )
         )
         assert result.complete
@@ -77,7 +77,7 @@ def urgent_stream(protocol: str, *, synchronises: bool = True, loss: float = 0.0
             network=network,
             workload=work,
             faults=(Loss(rate=loss),),
-            record=Record.NONE,
+            record=TraceDetail.NONE,
         )
     )
 

@@ -13,21 +13,25 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
-from ordercast import Group, Record, join
+from ordercast import Group, join
 
 MEMBERS = ("A", "B", "C")
 MESSAGES = 30_000
 SIZE = 100
 REPEATS = 3
+Detail = Literal["none", "deliveries", "all"]
+DETAILS: tuple[Detail, ...] = ("none", "deliveries", "all")
 
 
-async def send_all(order: str, record: Path | None, recorded: Record) -> None:
-    """All members send as fast as the group takes it, and hear everything."""
+async def send_all(order: str, record: Path | None, detail: Detail) -> None:
+    """All members send as fast as the group takes it, and receive everything."""
 
     async def take_part(name: str) -> None:
-        options = {} if record is None else {"record": record, "recorded": recorded}
-        async with join("recording", members=MEMBERS, name=name, order=order, **options) as group:  # type: ignore[arg-type]
+        kept: Literal["deliveries", "all"] = "deliveries" if detail == "deliveries" else "all"
+        joining = join("recording", members=MEMBERS, name=name, order=order, record=record, record_detail=kept)
+        async with joining as group:
             await asyncio.gather(talk(group), listen(group))
 
     async def talk(group: Group) -> None:
@@ -42,14 +46,14 @@ async def send_all(order: str, record: Path | None, recorded: Record) -> None:
     await asyncio.gather(*map(take_part, MEMBERS))
 
 
-def measured(order: str, recorded: Record) -> float:
+def measured(order: str, detail: Detail) -> float:
     """Microseconds of processor time for each message sent, at all members together; the best of several runs."""
     best = float("inf")
     for _ in range(REPEATS):
         folder = Path(tempfile.mkdtemp(prefix="ordercast-"))
         gc.collect()
         start = time.process_time()
-        asyncio.run(send_all(order, None if recorded is Record.NONE else folder, recorded))
+        asyncio.run(send_all(order, None if detail == "none" else folder, detail))
         best = min(best, time.process_time() - start)
         shutil.rmtree(folder)
     return best / (MESSAGES * len(MEMBERS)) * 1e6
@@ -60,7 +64,7 @@ def main() -> None:
     print(f"{platform.python_version()}, {MESSAGES:,} messages of {SIZE} bytes by each of {len(MEMBERS)} members")
     print(f"{'order':12}{'none':>10}{'deliveries':>12}{'all':>10}   microseconds for each message sent")
     for order in ("partial", "total", "sequenced"):
-        figures = [measured(order, recorded) for recorded in (Record.NONE, Record.DELIVERIES, Record.ALL)]
+        figures = [measured(order, detail) for detail in DETAILS]
         print(f"{order:12}{figures[0]:10.1f}{figures[1]:12.1f}{figures[2]:10.1f}")
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Loss
-from ordercast.model.runs import Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
 
 REPEATS = 3
 
 
-def config(nodes: int, spread: float, loss: float, record: Record, receipts: int) -> RunConfig:
+def config(nodes: int, spread: float, loss: float, record: TraceDetail, receipts: int) -> RunConfig:
     """A saturated run of about so many receipts."""
     network = Network()
     work = Workload(messages=receipts // (nodes * (nodes - 1)), spread=spread, pattern=Pattern.EVERYBODY)
@@ -55,13 +55,13 @@ def main() -> None:
     print(f"{'nodes':>5} {'spread':>6} {'loss':>5} {'record':>10} {'receipts':>9} {'receipts/s':>10} {'µs each':>8}")
     for nodes in (4, 16, 64):
         for spread, loss, record in (
-            (0.5, 0.0, Record.NONE),
-            (1.0, 0.0, Record.NONE),
-            (0.5, 0.05, Record.NONE),
-            (0.5, 0.0, Record.DELIVERIES),
-            (0.5, 0.0, Record.ALL),
+            (0.5, 0.0, TraceDetail.NONE),
+            (1.0, 0.0, TraceDetail.NONE),
+            (0.5, 0.05, TraceDetail.NONE),
+            (0.5, 0.0, TraceDetail.DELIVERIES),
+            (0.5, 0.0, TraceDetail.ALL),
         ):
-            speed, count = measure(config(nodes, spread, loss, record, receipts), traced=record is not Record.NONE)
+            speed, count = measure(config(nodes, spread, loss, record, receipts), traced=record is not TraceDetail.NONE)
             told = f"{nodes:>5} {spread:>6} {loss:>5.0%} {record.value:>10} {count:>9,}"
             print(f"{told} {speed:>10,.0f} {1e6 / speed:>8.1f}", flush=True)
 

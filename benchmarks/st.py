@@ -12,7 +12,7 @@ import time
 
 from ordercast.model.config import MICROSECOND, GroupConfig, Recovery
 from ordercast.model.faults import Loss
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
 
 REPEATS = 3
@@ -24,7 +24,7 @@ def cost(protocol: str, nodes: int, spread: float) -> float:
     network = Network(channel=Channel.ONE)
     work = Workload(messages=60_000 // (nodes * (nodes - 1)), spread=spread, pattern=Pattern.EVERYBODY)
     group = GroupConfig(nodes=nodes, timing=work.timing(network, nodes), log_limit=4000)
-    run = RunConfig(protocol=protocol, group=group, network=network, workload=work, record=Record.NONE)
+    run = RunConfig(protocol=protocol, group=group, network=network, workload=work, record=TraceDetail.NONE)
     best = float("inf")
     for _ in range(REPEATS):
         start = time.process_time()
@@ -50,7 +50,7 @@ def throughput(nodes: int, loss: float, recovery: Recovery) -> float:
             workload=work,
             faults=(Loss(rate=loss),),
             seed=seed,
-            record=Record.NONE,
+            record=TraceDetail.NONE,
         )
         result = simulate(run)
         assert result.complete

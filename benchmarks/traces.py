@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ordercast.trace.schema import EVENTS, RUNS
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 
 _ROWS = 50_000  # of a row group
 _BLOCK = 40_000  # messages that are made at once

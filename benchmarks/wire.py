@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable
 
-from ordercast.wire.datagram import Rejection, join, split
+from ordercast.wire.datagram import Rejection, pack_records, unpack_records
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.sealing import seal_for
 
@@ -51,15 +51,15 @@ def seal_and_open(keys: GroupKeys | None, size: int, rounds: int) -> tuple[float
 def join_and_split(size: int, rounds: int) -> tuple[float, float]:
     """Microseconds to join records to a body of about this size, and to split it."""
     records = [bytes(min(RECORD, size - 2))] * max(1, size // (RECORD + 2))
-    body = join(records)
+    body = pack_records(records)
 
     def joining() -> None:
         for _ in range(rounds):
-            join(records)
+            pack_records(records)
 
     def splitting() -> None:
         for _ in range(rounds):
-            split(body)
+            unpack_records(body)
 
     return microseconds(rounds, joining), microseconds(rounds, splitting)
 

@@ -1,9 +1,9 @@
-"""A chat in which everybody reads the same conversation in the same order.
+"""Total order: a chat in which all members read the same conversation in the same order.
 
-    python examples/chat.py            three members in one process, who have something to say
-    python examples/chat.py ann        in three terminals, with ann, bob and cy: what you type is sent
+    python examples/chat.py            three members in one process
+    python examples/chat.py ann        in three terminals, as ann, bob and cy: what you type is sent
 
-Without one order, bob could read an answer before its question.
+Without total order, bob could read an answer before its question.
 """
 
 import asyncio
@@ -17,21 +17,21 @@ MEMBERS = ("ann", "bob", "cy")
 
 
 async def type_and_read(name: str) -> None:
-    """One member in a terminal of its own."""
+    """One member in its own terminal."""
     async with ordercast.join("chat", members=MEMBERS, name=name, on_waiting=print) as group:
         print(f"you are {group.me}; type; control-D ends what you say, and the chat ends when all have", flush=True)
         await asyncio.gather(read_all(group), type_all(group))
 
 
 async def type_all(group: ordercast.Group) -> None:
-    """Sends what is typed; in the end stays until all others have ended, too."""
+    """Sends what is typed, then waits until all members have closed."""
     async for line in typed():
         await group.send(line.strip())
     await group.close()
 
 
 async def typed() -> AsyncIterator[bytes]:
-    """The lines of standard input. No thread waits for them: one that did could not be interrupted."""
+    """The lines of standard input, without a thread: a thread that waits for input cannot be interrupted."""
     loop, ready, chunk, rest = asyncio.get_running_loop(), asyncio.Event(), b" ", b""
     loop.add_reader(0, ready.set)
     try:
@@ -47,16 +47,16 @@ async def typed() -> AsyncIterator[bytes]:
 
 
 async def read_all(group: ordercast.Group) -> list[str]:
-    """Prints what is said until the group is closed."""
-    said = []
+    """Prints all messages until the group is closed."""
+    lines = []
     async for message in group:
-        said.append(f"{message.sender}: {message.payload.decode()}")
-        print(said[-1], flush=True)
-    return said
+        lines.append(f"{message.sender}: {message.payload.decode()}")
+        print(lines[-1], flush=True)
+    return lines
 
 
 async def converse(name: str) -> list[str]:
-    """A member that asks once, answers every question of others, and keeps what it read."""
+    """A member that asks once, answers each question of the others, and returns what it read."""
     log: list[str] = []
     async with ordercast.join("conversation", members=MEMBERS, name=name) as group:
         await group.send(b"shall we?")

@@ -1,9 +1,9 @@
-"""A dictionary spread over five members: each key is kept by three of them, and written by anybody.
+"""Selective multicast: a dictionary with three replicas of each key among five members.
 
     python examples/replicated_dictionary.py
 
-A write goes to the three replicas of its key only. All replicas of a key are given its writes in one order, so they
-hold the same value however the writes cross each other on the network; and no member is bothered with keys of others.
+A write goes only to the three replicas of its key. All replicas of a key receive its writes in the same order, so they
+hold the same value although all members write at the same time.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ COPIES = 3
 
 
 def replicas(key: str) -> list[str]:
-    """The members that keep a key: anybody can work it out."""
+    """The members that hold a key, computed by any member."""
     first = crc32(key.encode()) % len(MEMBERS)
     return [MEMBERS[(first + place) % len(MEMBERS)] for place in range(COPIES)]
 
@@ -31,12 +31,11 @@ class Replica:
         self.writes = 0
 
     async def put(self, key: str, value: str) -> None:
-        """Writes at all replicas of the key; comes back when all of them have the write."""
-        receipt = await self.group.send(json.dumps([key, value]).encode(), to=replicas(key))
-        await receipt.preacknowledged()
+        """Writes to all replicas of the key; returns when all of them have the write."""
+        await self.group.send(json.dumps([key, value]).encode(), to=replicas(key), until="stable")
 
     async def apply(self) -> None:
-        """Applies what is written here until the group is closed."""
+        """Applies writes until the group is closed."""
         async for message in self.group:
             key, value = json.loads(message.payload)
             self.values[key] = value
@@ -44,7 +43,7 @@ class Replica:
 
 
 async def member(name: str) -> Replica:
-    """Writes every fruit, like everybody else, at the same time."""
+    """Writes every fruit, at the same time as all other members."""
     async with ordercast.join("dictionary", members=MEMBERS, name=name, order="total") as group:
         replica = Replica(group)
         applying = asyncio.create_task(replica.apply())
@@ -56,7 +55,7 @@ async def member(name: str) -> Replica:
 
 
 async def main() -> None:
-    """All members; then what each replica of each key holds."""
+    """Runs all members; then prints what each replica of each key holds."""
     found = dict(zip(MEMBERS, await asyncio.gather(*map(member, MEMBERS)), strict=True))
     for fruit in ("apple", "pear", "plum", "quince"):
         held = {name: found[name].values[fruit] for name in replicas(fruit)}

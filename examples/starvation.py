@@ -12,8 +12,18 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ordercast import Channel, GroupConfig, Network, Pattern, PriorityConfig, Record, RunConfig, Workload
-from ordercast.simulator import RunResult, simulate
+from ordercast.simulation import (
+    Channel,
+    GroupConfig,
+    Network,
+    Pattern,
+    PriorityConfig,
+    RunConfig,
+    RunResult,
+    TraceDetail,
+    Workload,
+    simulate,
+)
 from ordercast.trace.schema import EventRow
 
 MILLISECOND = 1_000_000
@@ -32,7 +42,7 @@ def run(*, synchronises: bool) -> tuple[RunResult, list[tuple[int, float, float]
         group=GroupConfig(nodes=4, priority=PriorityConfig(synchronises=synchronises)),
         network=Network(channel=Channel.ONE, bits_per_second=100_000_000),
         workload=Workload(messages=500, pattern=Pattern.STEADY, gap=50_000, size=200, priorities=3, urgent=0.9),
-        record=Record.DELIVERIES,
+        record=TraceDetail.DELIVERIES,
     ).suited()
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)

@@ -11,21 +11,21 @@ import time
 from pathlib import Path
 
 from ordercast.drawing import draw_svg
-from ordercast.explorer.files import ScheduleFile, read_schedule, write_schedule
+from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
+from ordercast.explorer.paper_counterexamples import found_again, search_again
 from ordercast.explorer.rows import names_of_messages, rows_of
-from ordercast.explorer.stories import found_again, search_again
-from ordercast.explorer.wording import schedule_from_words
-from ordercast.explorer.world import World
+from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, write_schedule
+from ordercast.explorer.state_space import StateSpace
 
 ROOT = Path(__file__).parent.parent
 
 
 def picture(story: ScheduleFile) -> str:
     """As `ordercast replay --svg` draws it."""
-    world = World(story.scenario)
-    outcome = outcome_of(world, schedule_from_words(world, story.schedule))
-    return draw_svg(rows_of(world, outcome.shown()), world.size, names=names_of_messages(world), steps=True)
+    space = StateSpace(story.scenario)
+    outcome = outcome_of(space, parse_schedule(space, story.schedule))
+    return draw_svg(rows_of(space, outcome.shown()), space.size, names=names_of_messages(space), steps=True)
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
-"""A queue of jobs without a broker: every member works out by itself who does what, and all agree.
+"""A replicated state machine: a queue of jobs without a broker, and without a lost job when a worker fails.
 
     python examples/work_queue.py
 
-All members are given the same messages in the same order: "job" and "done". A job is for the member that has been free
-for longest, in that order; so everybody knows whose it is, and each job is done once, though nobody hands them out.
+All members receive the same events in the same order: messages "job" and "done", and views. From these each computes
+which worker is to do which job: the one that has been free for longest. So every job is done once, although nobody
+assigns them. If a worker fails, its view says so at the same position at all members, and its jobs go to others.
 """
 
 import asyncio
@@ -16,28 +17,42 @@ JOBS = 30
 
 
 class Queue:
-    """What everybody works out from the messages, each for itself."""
+    """The state that all members compute, each for itself, from the same events."""
 
     def __init__(self) -> None:
         self.free = deque(WORKERS)
         self.waiting: deque[str] = deque()
+        self.begun: dict[str, str] = {}
+        """Jobs that are being done, and by which worker."""
+        self.done = Counter[str]()
+        """Jobs that each worker has done."""
 
-    def take(self, sender: str, words: list[str]) -> list[tuple[str, str]]:
-        """A message: gives back the jobs that begin now, and who does them."""
-        if words[0] == "job":
-            self.waiting.append(words[1])
-        else:
-            self.free.append(sender)
-        begun = []
+    def apply(self, event: ordercast.Message | ordercast.View) -> list[str]:
+        """Applies an event; returns the jobs that begin now."""
+        match event:
+            case ordercast.View(left=left):
+                self.free = deque(worker for worker in self.free if worker not in left)
+                lost = [job for job, worker in self.begun.items() if worker in left]
+                self.waiting.extendleft(reversed(lost))
+            case ordercast.Message(sender=sender, payload=payload):
+                word, job = payload.decode().split()
+                if word == "job":
+                    self.waiting.append(job)
+                elif self.begun.pop(job, None) == sender:
+                    self.done[sender] += 1
+                    self.free.append(sender)
+        beginning = []
         while self.waiting and self.free:
-            begun.append((self.waiting.popleft(), self.free.popleft()))
-        return begun
+            job = self.waiting.popleft()
+            self.begun[job] = self.free.popleft()
+            beginning.append(job)
+        return beginning
 
 
 async def worker(name: str) -> Counter[str]:
-    """Brings a third of the jobs, and does those that fall to it; counts who did how many."""
+    """Submits a third of the jobs, does its own, and returns how many each worker has done."""
     async with ordercast.join("jobs", members=WORKERS, name=name, order="sequenced") as group:
-        queue, done = Queue(), Counter[str]()
+        queue, working = Queue(), set()
 
         async def do(job: str) -> None:
             await asyncio.sleep(0.002 * (1 + len(job) % 3))  # the work
@@ -45,20 +60,18 @@ async def worker(name: str) -> Counter[str]:
 
         for number in range(WORKERS.index(name), JOBS, len(WORKERS)):
             await group.send(f"job {number}".encode())
-        working = set()
-        while done.total() < JOBS:
-            message = await group.receive()
-            words = message.payload.decode().split()
-            done.update([message.sender] if words[0] == "done" else [])
-            for job, whose in queue.take(message.sender, words):
-                if whose == name:
+        async for event in group.events():
+            for job in queue.apply(event):
+                if queue.begun[job] == name:
                     working.add(asyncio.create_task(do(job)))
+            if queue.done.total() == JOBS:
+                break
         await asyncio.gather(*working)
-    return done
+    return queue.done
 
 
 async def main() -> None:
-    """All workers; each counted for itself."""
+    """Runs all workers, and compares what they counted."""
     counts = await asyncio.gather(*map(worker, WORKERS))
     for name, jobs in sorted(counts[0].items()):
         print(f"{name} did {jobs} jobs")

@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 SPARK = "spark"
+
+# How long an example takes depends on what else the machine does: no test is timed.
+settings.register_profile("ordercast", deadline=None)
+settings.load_profile("ordercast")
 
 
 @pytest.hookimpl(optionalhook=True)

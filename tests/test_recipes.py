@@ -1,5 +1,6 @@
 """The recipes for traces of other systems: their sample files are converted and judged."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -25,9 +26,11 @@ def judged(tmp_path: Path, script: str, *logs: str, options: str = "") -> subpro
 
 KAFKA = ("kafka/billing.log", "kafka/shipping.log")
 NATS = ("nats/ledger.log=>", "nats/europe.log=orders.eu.>")
+ETCD = ("etcd/all.log=/", "etcd/config.log=/config/")
+SCRIPTS = [("kafka_trace.py", KAFKA), ("nats_trace.py", NATS), ("etcd_trace.py", ETCD)]
 
 
-@pytest.mark.parametrize(("script", "logs"), [("kafka_trace.py", KAFKA), ("nats_trace.py", NATS)])
+@pytest.mark.parametrize(("script", "logs"), SCRIPTS)
 def test_good_logs_hold(tmp_path: Path, script: str, logs: tuple[str, ...]) -> None:
     done = judged(tmp_path, script, *logs)
     assert done.returncode == 0, done.stdout
@@ -58,6 +61,29 @@ def test_what_a_consumer_was_not_handed_is_found(tmp_path: Path) -> None:
     done = judged(tmp_path, "nats_trace.py", "nats/ledger.log=>", f"{tmp_path}/short.log=orders.eu.>")
     assert done.returncode == 1
     assert "E3 lacks E1#3, sent to {E2,E3}" in done.stdout
+
+
+def test_a_watcher_that_resumes_where_it_was_gets_a_revision_twice(tmp_path: Path) -> None:
+    done = judged(tmp_path, "etcd_trace.py", "etcd/all.log=/", "etcd/config-resumed.log=/config/")
+    assert done.returncode == 1
+    assert "E3 was given E1#4 twice" in done.stdout
+
+
+def test_a_watcher_that_resumes_behind_a_compaction_lacks_a_revision(tmp_path: Path) -> None:
+    done = judged(tmp_path, "etcd_trace.py", "etcd/all.log=/", "etcd/config-compacted.log=/config/")
+    assert done.returncode == 1
+    assert "E3 lacks E1#4" in done.stdout
+
+
+def test_a_transaction_that_comes_in_two_responses_is_not_whole(tmp_path: Path) -> None:
+    """Revision 4 changed two keys: etcd promises both at once."""
+    responses = (RECIPES / "etcd/config.log").read_text().splitlines()
+    torn = json.loads(responses[1])
+    halves = [json.dumps({**torn, "Events": [event]}) for event in torn["Events"]]
+    (tmp_path / "torn.log").write_text("\n".join([responses[0], *halves, responses[2]]))
+    done = judged(tmp_path, "etcd_trace.py", "etcd/all.log=/", f"{tmp_path}/torn.log=/config/")
+    assert done.returncode == 1
+    assert "E3 was given E1#4 twice" in done.stdout
 
 
 def test_the_document_names_what_is_there() -> None:

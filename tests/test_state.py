@@ -26,6 +26,7 @@ class Whole(DeclaredState):
     members: set[int]
     heap: Unordered[list[int]]
     queues: dict[int, deque[int]]
+    tables: list[dict[int, list[int]]]
     part: Part
     parts: list[Part]
     twice: Derived[int]
@@ -34,6 +35,7 @@ class Whole(DeclaredState):
         self.me, self.number, self.maybe = me, 1, None
         self.waiting, self.rows, self.by_name = deque([1]), [[1], [2]], {"b": 1, "a": 2}
         self.members, self.heap, self.queues = {2, 1}, [1, 3, 2], {2: deque([5])}
+        self.tables = [{2: [1], 1: []}]
         self.part, self.parts = Part(), [Part(), Part()]
         self.derive()
 
@@ -49,6 +51,7 @@ def changed(whole: Whole) -> None:
     whole.members.add(9)
     whole.heap.append(0)
     whole.queues[1] = deque()
+    whole.tables[0][1].append(3)
     whole.part.count = whole.parts[1].count = 4
     whole.derive()
 
@@ -72,9 +75,12 @@ def test_restoring_brings_everything_back_in_containers_that_are_not_shared() ->
     changed(other)
     assert list(whole.waiting) == [1, 2]
     assert whole.rows == [[1, 7], [2]]
+    assert whole.tables == [{2: [1], 1: [3]}]
 
 
-@pytest.mark.parametrize("name", ["number", "maybe", "waiting", "rows", "by_name", "members", "heap", "queues"])
+@pytest.mark.parametrize(
+    "name", ["number", "maybe", "waiting", "rows", "by_name", "members", "heap", "queues", "tables"]
+)
 def test_every_variable_is_part_of_the_state(name: str) -> None:
     whole, other = Whole(0), Whole(0)
     changed(other)

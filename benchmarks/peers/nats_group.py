@@ -20,8 +20,8 @@ from frame import SENDERS, Meter, arguments, run_members, summary, tell
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
 PORT = 21_711
-UNDER_WAY = 4_000
-MOST_BYTES = 8 << 20  # of messages that a sender has under way
+MAX_BYTES_IN_FLIGHT = 4_000
+MAX_WAITING_BYTES = 8 << 20  # of messages that a sender has under way
 
 
 async def send_all_the_time(stream: Any, name: str, asked: argparse.Namespace, until: float) -> None:
@@ -37,7 +37,7 @@ async def send_all_the_time(stream: Any, name: str, asked: argparse.Namespace, u
 async def take_part(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, Any]:
     """One client from beginning to end."""
     client = await nats.connect(f"nats://127.0.0.1:{PORT}", pending_size=64 << 20)
-    under_way = max(16, min(UNDER_WAY, MOST_BYTES // asked.size))
+    under_way = max(16, min(MAX_BYTES_IN_FLIGHT, MAX_WAITING_BYTES // asked.size))
     stream = client.jetstream(publish_async_max_pending=under_way)
     meter: Meter | None = None
     came_back = asyncio.Event()

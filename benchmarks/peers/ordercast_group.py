@@ -2,7 +2,7 @@
 
     python benchmarks/peers/ordercast_group.py --size 64 --mode one --seconds 2 [--order total] [--mtu 1400] [--sealed]
 
-Modes: `one` member sends, which is not the sequencer or the channel; `first`, which is; `all` send; `latency`: one
+Modes: `one` member sends, which is not the sequencer or the relay; `first`, which is; `all` send; `latency`: one
 message at a time, from sending to its delivery at the sender, which is not the sequencer.
 """
 
@@ -15,21 +15,19 @@ from typing import Any
 
 from frame import NAMES, SENDERS, Meter, arguments, run_members, summary, tell
 
-from ordercast.live.group import Group
-from ordercast.live.joining import join
-from ordercast.wire.keys import GroupKeys
+from ordercast import Group, GroupKeys, Settings, join
 
 _BURST = 64
 
 
 async def listen(group: Group, meter: Meter) -> None:
-    """Looks at every message until the group is closed."""
+    """Reads every message until the group is closed."""
     async for batch in group.batches():
         meter.hear_many([message.payload for message in batch])
 
 
 async def send_all_the_time(group: Group, size: int, until: float) -> None:
-    """One call for each message, each with its sender's name and a number of its own."""
+    """One call per message; each message has its sender's name and a number."""
     name, padding, number = group.me.encode(), bytes(size - 9), 0
     while time.monotonic() < until:
         for _ in range(_BURST):
@@ -39,7 +37,7 @@ async def send_all_the_time(group: Group, size: int, until: float) -> None:
 
 
 async def send_one_by_one(group: Group, size: int, meter: Meter) -> None:
-    """Each when the one before it has come back."""
+    """Each when the one before has been delivered here."""
     payload = bytes(size)
     while time.monotonic() < meter.end:
         sent = time.perf_counter()
@@ -50,10 +48,9 @@ async def send_one_by_one(group: Group, size: int, meter: Meter) -> None:
 
 async def take_part(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, Any]:
     """One member from beginning to end."""
-    options: dict[str, Any] = {"mtu": asked.mtu} if asked.mtu else {}
-    if asked.sealed:
-        options["key"] = GroupKeys({1: asked.secret})
-    async with join("bench", name=name, members=NAMES, order=asked.order, **options) as group:
+    settings = Settings(order=asked.order, mtu=asked.mtu or None)
+    key = GroupKeys({1: asked.secret}) if asked.sealed else None
+    async with join("bench", name=name, members=NAMES, settings=settings, key=key) as group:
         await asyncio.to_thread(ready.wait, 30)
         meter, sends = Meter(asked.seconds), name in SENDERS[asked.mode]
         if asked.mode == "latency" and sends:

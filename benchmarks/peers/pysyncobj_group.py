@@ -14,7 +14,7 @@ from frame import NAMES, Meter, arguments, run_members, summary, tell
 from pysyncobj import SyncObj, SyncObjConf, replicated
 
 PORTS = {"A": 21_701, "B": 21_702, "C": 21_703}
-UNDER_WAY = {"one": 5_000, "first": 5_000, "all": 2_000, "latency": 1}
+MAX_BYTES_IN_FLIGHT = {"one": 5_000, "first": 5_000, "all": 2_000, "latency": 1}
 
 
 class Log(SyncObj):  # type: ignore[misc]
@@ -47,7 +47,7 @@ def member(name: str, asked: argparse.Namespace, ready: Barrier) -> dict[str, An
     sends = {"first": leads, "one": is_first_follower, "latency": is_first_follower, "all": True}[asked.mode]
     meter = log.meter = Meter(asked.seconds)
     ready.wait(30)  # nobody sends before all count
-    room = threading.Semaphore(UNDER_WAY[asked.mode])
+    room = threading.Semaphore(MAX_BYTES_IN_FLIGHT[asked.mode])
     padding, number = bytes(asked.size - 9), 0
     while sends and time.monotonic() < meter.end:
         room.acquire(timeout=2)

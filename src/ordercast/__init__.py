@@ -1,24 +1,12 @@
 """ordercast: ordered group communication over networks that lose messages.
 
-`join` makes this process a member of a group. Besides, here are the values that people write down: configurations and
-errors. What works with them has a room of its own: `ordercast.simulator.simulate` runs a configuration,
-`ordercast.audit.audit` judges its trace.
+`join` makes this process a member of a live group. The public names are those listed in `__all__` here (live groups and
+errors), in `ordercast.simulation` (simulations and traces) and in `ordercast.pipeline` (the same on Spark); everything
+else may change without notice.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ordercast.model.config import (
-    GroupConfig,
-    HearsayRule,
-    PaperRules,
-    PriorityConfig,
-    PriorityReadings,
-    Recovery,
-    Rules,
-    SequencerConfig,
-    SequencerReadings,
-    Timing,
-)
 from ordercast.model.errors import (
     ConfigError,
     GroupAborted,
@@ -27,71 +15,72 @@ from ordercast.model.errors import (
     JoinError,
     LocalProtocolError,
     OrdercastError,
+    PipelineError,
     TraceError,
 )
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
-from ordercast.model.services import Service
 
 if TYPE_CHECKING:
-    from ordercast.live.group import Group, Message
-    from ordercast.live.joining import join
-    from ordercast.live.parcels import Receipt
+    from ordercast.live.events import Message, Receipt, View
+    from ordercast.live.group import Group
+    from ordercast.live.join import Joining, join
+    from ordercast.live.metrics import serve_metrics
+    from ordercast.live.settings import Order, Settings
     from ordercast.live.stats import Stats
+    from ordercast.model.machine import Level
+    from ordercast.wire.keys import GroupKeys
 
 __version__ = "0.1.0"
 __all__ = [
-    "Bursts",
-    "Channel",
     "ConfigError",
-    "Crash",
-    "Duplicates",
-    "Fault",
     "Group",
     "GroupAborted",
     "GroupClosed",
-    "GroupConfig",
     "GroupError",
-    "HearsayRule",
+    "GroupKeys",
     "JoinError",
+    "Joining",
+    "Level",
     "LocalProtocolError",
-    "Loss",
     "Message",
-    "Miss",
-    "Network",
+    "Order",
     "OrdercastError",
-    "PaperRules",
-    "Pattern",
-    "Pause",
-    "PriorityConfig",
-    "PriorityReadings",
+    "PipelineError",
     "Receipt",
-    "Record",
-    "Recovery",
-    "Rules",
-    "RunConfig",
-    "SequencerConfig",
-    "SequencerReadings",
-    "Service",
-    "Split",
+    "Settings",
     "Stats",
-    "Timing",
     "TraceError",
-    "UnitKind",
-    "Workload",
+    "View",
     "__version__",
     "join",
+    "serve_metrics",
 ]
 
-_LIVE = {"Group": "group", "Message": "group", "Receipt": "parcels", "Stats": "stats", "join": "joining"}
+if not TYPE_CHECKING:  # type checkers see the imports above, and so report a misspelt name
+    _MODULES = {
+        "Group": "live.group",
+        "GroupKeys": "wire.keys",
+        "Joining": "live.join",
+        "Level": "model.machine",
+        "Message": "live.events",
+        "Order": "live.settings",
+        "Receipt": "live.events",
+        "Settings": "live.settings",
+        "Stats": "live.stats",
+        "View": "live.events",
+        "join": "live.join",
+        "serve_metrics": "live.metrics",
+    }
 
+    def __getattr__(name):
+        """Loads what is needed for live groups when it is first used: simulations do not need it."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 (not needed before)
 
-def __getattr__(name: str) -> Any:
-    """Live groups are loaded when they are asked for: sockets and protocols are nothing that a simulation needs."""
-    if name not in _LIVE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
+        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found
 
-    found = getattr(import_module(f"ordercast.live.{_LIVE[name]}"), name)
-    globals()[name] = found
-    return found
+    def __dir__():
+        """All public names, loaded or not."""
+        return sorted({*__all__, *globals()})

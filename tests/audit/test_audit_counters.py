@@ -10,7 +10,7 @@ from ordercast.audit.judge import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
-from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.vectorised import audit_vectorised
@@ -29,7 +29,7 @@ def by_all_means(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     return verdict
 
 
-def run_of(protocol: str, record: Record, *faults: Fault) -> RunConfig:
+def run_of(protocol: str, record: TraceDetail, *faults: Fault) -> RunConfig:
     return RunConfig(
         protocol=protocol,
         group=GroupConfig(nodes=4, sequencer=SequencerConfig(resilience=1 if faults else 0)),
@@ -41,10 +41,10 @@ def run_of(protocol: str, record: Record, *faults: Fault) -> RunConfig:
 
 
 @pytest.mark.parametrize("faults", [(), (Crash(node=1, at=1_500_000),)])
-@pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
+@pytest.mark.parametrize("record", [TraceDetail.ALL, TraceDetail.DELIVERIES])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_recorded_is_what_was_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, record: Record, faults: tuple[Fault, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, record: TraceDetail, faults: tuple[Fault, ...]
 ) -> None:
     """Whether the run came to its end or not: what it counted is what it recorded."""
     result = simulate(run_of(protocol, record, *faults), tmp_path)
@@ -56,7 +56,7 @@ def test_what_is_recorded_is_what_was_counted(
 def test_a_message_that_is_taken_out_with_its_send_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
-    simulate(run_of(protocol, Record.DELIVERIES), tmp_path)
+    simulate(run_of(protocol, TraceDetail.DELIVERIES), tmp_path)
     (path,) = (tmp_path / "events").iterdir()
     table = pq.read_table(path)
     gone = pc.and_(pc.equal(table["source"], 1), pc.equal(table["seq"], 19))  # the last, so that no number lacks
@@ -69,7 +69,7 @@ def test_a_message_that_is_taken_out_with_its_send_is_missed(
 
 
 def test_other_breakages_are_told_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    simulate(run_of("spo", Record.DELIVERIES), tmp_path)
+    simulate(run_of("spo", TraceDetail.DELIVERIES), tmp_path)
     (path,) = (tmp_path / "events").iterdir()
     table = pq.read_table(path)
     last = max(place for place, kind in enumerate(table["event"].to_pylist()) if kind == "deliver")

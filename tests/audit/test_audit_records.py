@@ -10,7 +10,7 @@ from ordercast.audit.judge import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.vectorised import audit_vectorised
-from ordercast.trace.growing import GrowingTrace
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from tests.audit.figures import Figure, Row
 
 NAMES = ["ada", "bob", "cy"]
@@ -23,7 +23,7 @@ def config(*, one_clock: bool = True) -> str:
 def keep(folder: Path, rows: list[Row], node: int, **row: Any) -> Path:
     """What one member recorded, as a live member does it."""
     told = {"protocol": "to", "nodes": 3, "node": node, "config": config(), "complete": True, "sent": 1, **row}
-    trace = GrowingTrace(folder, f"s-{node}", "g-s")
+    trace = IncrementalTraceWriter(folder, f"s-{node}", "g-s")
     trace.begin({**told, "complete": False, "sent": None})
     trace.append([(*cells, None, None, None) for cells in rows if cells[0] == node])
     trace.describe(told)

@@ -12,7 +12,7 @@ from typing import IO, Self
 NAMES = ("A", "B", "C")
 _PATIENCE = 60
 _WAITING = """
-import ordercast.cli.channel, rich.console, uvloop
+import ordercast.cli.relay, rich.console, uvloop
 from ordercast.cli import main
 print(flush=True)
 input()

@@ -203,7 +203,7 @@ def test_a_trace_that_is_not_whole_is_refused(ordercast: Command, tmp_path: Path
     (folder / "runs" / "r.parquet").unlink()
     done = ordercast("audit", folder)
     assert (done.status, done.out) == (2, "")
-    assert "run it again" in done.sentence
+    assert "repeat the run" in done.sentence
 
 
 def test_the_same_folder_twice_is_refused(ordercast: Command, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_verdict_that_cannot_be_written_is_refused(ordercast: Command, tmp_pat
     done = ordercast("audit", write(tmp_path / "t", GOOD), "--json", tmp_path / place)
     assert (done.status, done.out) == (2, "")
     assert done.sentence.startswith(f"cannot write the verdict {tmp_path / place}: ")
-    assert done.sentence.endswith("; choose another place")
+    assert done.sentence.endswith("; choose another path")
 
 
 @pytest.mark.parametrize("line", ["audit", "audit t --service best", "audit t --speed"])

@@ -15,8 +15,8 @@ def test_every_protocol_is_checked_without_more_ado(ordercast: Command, protocol
     done = ordercast(f"check {protocol} --nodes 2 --jobs 1")
     assert done.status == 0, done.out
     assert f"{protocol}, sound rules, channel " in done.out
-    assert "all there are" in done.out
-    assert "nothing is broken" in done.out
+    assert "(exhaustive)" in done.out
+    assert "no promise is broken by any schedule" in done.out
 
 
 def test_what_is_searched_is_told_to_programs(ordercast: Command) -> None:
@@ -26,10 +26,10 @@ def test_what_is_searched_is_told_to_programs(ordercast: Command) -> None:
     assert (told["group"]["nodes"], told["group"]["window"]) == (3, 7)
     assert told["scripts"] == ["a{2,3} b{2}", "c{1,3}", ""]
     assert (told["protocol"], told["rules"], told["channel"]) == ("spo", "sound", "many")
-    assert (told["losses"], told["firings"], told["exhausted"], told["violation"]) == (1, 0, True, None)
+    assert (told["losses"], told["firings"], told["exhausted"], told["counterexample"]) == (1, 0, True, None)
     assert told["states"] > 100
     every = json.loads(
-        ordercast("check spo --script 'a{2,3} b{2}' --script 'c{1,3}' --json --every-interleaving --jobs 1").out
+        ordercast("check spo --script 'a{2,3} b{2}' --script 'c{1,3}' --json --no-reduction --jobs 1").out
     )
     assert every["scripts"] == told["scripts"]
     assert every["states"] > told["states"]
@@ -54,7 +54,7 @@ def test_what_is_broken_is_told_drawn_and_written_down(ordercast: Command, tmp_p
 
 def test_what_is_broken_is_told_to_programs(ordercast: Command) -> None:
     done = ordercast(A1, "--json")
-    told = json.loads(done.out)["violation"]
+    told = json.loads(done.out)["counterexample"]
     assert done.status == 1
     assert "is acknowledged at E2" in told["sentence"]
     assert told["schedule"][0] == "E1 sends x{2,3}"
@@ -62,7 +62,7 @@ def test_what_is_broken_is_told_to_programs(ordercast: Command) -> None:
 
 
 def test_a_reading_of_the_printed_rules_and_what_is_owed_can_be_chosen(ordercast: Command) -> None:
-    line = "check spo --rules paper --script 'a{2,3}; b{3};' --losses 0 --owed accepted --jobs 1"
+    line = "check spo --rules paper --script 'a{2,3}; b{3};' --losses 0 --liveness-goal accepted --jobs 1"
     assert "b{3} of E2 is never accepted at E3" in ordercast(line).out
     assert ordercast(line + " --reading condition_2=none").status == 0
 
@@ -70,11 +70,11 @@ def test_a_reading_of_the_printed_rules_and_what_is_owed_can_be_chosen(ordercast
 def test_what_goes_wrong_where_nothing_is_lost_is_drawn_as_replay_draws_it(ordercast: Command, tmp_path: Path) -> None:
     """A2: the schedule is empty, and a message alone is never acknowledged."""
     file, svg = tmp_path / "a2.toml", tmp_path / "a2.svg"
-    line = "check spo --rules paper --script 'a{2}; –' --nodes 2 --losses 0 --owed acknowledged --jobs 1"
+    line = "check spo --rules paper --script 'a{2}; –' --nodes 2 --losses 0 --liveness-goal acknowledged --jobs 1"
     done = ordercast(line, "--write", file, "--svg", svg)
     assert done.status == 1
     told = [text.strip() for text in done.out.splitlines()]
-    assert "nothing is lost at all, and yet:" in told
+    assert "no unit is lost at all, and yet:" in told
     assert "=> a{2} of E1 is never acknowledged at E1:" in told
     assert "E1: keeps its number 0, not known to be accepted by {E2};" in told  # a line of its own
     assert "continuations" not in done.out  # none ended well
@@ -90,7 +90,7 @@ def test_what_a_node_invents_is_told_in_words(ordercast: Command) -> None:
 
 
 def test_all_bounds_are_told_and_what_is_printed_can_be_asked_again(ordercast: Command) -> None:
-    done = ordercast("check st --nodes 2 --script 'a;' --losses 0 --patient --drained --jobs 1 --most 100")
+    done = ordercast("check st --nodes 2 --script 'a;' --losses 0 --patient --drained --jobs 1 --max-states 100")
     first, bounds, *_ = done.out.splitlines()
     assert bounds == "bounds: losses 0, duplicates 0, firings 0, crashes 0, patient timers, drained nodes"
     assert first == "st, sound rules, channel one: a{1,2}; –"
@@ -103,50 +103,56 @@ def test_who_finds_nothing_is_told_when_nothing_was_owed(ordercast: Command) -> 
     line = "check spo --rules paper --jobs 1 --no-draw"
     done = ordercast(line)
     assert done.status == 0
-    assert "But in the end nothing is owed here" in done.out
-    assert "--owed accepted" in done.out
-    assert json.loads(ordercast(line, "--json").out)["owed"] == "nothing"
-    done = ordercast(f"{line} --owed accepted")
+    assert "Liveness was not checked" in done.out
+    assert "--liveness-goal accepted" in done.out
+    assert json.loads(ordercast(line, "--json").out)["liveness_goal"] == "nothing"
+    done = ordercast(f"{line} --liveness-goal accepted")
     assert done.status == 1
     assert "a{2,3} of E1 is never accepted at E2" in done.out
-    assert "most printed rules wait for ever" in ordercast(line).out
-    done = ordercast("check spo --nodes 2 --jobs 1 --owed nothing")
-    assert "But in the end nothing is owed here, not even that messages arrive. --owed" in done.out
+    assert "most printed rules wait forever" in ordercast(line).out
+    done = ordercast("check spo --nodes 2 --jobs 1 --liveness-goal nothing")
+    assert "so messages need not even arrive. Set one with --liveness-goal" in done.out
     sound = ordercast("check spo --nodes 2 --jobs 1")
     assert sound.status == 0
-    assert "nothing is owed" not in sound.out
-    assert json.loads(ordercast("check spo --nodes 2 --jobs 1 --json").out)["owed"] == "acknowledged"
+    assert "Liveness was not checked" not in sound.out
+    assert json.loads(ordercast("check spo --nodes 2 --jobs 1 --json").out)["liveness_goal"] == "acknowledged"
 
 
 def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
-    done = ordercast("check st --script 'g{1,3} p{1,3}; z{1,3};' --most 500 --jobs 1")
+    done = ordercast("check st --script 'g{1,3} p{1,3}; z{1,3};' --max-states 500 --jobs 1")
     assert done.status == 0
-    assert ", and there are more" in done.out
-    assert "cut: nothing is broken so far" in done.out
+    assert "(cut off)" in done.out
+    assert "cut off: no promise is broken so far" in done.out
 
 
 REFUSED = [
     ("check xyz", "unknown protocol 'xyz'; choose one of: "),
-    ("check to --rules paper", "to has no paper rules; these have: prito, sequencer, spo, st"),
-    ("check spo --script '; –;'", "nobody sends anything"),
-    ("check spo --nodes 1", "a group has 2 to 16 nodes here, not 1"),
-    ("check spo --nodes 17", "a group has 2 to 16 nodes here, not 17"),
-    ("check spo --nodes 2 --script 'a;b;c'", "3 lines say what nodes send, but there are 2 nodes"),
+    ("check to --rules paper", "to has no paper rules; choose one of: prito, sequencer, spo, st"),
+    ("check spo --script '; –;'", "--script: no node sends anything; give at least one message"),
+    ("check spo --nodes 1", "--nodes must be 2 to 16, not 1:"),
+    ("check spo --nodes 17", "--nodes must be 2 to 16, not 17:"),
+    ("check spo --nodes 2 --script 'a;b;c'", "--script has 3 lines, one for each node, but there are 2 nodes"),
     ("check spo --script 'a{4}'", "'a{4}' goes to a node that is not one of E1 to E3"),
-    ("check spo --script 'a{'", "'a{' is not written like x{2,3}"),
+    ("check spo --script 'a{'", "'a{' is not an item of a script; write x{2,3}"),
     ("check prito --script 'a[256]'", "'a[256]' has a priority above 255"),
-    ("check to --script 'a{1,2}'", "to sends everything to everybody: write 'a' without destinations"),
+    ("check to --script 'a{1,2}'", "to broadcasts every message: write 'a' without destinations"),
     ("check spo --window 0", "the window must be at least 1"),
     (
         "check spo --crashes 1",
-        "the sound spo gives the group up when a node crashes; --crashes is for the sound sequencer",
+        "the sound spo gives the group up when a node crashes; use --crashes with the sound sequencer",
     ),
-    ("check sequencer --rules paper --owed accepted --crashes 1", "the paper sequencer gives the group up when a node"),
-    ("check st --duplicates 1", "take --losses or --duplicates, and 0 of the other"),
-    ("check st --channel many", "st needs the channel `one`"),
-    ("check spo --owed silence", "--owed is one of nothing, accepted, preacknowledged, acknowledged, not 'silence'"),
-    ("check spo --rules paper --reading first=1", "'first=1' is no reading"),
-    ("check spo --jobs 2 --master local[2]", "take one"),
+    (
+        "check sequencer --rules paper --liveness-goal accepted --crashes 1",
+        "the paper sequencer gives the group up when a node",
+    ),
+    ("check st --duplicates 1", "set --losses or --duplicates to 0"),
+    ("check st --channel many", "st needs --channel one"),
+    (
+        "check spo --liveness-goal silence",
+        "--liveness-goal is one of nothing, accepted, preacknowledged, acknowledged, not 'silence'",
+    ),
+    ("check spo --rules paper --reading first=1", "--reading: 'first=1' is not a reading"),
+    ("check spo --jobs 2 --master local[2]", "give only one"),
     ("check sequencer --resilience 3", "the resilience is at most 2, all nodes besides the sequencer, not 3"),
 ]
 
@@ -168,7 +174,7 @@ def test_a_bound_below_nothing_is_refused(ordercast: Command, option: str) -> No
 def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path: Path) -> None:
     done = ordercast(A1, "--json", "--write", tmp_path / "nowhere" / "a1.toml")
     assert done.status == 2
-    assert "choose another place" in done.sentence
+    assert "choose another path" in done.sentence
 
 
 def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
@@ -178,10 +184,10 @@ def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> Non
     )
     assert told.status == 0
     assert told.err.splitlines() == [
-        "ordercast: --log-limit changes nothing here: spo does not heed it, st does",
-        "ordercast: --history changes nothing here: spo does not heed it, sequencer does",
-        "ordercast: a priority in --script changes nothing here: spo does not heed it, prio and prito do",
-        "ordercast: --reading changes nothing here: it is for --rules paper",
-        "ordercast: nothing is broken, so there is no schedule to draw or to write",
+        "ordercast: --log-limit has no effect for spo, only for st",
+        "ordercast: --history has no effect for spo, only for sequencer",
+        "ordercast: a priority in --script has no effect for spo, only for prio and prito",
+        "ordercast: --reading has no effect for --rules sound, only for --rules paper",
+        "ordercast: no counterexample was found, so --svg and --write have no effect",
     ]
     assert ordercast(f"{line} a").err == ""

@@ -24,17 +24,17 @@ def test_a_program_reads_it_and_a_failure_has_a_status(ordercast: Command) -> No
 
 def test_members_that_cannot_reach_each_other_are_no_members(ordercast: Command) -> None:
     members = "A=127.0.0.1:7000,B=10.0.0.1:7000"
-    for command in (f"doctor --members {members}", f"channel 10.0.0.1:7100 --insecure --group g --members {members}"):
+    for command in (f"doctor --members {members}", f"relay 10.0.0.1:7100 --insecure --group g --members {members}"):
         refused = ordercast(command)
         assert refused.status == 2
-        assert "a loopback address is no way to another machine" in refused.sentence
-    for command in ("doctor --members A,B", "channel 127.0.0.1:7100 --group g --members A,B"):
+        assert "a loopback address cannot be reached from another machine" in refused.sentence
+    for command in ("doctor --members A,B", "relay 127.0.0.1:7100 --group g --members A,B"):
         refused = ordercast(f"{command} --multicast [ff15::7]:7000")
         assert refused.status == 2
-        assert "the multicast address: give both IPv4, or IPv6" in refused.sentence
-    refused = ordercast("channel 10.0.0.1:7100 --insecure --group g --members A,B")
+        assert "use IPv4 for both, or IPv6 for both" in refused.sentence
+    refused = ordercast("relay 10.0.0.1:7100 --insecure --group g --members A,B")
     assert refused.status == 2
-    assert "the channel has 10.0.0.1:7100: a loopback address is no way to another machine" in refused.sentence
+    assert "the relay has 10.0.0.1:7100: a loopback address cannot be reached from another machine" in refused.sentence
 
 
 def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -
     assert keys_from_file(file).current == 1, "only its owner may read it"
     refused = ordercast("key --out", file)
     assert refused.status == 2
-    assert "is there already" in refused.sentence
+    assert "exists already" in refused.sentence
     assert ordercast("key --id 256").status == 2
 
 

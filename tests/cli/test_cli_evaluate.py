@@ -30,7 +30,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         assert spark is progress is None
         return [runs_row(simulate(config)) for config in configs]
 
-    monkeypatch.setattr("ordercast.cli.evaluate.opened", opened)
+    monkeypatch.setattr("ordercast.cli.evaluate.spark_session", opened)
     monkeypatch.setattr(pipeline, "measure", measure)
 
 
@@ -64,7 +64,7 @@ def test_few_seeds_are_never_mixed_with_many(ordercast: Command, tmp_path: Path)
     assert ordercast(f"evaluate --quick --only {FAST} --out", tmp_path).status == 0
     refused = ordercast(f"evaluate --only {FAST} --out", tmp_path)
     assert refused.status == 2
-    assert "holds quick results, and these would be full ones" in refused.sentence
+    assert "holds quick results, and these would be full" in refused.sentence
 
 
 @pytest.mark.usefixtures("here")
@@ -86,7 +86,7 @@ def test_an_unknown_figure_is_refused_before_spark_starts(ordercast: Command, tm
     pytest.importorskip("pyspark")
     done = ordercast("evaluate --only st-figure99 --out", tmp_path / "x")
     assert done.status == 2
-    assert "there is no table or figure 'st-figure99'; there are: spo-table1" in done.sentence
+    assert "unknown table or figure 'st-figure99'; choose one of: spo-table1" in done.sentence
     assert not (tmp_path / "x").exists()
 
 

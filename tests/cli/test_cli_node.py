@@ -8,20 +8,17 @@ import subprocess
 import urllib.request
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from rich.console import Console
 
 import ordercast.cli.node
+from ordercast import Message, View
 from ordercast.audit.judge import audit
 from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
-from ordercast.live.group import Group, Message
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.model.machine import LogSizes, View
 from ordercast.trace.reader import read_events
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
@@ -74,9 +71,22 @@ def test_lines_say_to_whom_and_what_makes_no_sense_is_refused() -> None:
     }
     assert {name: status for name, (status, _, _) in outcomes.items()} == {"A": 2, "B": 0, "C": 0}
     err = outcomes["A"][2]
-    for number, why in ((4, "'D' is no member"), (5, "0 to 255"), (6, "backslash")):
+    for number, why in ((4, "'D' is not a member"), (5, "0 to 255"), (6, "backslash")):
         assert f"line {number} was not sent" in err
         assert why in err
+
+
+@pytest.mark.parametrize(("override", "heard", "status"), [((), b"A\tfor B\n", 0), (("--order", "sequenced"), b"", 2)])
+def test_settings_come_from_a_file_and_options_override_them(
+    override: tuple[str, ...], heard: bytes, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "group.toml").write_text('order = "partial"\nfailure_timeout = 10\n')
+    with Nodes("--settings", str(tmp_path / "group.toml"), "--no-busy-poll", *override) as nodes:
+        nodes.say("A", b"@B for B\n")
+        outcomes = nodes.end()
+    assert {name: out for name, (_, out, _) in outcomes.items()} == {"A": b"", "B": heard, "C": b""}
+    assert outcomes["A"][0] == status
+    assert ("every message goes to all members" in outcomes["A"][2]) == bool(status)
 
 
 def test_an_interrupt_gives_the_group_up_for_all() -> None:
@@ -85,9 +95,11 @@ def test_an_interrupt_gives_the_group_up_for_all() -> None:
         nodes.processes["B"].send_signal(signal.SIGINT)
         told = {name: nodes.outcome(name) for name in NAMES}
     assert {status for status, _, _ in told.values()} == {1}
-    assert told["B"][2] == "ordercast: stopped by SIGINT; the group is given up\n"
+    assert told["B"][2] == "ordercast: interrupted by SIGINT; the group is aborted\n"
     for name in ("A", "C"):
-        assert told[name][2].startswith("ordercast: B gave the group up: stopped by SIGINT (delivered here: nothing;")
+        assert told[name][2].startswith(
+            "ordercast: B aborted the group: interrupted by SIGINT (delivered here: nothing;"
+        )
 
 
 def test_a_signal_while_others_are_awaited() -> None:
@@ -98,7 +110,7 @@ def test_a_signal_while_others_are_awaited() -> None:
         process.send_signal(signal.SIGTERM)
         status, _, err = nodes.outcome("A")
     assert status in {1, 130, -signal.SIGTERM}, "the others if a busy machine has hardly started it"
-    told = {"ordercast: stopped by SIGTERM\n", "ordercast: stopped; nothing half-written was kept\n", ""}
+    told = {"ordercast: interrupted by SIGTERM\n", "ordercast: stopped; nothing half-written was kept\n", ""}
     assert err.removeprefix("ordercast: waiting for B, C\n") in told
 
 
@@ -124,7 +136,7 @@ def test_a_reader_that_leaves_ends_it_like_any_command() -> None:
         assert "Traceback" not in err
         status, _, err = nodes.outcome("B")
         assert status == 1
-        assert "left by the reader of its output" in err
+        assert "A aborted the group: the reader of its output has gone" in err
 
 
 def test_one_that_is_killed_ends_a_group_and_leaves_its_record(tmp_path: Path) -> None:
@@ -141,9 +153,9 @@ def test_one_that_is_killed_ends_a_group_and_leaves_its_record(tmp_path: Path) -
         outcomes = nodes.end()
     for status, _, err in outcomes.values():
         assert status == 1
-        assert "1 of C" in err, "what was delivered is told"
-    assert f'{{group="{nodes.group}",member="A",protocol="st",sender="C"}} 1\n' in metrics
-    assert "delivered" in outcomes["B"][2], "the view of how it stands"
+        assert "1 from C" in err, "what was delivered is told"
+    assert f'{{group="{nodes.group}",member="A",protocol="st",sender="C"}} 1.0\n' in metrics
+    assert "delivered" in outcomes["B"][2], "the statistics"
     verdict = audit([tmp_path])
     assert verdict.holds, verdict.findings
     assert "no whole record of C" in verdict.not_whole[0]
@@ -162,7 +174,7 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         outcomes = nodes.end()
     for status, _, err in outcomes.values():
         assert status == 0
-        assert "goes on with A, B" in err
+        assert "the group continues with A, B: " in err
     verdict = audit([tmp_path])
     assert verdict.holds, verdict.findings
     assert "no whole record of C" in verdict.not_whole[0]
@@ -171,19 +183,21 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ("g", "say either who the members are"),
-        ("g --size 3", "need a name"),
+        ("g", "give either the members"),
+        ("g --size 3", "give a name"),
         ("g --members A", "2 to"),
         ("g --members A,A", "named twice"),
-        ("g --members A,=B", "names no member"),
-        ("g --members A,B= --name A", "names no member"),
-        ("g --members A,B --name C", "'C' is no member"),
-        ("g --members A,B --order alphabetical", "there is no order"),
+        ("g --members A,=B", "invalid member '=B'"),
+        ("g --members A,B= --name A", "invalid member 'B='"),
+        ("g --members A,B --name C", "'C' is not a member"),
+        ("g --members A,B --order alphabetical", "unknown order 'alphabetical'; choose one of: partial, total"),
         ("g --members A=10.0.0.1:7000,B=10.0.0.2:7000", "need a key"),
         ("g --members A=10.0.0.1,B=10.0.0.2:7000", "is not an address"),
         ("g --members A,B --key /no/such/file", "cannot read the keys"),
         ("g --members A,B --metrics here", "is not an address"),
-        ("g --members A,B --datagram 1", "a datagram has"),
+        ("g --members A,B --settings /no/such/file", "cannot read settings from /no/such/file: No such file"),
+        ("g --members A,B --relay 127.0.0.1:7000 --order partial", "relay has no effect for order 'partial'"),
+        ("g --members A,B --max-datagram-size 1", "max_datagram_size must be 512 to"),
     ],
 )
 def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: str, why: str) -> None:
@@ -194,16 +208,16 @@ def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: s
 
 def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     place = f"127.0.0.1:{free_port()}"
-    with Nodes("--order", "total", "--channel", place, "--record", str(tmp_path)) as nodes:
+    with Nodes("--order", "total", "--relay", place, "--record", str(tmp_path)) as nodes:
         arguments = (place, "--group", nodes.group, "--members", ",".join(NAMES))
-        nodes.start("channel", *arguments)
-        nodes.start("channel", *arguments, called="second", waits=True)  # or a busy machine starts it too late
+        nodes.start("relay", *arguments)
+        nodes.start("relay", *arguments, called="second", waits=True)  # or a busy machine starts it too late
         assert nodes.hear("second", 1) == [b"\n"]
         for name in NAMES:
             nodes.say(name, b"one\n")
         for name in NAMES:
             assert len(nodes.hear(name, 3)) == 3
-        nodes.kill("channel")
+        nodes.kill("relay")
         for name in NAMES:
             nodes.say(name, b"two\n")
         nodes.say("second", b"\n")
@@ -214,7 +228,7 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
         status, _, err = nodes.outcome("second")
     assert {status for status, _, _ in outcomes.values()} == {0}, outcomes
     assert status == 0
-    assert "datagrams passed on" in err
+    assert "datagrams relayed" in err
     verdict = audit([tmp_path])
     assert verdict.holds
     assert verdict.deliveries == 18
@@ -230,7 +244,7 @@ def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path:
     for name in "AC":
         status, _, said = outcomes[name]
         assert status == 1
-        assert "B gave the group up: standard input cannot be read" in said
+        assert "B aborted the group: its standard input cannot be read (" in said
 
 
 def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp_path: Path) -> None:
@@ -238,7 +252,10 @@ def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp
     with socket.create_server((HERE, 0)) as taken, Nodes(names="AC") as nodes:
         line = ["node", nodes.group, "--name", "B", "--members", ",".join(NAMES)]
         metrics = f"--metrics={taken.getsockname()[1]}"
-        for option, why in ((metrics, "metrics cannot be"), (f"--record={tmp_path / 'file'}", "no record can be")):
+        for option, why in (
+            (metrics, "cannot serve metrics at"),
+            (f"--record={tmp_path / 'file'}", "cannot record to"),
+        ):
             nodes.start(*line, option, called="B")
             status, _, said = nodes.outcome("B")
             assert status == 2
@@ -254,13 +271,13 @@ def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp
 class _Refuses:
     """A group that takes short messages only."""
 
-    largest = 10
+    max_message_size = 10
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
 
     async def send(self, payload: bytes, **_: object) -> None:
-        if len(payload) > self.largest:
+        if len(payload) > self.max_message_size:
             raise LocalProtocolError("too long")
         self.sent.append(payload)
 
@@ -281,7 +298,7 @@ def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch
 def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(ordercast.cli.node, "_INPUT", folder)
-    with pytest.raises(ConfigError, match="standard input cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match="cannot read standard input: Is a directory"):
         asyncio.run(_Node(status=False, served_at=None)._send(_Refuses()))  # type: ignore[arg-type]
     os.close(folder)
 
@@ -297,23 +314,23 @@ def test_names_are_shown_as_they_are() -> None:
         view=0,
         uptime=1.0,
         round_trip=None,
-        sent=0,
-        delivered={"[red]": 1},
-        units=0,
+        messages_sent=0,
+        messages_delivered={"[red]": 1},
+        units_sent=0,
         retransmissions=0,
-        requests=0,
+        retransmission_requests=0,
         recoveries=0,
-        discarded={},
-        datagrams_in=0,
-        datagrams_out=0,
-        bytes_in=0,
-        bytes_out=0,
-        dropped={},
-        not_sent={},
-        overrun=0,
-        waiting_bytes=0,
-        inbox_bytes=0,
-        logs=LogSizes(waiting=0, sent=0, held=0, accepted=0, preacknowledged=0),
+        units_discarded={},
+        units_overrun=0,
+        datagrams_received=0,
+        datagrams_sent=0,
+        bytes_received=0,
+        bytes_sent=0,
+        datagrams_rejected={},
+        send_errors={},
+        pending_bytes=0,
+        unread_bytes=0,
+        logs={},
     )
     with shown.capture() as printed:
         shown.print(status_view.status(counted))
@@ -326,14 +343,10 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
     assert _shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
 
 
-def test_a_view_while_a_node_joins_is_told_when_it_is_in_the_group(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not in the group yet, and must not end it by failing to say with whom it goes on."""
-    node = _Node(status=False, served_at=None)
-    node.on_view(View(1, 0b101, "B is silent"))
-    assert capsys.readouterr().err == ""
-    node._group = cast("Group", SimpleNamespace(members=("A", "C")))
-    node.on_view(View(1, 0b101, "B is silent"))
-    assert capsys.readouterr().err == "ordercast: the group goes on with A, C: B is silent\n"
+def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
+    view = View(number=1, position=0, members=("A", "C"), left=("B",), why="B failed")
+    _Node(status=False, served_at=None).on_view(view)
+    assert capsys.readouterr().err == "ordercast: the group continues with A, C: B failed\n"
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ordercast.explorer.files import read_schedule, schedule_text
-from ordercast.explorer.stories import under_sound_rules
+from ordercast.explorer.paper_counterexamples import under_sound_rules
+from ordercast.explorer.schedule_files import read_schedule, schedule_text
 from tests.cli.conftest import Command
 
 STORIES = Path(__file__).parents[2] / "examples/stories"
@@ -35,7 +35,7 @@ def test_names_with_brackets_are_told_as_they_are(ordercast: Command) -> None:
 
 def test_what_goes_on_for_ever_is_not_told_for_ever(ordercast: Command) -> None:
     done = ordercast("replay", STORIES / "st-s10.toml")
-    assert "and so on, " in done.out
+    assert " more steps" in done.out
     assert len(done.out.splitlines()) < 40
 
 
@@ -62,13 +62,13 @@ def test_its_bounds_are_searched_anew_by_either_rules(ordercast: Command) -> Non
     assert lines[-1] == "the rules of the file break a promise within the bounds of the file"
     done = ordercast("replay --sound", C3)
     assert done.status == 0
-    assert "all there are" in done.out
-    assert done.out.splitlines()[-1].startswith("nothing is broken: under the sound rules no schedule within")
-    done = ordercast("replay --sound --most 2", C3)
+    assert "(exhaustive)" in done.out
+    assert done.out.splitlines()[-1].startswith("no promise is broken: exhaustive search with the sound rules")
+    done = ordercast("replay --sound --max-states 2", C3)
     assert done.status == 0
-    assert "and there are more" in done.out
-    assert done.out.splitlines()[-1].endswith("the search was cut, --most searches on")
-    assert "--search and --sound find schedules, but draw none" in ordercast("replay --search --draw", C3).sentence
+    assert "(cut off)" in done.out
+    assert done.out.splitlines()[-1].endswith("raise --max-states to search on")
+    assert "--search and --sound draw nothing" in ordercast("replay --search --draw", C3).sentence
 
 
 def test_it_is_drawn_here_and_there(ordercast: Command, tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_it_is_drawn_here_and_there(ordercast: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "sentence"),
     [
-        ('kind = "schedule"\n', "", "does not say of which kind it is; there are: schedule, simulation"),
-        ('kind = "schedule"', 'kind = "tale"', "is of kind 'tale'; there are: schedule, simulation"),
-        ("E2 loses E1#0 a", "E2 loses E1#7 a", "step 2, 'E2 loses E1#7 a', cannot happen there; what can: "),
-        ("losses = 1", "losses = -1", "losses must not be negative"),
+        ('kind = "schedule"\n', "", "has no `kind`; `ordercast replay` reads: schedule, simulation"),
+        ('kind = "schedule"', 'kind = "tale"', "has the kind 'tale'; `ordercast replay` reads: schedule, simulation"),
+        ("E2 loses E1#0 a", "E2 loses E1#7 a", "step 2, 'E2 loses E1#7 a', is not enabled there; enabled: "),
+        ("losses = 1", "losses = -1", "`scenario.losses` must not be negative: -1"),
     ],
 )
 def test_a_bad_file_is_refused(ordercast: Command, tmp_path: Path, was: str, becomes: str, sentence: str) -> None:
@@ -100,4 +100,4 @@ def test_a_bad_file_is_refused(ordercast: Command, tmp_path: Path, was: str, bec
 def test_a_picture_that_cannot_be_written_is_told(ordercast: Command, tmp_path: Path) -> None:
     done = ordercast("replay", C3, "--svg", tmp_path / "nowhere/c3.svg")
     assert done.status == 2
-    assert "choose another place" in done.sentence
+    assert "choose another path" in done.sentence

@@ -41,7 +41,7 @@ def test_a_configuration_becomes_a_file_a_test_and_a_picture(ordercast: Command,
     assert svg.read_text().startswith("<svg")
     story = read_story(out / "printed.toml")
     assert story.failure in failures_of(story.config)
-    assert "made small from 4 nodes, 80 messages" in story.about
+    assert "shrunk from 4 nodes, 80 messages" in story.about
     assert "def test_st_acknowledged_truthfully()" in (out / "test_printed.py").read_text()
     replayed = ordercast("replay", out / "printed.toml")
     assert replayed.status == 1
@@ -76,7 +76,7 @@ def test_a_run_of_a_trace_is_made_small(ordercast: Command, tmp_path: Path) -> N
     [scenario] = (tmp_path / "small").glob("st-n3-s3-*.toml")
     assert json.loads(done.out)["scenario"] == str(scenario)
     lacking = ordercast("shrink", trace / "paper", "--run", "another")
-    assert (lacking.status, lacking.sentence) == (2, f"{trace / 'paper'} holds no run 'another'")
+    assert (lacking.status, lacking.sentence) == (2, f"{trace / 'paper'} has no run 'another'")
 
 
 def test_a_number_of_the_swarm_holds(ordercast: Command) -> None:
@@ -87,13 +87,13 @@ def test_a_number_of_the_swarm_holds(ordercast: Command) -> None:
 
 REFUSED = [
     ("shrink 4 --protocol spa", "unknown protocol 'spa'"),
-    ("shrink nothing", "nothing is no number, no configuration and no trace"),
+    ("shrink nothing", "nothing is not a number, a configuration or a trace"),
     ("shrink nothing.toml", "cannot read nothing.toml"),
     ("shrink 4 --seconds 0", "--seconds must be positive"),
-    ("shrink 4 --json --draw", "both want standard output"),
-    ("shrink ²", "² is no number, no configuration and no trace"),
-    ("shrink 4 --run spo-4", "--run is for the folder of a trace, and 4 is none"),
-    ("shrink run.json --protocol st", "--protocol is for a number of the swarm; run.json says which it has"),
+    ("shrink 4 --json --draw", "both write to standard output"),
+    ("shrink ²", "² is not a number, a configuration or a trace"),
+    ("shrink 4 --run spo-4", "--run has no effect for 4, only for the folder of a trace"),
+    ("shrink run.json --protocol st", "--protocol has no effect for run.json, only for a number of the swarm"),
 ]
 
 
@@ -110,7 +110,7 @@ def test_what_is_no_configuration_is_told(ordercast: Command, printed: Path, tmp
         printed.write_text(text)
         refused = ordercast("shrink", printed)
         assert refused.status == 2
-        assert refused.sentence.startswith(f"{printed}: not a run configuration: ")
+        assert refused.sentence.startswith(f"{printed}: invalid run configuration: ")
 
 
 def test_a_trace_that_cannot_be_run_again_is_told(ordercast: Command, tmp_path: Path) -> None:
@@ -118,7 +118,9 @@ def test_a_trace_that_cannot_be_run_again_is_told(ordercast: Command, tmp_path: 
         trace.finish({"protocol": "to", "nodes": 3, "complete": True})
     refused = ordercast("shrink", tmp_path / "theirs")
     assert refused.status == 2
-    assert refused.sentence.startswith(f"run topic-1 of {tmp_path / 'theirs'} is no simulation, which alone can be run")
+    assert refused.sentence.startswith(
+        f"run topic-1 of {tmp_path / 'theirs'} is not a simulation, and only simulations can be"
+    )
 
 
 def test_of_a_folder_the_first_run_that_fails_so_is_taken(

@@ -12,7 +12,7 @@ from ordercast.drawing import MOST_NODES, MOST_TRANSMISSIONS, Row, draw_svg, dra
 from ordercast.drawing.layout import LABEL, lay_out, text_width
 from ordercast.drawing.scene import make_scene
 from ordercast.model.errors import ConfigError
-from tests.drawing.story import Teller, story
+from tests.drawing.example_run import Teller, story
 
 Element = ET.Element
 GOLDEN = Path(__file__).with_name("story.txt")

@@ -11,7 +11,7 @@ import pytest
 from ordercast.evaluation import Experiment, Size, experiments
 from ordercast.evaluation.results import Evaluation, Result, Role, load, store
 from ordercast.model.errors import ConfigError
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.simulator.simulate import runs_row, simulate
 
 TINY = {experiment.name: experiment for experiment in experiments(Size.TINY)}
@@ -67,7 +67,7 @@ def test_configurations_are_made_once_record_nothing_and_differ_by_seed(size: Si
     for experiment in experiments(size):
         configs = experiment.configs()
         assert len({config.to_json() for config in configs}) == len(configs)
-        assert {config.record for config in configs} == {Record.NONE}
+        assert {config.record for config in configs} == {TraceDetail.NONE}
         for curve in experiment.curves:
             for spot in curve.spots:
                 assert [config.seed for config in spot.configs] == list(range(len(spot.configs)))

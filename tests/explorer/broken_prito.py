@@ -1,13 +1,31 @@
 """TO and PriTO with one rule taken back at a time: what an explorer must find, or it finds nothing."""
 
+from collections.abc import Sequence
 from heapq import heapify, heappush
+from typing import ClassVar
 
+from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Send
 from ordercast.model.units import Packet
-from ordercast.protocols.prito.machine import Prito
-from ordercast.protocols.to.machine import To
-from ordercast.protocols.to.state import Mode
+from ordercast.protocols.prito.delivery import PriorityOrder
+from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
+from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode
+from ordercast.protocols.to.machine import To, TotalOrderBroadcast
+from ordercast.protocols.to.reception import Reception
 from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, Sequenced, Standing, Vector, vector_of
+
+
+class Assembled(TotalOrderBroadcast):
+    """A machine with other parts."""
+
+    policies: ClassVar[type[DeliveryPolicy]] = ChannelOrder
+    receptions: ClassVar[type[Reception]] = Reception
+    agreements: ClassVar[type[EpochAgreement]] = EpochAgreement
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config, self.policies)
+        self.reception = self.receptions(me, config, self.transmission, self.policy, self.backoff)
+        self.agreement = self.agreements(me, config.nodes)
 
 
 class HearsItselfAtOnce(To):
@@ -18,107 +36,148 @@ class HearsItselfAtOnce(To):
         sent = out[-1]
         assert isinstance(sent, Send)
         assert isinstance(sent.unit, OrderedData)
-        self._hear_in_epoch(sent.unit, sent.unit.heading, out)
+        self.reception.receive(sent.unit, sent.unit.heading, out)
 
 
-class KeepsWhatSomebodyHas(To):
+class _HighestVectors(EpochAgreement):
+    def collect(self, unit: Vector, vector: EpochVector) -> bool:
+        del unit
+        expects = tuple(map(max, vector.expects, vector_of(self.own_vector(0)).expects))
+        higher = EpochVector(vector.source, vector.epoch, expects, vector.installed, vector.wants)
+        return super().collect(higher, higher)
+
+
+class KeepsWhatSomebodyHas(Assembled):
     """Cuts at the highest vector instead of the lowest."""
 
-    def _take_vector(self, unit: Vector, vector: EpochVector, out: list[Output]) -> None:
-        del unit
-        expects = tuple(max(pair) for pair in zip(vector.expects, self.expected, strict=True))
-        higher = EpochVector(vector.source, vector.epoch, expects, vector.installed, vector.wants)
-        super()._take_vector(higher, higher, out)
+    agreements = _HighestVectors
 
 
 class ChangesItsVector(To):
     """Goes on accepting after it has said what it has, and then says that."""
 
-    def _hear(self, unit: Sequenced | Standing, out: list[Output]) -> None:
-        if self.mode is Mode.RESET and unit.heading.epoch == self.epoch:
-            self._hear_in_epoch(unit, unit.heading, out)
-            self.vectors[self.me] = self._own_vector()
+    def _receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+        agreement, reception = self.agreement, self.reception
+        if agreement.mode is Mode.COLLECTING and unit.heading.epoch == agreement.epoch:
+            reception.receive(unit, unit.heading, out)
+            installed = agreement.installed
+            agreement.stop(reception.expected, self.transmission.discarded_before())
+            agreement.installed = installed
         else:
-            super()._hear(unit, out)
+            super()._receive_normal(unit, out)
 
 
-class SendsAtOnce(To):
+class _AllInstalled(EpochAgreement):
+    def note_installed(self, nodes: int) -> bool:
+        return super().note_installed(nodes | self.everybody)
+
+
+class SendsAtOnce(Assembled):
     """Sends in a new epoch as soon as it knows what is kept, whoever else does not (F7)."""
 
-    def _take_installed(self, node: int, out: list[Output]) -> None:
-        super()._take_installed(node | self._everybody, out)
+    agreements = _AllInstalled
 
 
-class TakesAnyStatusForAnAcknowledgment(Prito):
+class TakesAnyStatusForAnAcknowledgment(Assembled):
     """Acknowledges what all say to have accepted, in sequence or not, at a place that differs between nodes."""
 
-    def _acknowledge_early(self, out: list[Output]) -> None:
-        self.preacknowledged.refill(tuple(self.preacknowledged.entries), self.accepted.columns)
-        self._acknowledge(self.preacknowledged.rise(), out)
+    policies = PriorityOrder
 
     def _settle(self, out: list[Output]) -> None:
-        self._acknowledge_early(out)
+        log = self.reception.preacknowledged
+        log.refill(tuple(log.entries), self.reception.accepted.columns)
+        self.policy.acknowledge(log.rise(), out)
         super()._settle(out)
 
 
-class SortsInWhenAccepted(Prito):
-    """Sorts packets in when they are accepted, as printed (F2): what only some have accepted overtakes only there."""
+class _SortedElsewhere(PriorityOrder):
+    def enter(self, packet: Packet, position: int) -> None:
+        """It is there already."""
 
-    def _enter(self, packet: Packet, seq: int, out: list[Output]) -> None:
-        To._enter(self, packet, seq, out)
 
-    def _accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
-        super()._accept(unit, source, seq, out)
+class _SortsInWhenAccepted(Reception):
+    def accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
+        super().accept(unit, source, seq, out)
         if isinstance(unit, OrderedData):
             ahead = sum(isinstance(other, OrderedData) for _, _, other in self.accepted.entries) - 1
-            heappush(self.by_priority, (-unit.packet.priority, self.preacknowledged_count + ahead, unit.packet))
+            entry = (-unit.packet.priority, self.preacknowledged_count + ahead, unit.packet)
+            heappush(self._by_priority().by_priority, entry)
 
-    def _install(self, vectors: list[Vector], out: list[Output]) -> None:
+    def roll_back(self, cut: list[int], out: list[Output]) -> None:
         """What is thrown away is taken out of the list again, and what is kept moves up."""
-        cut = [min(column) for column in zip(*[vector_of(unit).expects for unit in vectors], strict=True)]
+        known, policy = self.preacknowledged_count, self._by_priority()
         heard = [entry for entry in self.accepted.entries if isinstance(entry[2], OrderedData)]
         kept = [unit.packet for source, seq, unit in heard if seq < cut[source] and isinstance(unit, OrderedData)]
-        known = [entry for entry in self.by_priority if entry[1] < self.preacknowledged_count]
-        places = range(self.preacknowledged_count, self.preacknowledged_count + len(kept))
-        self.by_priority = [
-            *known,
-            *[(-packet.priority, place, packet) for place, packet in zip(places, kept, strict=True)],
+        policy.by_priority = [
+            *[entry for entry in policy.by_priority if entry[1] < known],
+            *[(-packet.priority, place, packet) for place, packet in enumerate(kept, start=known)],
         ]
-        heapify(self.by_priority)
-        super()._install(vectors, out)
+        heapify(policy.by_priority)
+        super().roll_back(cut, out)
+
+    def _by_priority(self) -> PriorityOrder:
+        assert isinstance(self.policy, PriorityOrder)
+        return self.policy
 
 
-class LastOfEqualsFirst(Prito):
+class SortsInWhenAccepted(Assembled):
+    """Sorts packets in when they are accepted, as printed (F2): what only some have accepted overtakes only there."""
+
+    policies, receptions = _SortedElsewhere, _SortsInWhenAccepted
+
+
+class _LastOfEqualsFirst(PriorityOrder):
+    def enter(self, packet: Packet, position: int) -> None:
+        heappush(self.by_priority, (-packet.priority * 100 - packet.seq, position, packet))
+
+
+class LastOfEqualsFirst(Assembled):
     """Puts a packet before those of its own priority too: in one order everywhere, but not in the order sent."""
 
-    def _enter(self, packet: Packet, seq: int, out: list[Output]) -> None:
-        heappush(self.by_priority, (-packet.priority * 100 - seq, self.preacknowledged_count, packet))
-        To._enter(self, packet, seq, out)
+    policies = _LastOfEqualsFirst
 
 
-class DeliversAfterTheLoop(Prito):
-    """Looks at the first only when all is pre-acknowledged that one receipt makes so (F4)."""
+class _PutsOff(PriorityOrder):
+    """Looks at the first packet only where it is told to."""
 
-    put_off: list[Packet] | None = None
+    put_off: list[Packet]
+    putting_off: bool
 
-    def _hear_in_epoch(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
-        self.put_off = []
-        wrong = super()._hear_in_epoch(unit, heading, out)
-        risen, self.put_off = self.put_off, None
-        super()._acknowledge(risen, out)
+    def __init__(self, config: GroupConfig, deliveries: Deliveries) -> None:
+        super().__init__(config, deliveries)
+        self.put_off, self.putting_off = [], False
+
+    def acknowledge(self, packets: Sequence[Packet], out: list[Output]) -> None:
+        if self.putting_off:
+            self.put_off += packets
+        else:
+            super().acknowledge(packets, out)
+
+
+class _LooksAfterTheLoop(Reception):
+    def receive(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
+        policy = self.policy
+        assert isinstance(policy, _PutsOff)
+        policy.putting_off = True
+        wrong = super().receive(unit, heading, out)
+        packets, policy.put_off, policy.putting_off = policy.put_off, [], False
+        policy.acknowledge(packets, out)
         return wrong
 
-    def _acknowledge(self, risen: list[Packet], out: list[Output]) -> None:
-        if self.put_off is None:
-            super()._acknowledge(risen, out)
-        else:
-            self.put_off += risen
+
+class DeliversAfterTheLoop(Assembled):
+    """Looks at the first only when all is pre-acknowledged that one receipt makes so (F4)."""
+
+    policies, receptions = _PutsOff, _LooksAfterTheLoop
 
 
-class EndsRunsAtOnce(Prito):
+class EndsRunsAtOnce(Assembled):
     """Ends a run when its timer fires, rather than at the place of its marker (F6)."""
+
+    policies = PriorityOrder
 
     def _fire(self, name: str, out: list[Output]) -> None:
         super()._fire(name, out)
-        if name == "run" and self.mode is Mode.NORMAL:
-            self._close_run(self.acknowledged_count, out)
+        if name == "run" and self.agreement.mode is Mode.NORMAL:
+            assert isinstance(self.policy, PriorityOrder)
+            self.policy.end_run(self.policy.acknowledged_count, out)

@@ -23,7 +23,8 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from tests.explorer.toys import Flood
 
 
@@ -113,7 +114,7 @@ def drawn_scenario(seed: int) -> Scenario:
         promise=Promise(
             sender_order=False,
             ladder=ladder,
-            in_the_end=None,
+            liveness_goal=None,
             one_order=delivers,
             views=views,
             uniform=views and chance.random() < 0.3,

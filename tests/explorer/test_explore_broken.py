@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
+from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Promise, Scenario
-from ordercast.explorer.verdict import Violation
-from ordercast.explorer.walk import wander
 from ordercast.model.config import HearsayRule, PaperRules
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
@@ -18,10 +18,10 @@ from tests.explorer.groups import spo, spo_as_printed
 NO_HEARSAY = PaperRules(condition_2=HearsayRule.NONE)
 
 
-def found(scenario: Scenario) -> Violation:
+def found(scenario: Scenario) -> Counterexample:
     report = explore(scenario)
-    assert report.violation is not None, str(report)
-    return report.violation
+    assert report.counterexample is not None, str(report)
+    return report.counterexample
 
 
 UNTRUE = [
@@ -39,10 +39,10 @@ UNTRUE = [
 def test_an_untrue_claim_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str, steps: int
 ) -> None:
-    violation = found(spo(*lines, machine=machine, **how))
-    assert not violation.live
-    assert sentence in violation.sentence
-    assert len(violation.schedule) == steps
+    counterexample = found(spo(*lines, machine=machine, **how))
+    assert not counterexample.live
+    assert sentence in counterexample.sentence
+    assert len(counterexample.schedule) == steps
 
 
 STUCK = [
@@ -58,15 +58,15 @@ STUCK = [
 def test_a_group_that_is_stuck_or_never_silent_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str, steps: int
 ) -> None:
-    violation = found(spo(*lines, machine=machine, **how))
-    assert violation.live
-    assert sentence in violation.sentence
-    assert len(violation.schedule) == steps
+    counterexample = found(spo(*lines, machine=machine, **how))
+    assert counterexample.live
+    assert sentence in counterexample.sentence
+    assert len(counterexample.schedule) == steps
 
 
 def test_spo_promises_no_order_between_senders_and_gives_none() -> None:
-    violation = found(spo("a{1,2}", "b{1,2}", promise=Promise(one_order=True)))
-    assert violation.sentence.startswith("the orders of delivery have a cycle: E1 <")
+    counterexample = found(spo("a{1,2}", "b{1,2}", promise=Promise(one_order=True)))
+    assert counterexample.sentence.startswith("the orders of delivery have a cycle: E1 <")
 
 
 # --- SPO as printed: the counterexamples are found, not replayed ---
@@ -74,9 +74,12 @@ def test_spo_promises_no_order_between_senders_and_gives_none() -> None:
 
 @pytest.mark.parametrize("channel", [Channel.ONE, Channel.MANY])
 def test_a1_acknowledged_does_not_mean_preacknowledged_everywhere(channel: Channel) -> None:
-    violation = found(spo_as_printed("x{2,3}", "q{2} r{2}", "s{2}", channel=channel))
-    assert violation.sentence == "x{2,3} of E1 is acknowledged at E2, but not yet preacknowledged at its destination E3"
-    assert violation.schedule == (
+    counterexample = found(spo_as_printed("x{2,3}", "q{2} r{2}", "s{2}", channel=channel))
+    assert (
+        counterexample.sentence
+        == "x{2,3} of E1 is acknowledged at E2, but not yet preacknowledged at its destination E3"
+    )
+    assert counterexample.schedule == (
         "E1 sends x{2,3}",
         "E2 receives E1#0 x",
         "E3 receives E1#0 x",
@@ -96,50 +99,50 @@ def test_with_everything_to_everybody_the_printed_levels_are_true() -> None:
 
 
 def test_a2_a_message_alone_is_never_acknowledged() -> None:
-    violation = found(spo_as_printed("a{2}", "", "", in_the_end=Level.ACKNOWLEDGED))
-    assert (violation.live, violation.schedule) == (True, ())
+    counterexample = found(spo_as_printed("a{2}", "", "", liveness_goal=Level.ACKNOWLEDGED))
+    assert (counterexample.live, counterexample.schedule) == (True, ())
 
 
 def test_c0_overtaking_is_taken_for_loss_on_many_channels_only() -> None:
     lines = ("a{2,3}", "b{3}", "")
-    violation = found(spo_as_printed(*lines, in_the_end=Level.ACCEPTED))
-    assert violation.sentence.startswith("b{3} of E2 is never accepted at E3")
-    assert violation.schedule == ("E1 sends a{2,3}", "E2 receives E1#0 a", "E2 sends b{3}", "E3 receives E2#0 b")
-    assert explore(spo_as_printed(*lines, in_the_end=Level.ACCEPTED, channel=Channel.ONE)).exhausted
-    assert explore(spo_as_printed(*lines, in_the_end=Level.ACCEPTED, paper=NO_HEARSAY)).exhausted
+    counterexample = found(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED))
+    assert counterexample.sentence.startswith("b{3} of E2 is never accepted at E3")
+    assert counterexample.schedule == ("E1 sends a{2,3}", "E2 receives E1#0 a", "E2 sends b{3}", "E3 receives E2#0 b")
+    assert explore(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, channel=Channel.ONE)).exhausted
+    assert explore(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, paper=NO_HEARSAY)).exhausted
 
 
 def test_c1_a_lost_unit_for_others_shuts_its_source_out() -> None:
-    violation = found(spo_as_printed("a{2} b{3}", "", "", in_the_end=Level.ACCEPTED, losses=1))
-    assert violation.sentence.startswith("b{3} of E1 is never accepted at E3")
-    assert violation.schedule == ("E1 sends a{2}", "E3 loses E1#0 a")
+    counterexample = found(spo_as_printed("a{2} b{3}", "", "", liveness_goal=Level.ACCEPTED, losses=1))
+    assert counterexample.sentence.startswith("b{3} of E1 is never accepted at E3")
+    assert counterexample.schedule == ("E1 sends a{2}", "E3 loses E1#0 a")
 
 
 def test_c3_the_loss_of_the_last_unit_is_never_noticed() -> None:
-    violation = found(spo_as_printed("a{2}", "", in_the_end=Level.ACCEPTED, losses=1))
-    assert violation.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
+    counterexample = found(spo_as_printed("a{2}", "", liveness_goal=Level.ACCEPTED, losses=1))
+    assert counterexample.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
 
 
 @pytest.mark.parametrize("lines", [("a{2} b{2} c{2}", "", ""), ("a{1,2} b{1,2} c{1,2}", "d{1,2} e{1,2} f{1,2}")])
 def test_c5_and_c7_a_window_closes_for_good_without_a_loss(lines: tuple[str, ...]) -> None:
-    violation = found(spo_as_printed(*lines, in_the_end=Level.ACCEPTED, window=2))
-    assert "never sends all that it was given" in violation.sentence
+    counterexample = found(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, window=2))
+    assert "never sends all that it was given" in counterexample.sentence
 
 
 def test_d1_the_duplicate_test_must_come_first() -> None:
     lines = ("a{1,2} b{2}", "", "")
     late = PaperRules(condition_2=HearsayRule.NONE, duplicates_first=False)
-    violation = found(spo_as_printed(*lines, paper=late, losses=1))
-    assert violation.sentence == "expected of E3 for E1 goes down from 2 to 1"
-    assert "E2 loses E1#0 a" in violation.schedule
+    counterexample = found(spo_as_printed(*lines, paper=late, losses=1))
+    assert counterexample.sentence == "expected of E3 for E1 goes down from 2 to 1"
+    assert "E2 loses E1#0 a" in counterexample.schedule
     assert explore(spo_as_printed(*lines, paper=NO_HEARSAY, losses=1)).exhausted
 
 
 def test_r1_copies_must_repeat_what_the_first_transmission_said() -> None:
     lines = ("x{1,2,3} w{1,2,3} u{1,2,3}", "y{1,2,3} z{1,2,3} t{1,2,3}", "v{1,2,3} s{1,2,3}")
     fresh = PaperRules(condition_2=HearsayRule.NONE, verbatim_copies=False)
-    walks = [wander(spo_as_printed(*lines, paper=fresh, losses=3), seed, length=80) for seed in range(40)]
+    walks = [random_walk(spo_as_printed(*lines, paper=fresh, losses=3), seed, length=80) for seed in range(40)]
     sentences = [walk.sentence for walk in walks if walk is not None]
     assert "x{1,2,3} of E1 is acknowledged at E3, but not yet preacknowledged at its destination E2" in sentences
     verbatim = spo_as_printed(*lines, paper=NO_HEARSAY, losses=3)
-    assert all(wander(verbatim, seed, length=80) is None for seed in range(40))
+    assert all(random_walk(verbatim, seed, length=80) is None for seed in range(40))

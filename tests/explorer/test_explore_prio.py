@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import priority_total
 from tests.protocols.prio.watching import WatchesItsFreedom
 
@@ -31,5 +31,5 @@ def test_nor_in_long_schedules() -> None:
     lines = ("a5 b1 c5", "d5 e1", "f5 g5 h1")
     for seed in range(40):
         scenario = priority_total(*lines, machine=WatchesItsFreedom, window=2, losses=seed % 6, firings=30)
-        violation = wander(scenario, seed, length=120)
-        assert violation is None, f"walk {seed}:\n{violation}"
+        counterexample = random_walk(scenario, seed, length=120)
+        assert counterexample is None, f"walk {seed}:\n{counterexample}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.protocols.prito.machine import Prito
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_prito
@@ -47,8 +47,8 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 def test_long_schedules_at_random() -> None:
     for seed in range(0, 80, 2):
-        violation = walk(seed)
-        assert violation is None, f"walk {seed}:\n{violation}"
+        counterexample = walk(seed)
+        assert counterexample is None, f"walk {seed}:\n{counterexample}"
 
 
 CYCLE = "the orders of delivery have a cycle: E1 <"
@@ -68,8 +68,8 @@ def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:
     report = explore(priority_total(*lines, machine=machine, **how))
-    assert report.violation is not None, str(report)
-    assert report.violation.sentence.startswith(sentence)
+    assert report.counterexample is not None, str(report)
+    assert report.counterexample.sentence.startswith(sentence)
 
 
 def test_what_is_sorted_in_when_accepted_is_found_by_the_script_too() -> None:
@@ -84,12 +84,12 @@ def test_a_run_that_ends_when_a_timer_fires_ends_differently_without_any_loss() 
     lines: tuple[str, ...] = ("p1 b9 d9", "a9 c9 e9")
     how: dict[str, Any] = {"window": 2, "firings": 30}
     found = [
-        wander(priority_total(*lines, machine=broken_prito.EndsRunsAtOnce, **how), seed, 120) for seed in range(14)
+        random_walk(priority_total(*lines, machine=broken_prito.EndsRunsAtOnce, **how), seed, 120) for seed in range(14)
     ]
-    sentences = [violation.sentence for violation in found if violation is not None]
+    sentences = [counterexample.sentence for counterexample in found if counterexample is not None]
     assert sentences
     assert all(sentence.startswith(CYCLE) for sentence in sentences)
-    assert all(wander(priority_total(*lines, **how), seed, 120) is None for seed in range(14))
+    assert all(random_walk(priority_total(*lines, **how), seed, 120) is None for seed in range(14))
 
 
 # --- minutes rather than seconds ---
@@ -110,9 +110,9 @@ LARGE = [
 @pytest.mark.soak
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(priority_total(*lines, **how), most=3_000_000)
+    report = explore(priority_total(*lines, **how), max_states=3_000_000)
     print(report)  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.soak
@@ -120,6 +120,6 @@ def test_long_schedules_never_drawn_before() -> None:
     until = time.monotonic() + float(os.environ.get("SOAK_SECONDS", "600")) / 4
     seed = int(os.environ.get("SOAK_FIRST", int(time.time()) // 60 * 10**9))
     while time.monotonic() < until:
-        violation = walk(seed)
-        assert violation is None, f"walk {seed}:\n{violation}"
+        counterexample = walk(seed)
+        assert counterexample is None, f"walk {seed}:\n{counterexample}"
         seed += 1

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from ordercast.protocols.sequencer.machine import Sequencer
+from tests.explorer import broken_sequencer as broken
 from tests.explorer.groups import broadcasts
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
@@ -60,7 +61,7 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 
 def test_a_search_can_be_repeated() -> None:
-    first, second = (explore(broadcasts("", "a", "b", losses=1, firings=1), most=3_000) for _ in range(2))
+    first, second = (explore(broadcasts("", "a", "b", losses=1, firings=1), max_states=3_000) for _ in range(2))
     assert [getattr(first, name) for name in ("states", "edges", "node_states", "continued", "depth")] == [
         getattr(second, name) for name in ("states", "edges", "node_states", "continued", "depth")
     ]
@@ -86,8 +87,8 @@ def a_walk(seed: int) -> None:
         patient=chance.random() < 0.3,
         **{**VIEWS, "polls_to_abort": 30, "rounds": 400},
     )
-    violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
-    assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+    counterexample = random_walk(scenario, seed, length=chance.choice([20, 60, 200]))
+    assert counterexample is None, f"walk {seed} of {lines}:\n{counterexample}"
 
 
 def test_long_schedules_at_random() -> None:
@@ -96,6 +97,35 @@ def test_long_schedules_at_random() -> None:
 
 
 # --- what is broken is found ---
+
+BROKEN: list[tuple[MachineClass, tuple[str, ...], dict[str, Any], str]] = [
+    (broken.StoresWhatIsAhead, ("", "a", "b"), {"losses": 1}, "different logs"),
+    (broken.TakesTheHighestForStable, ("", "a", "b"), {}, "is preacknowledged at E1, but not yet accepted"),
+    (
+        broken.NeverAsksForTheStatus,
+        ("", "a b", ""),
+        {"losses": 1, "firings": 1, "history": 1},
+        "never falls silent",
+    ),
+    (broken.TakesTheShortestLog, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "takes back what E2 has"),
+    (broken.ReceivesWhileStopped, ("", "a", ""), {"crashes": 1, "firings": 3, **VIEWS}, "takes back what E2 has"),
+    (broken.KeepsTheTable, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "never falls silent"),
+    (
+        broken.DeliversBeforeCommit,
+        ("a", "", ""),
+        {"crashes": 1, "losses": 2, "resilience": 1, **VIEWS},
+        "is never known as received by all",
+    ),
+]
+
+
+@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
+def test_a_departure_taken_back_is_found(
+    machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
+) -> None:
+    report = explore(broadcasts(*lines, machine=machine, **how), max_states=20_000)
+    assert report.counterexample is not None, str(report)
+    assert sentence in report.counterexample.sentence
 
 
 class KeepsOneToItself(Sequencer):
@@ -124,8 +154,8 @@ class GivesUpAtOnce(Sequencer):
 )
 def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, sentence: str) -> None:
     report = explore(broadcasts("", "a b", "", machine=machine))
-    assert report.violation is not None, str(report)
-    assert report.violation.sentence.startswith(sentence)
+    assert report.counterexample is not None, str(report)
+    assert report.counterexample.sentence.startswith(sentence)
 
 
 # --- minutes rather than seconds ---
@@ -146,9 +176,9 @@ LARGE = [
 @pytest.mark.soak
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(broadcasts(*lines, **how), most=3_000_000)
+    report = explore(broadcasts(*lines, **how), max_states=3_000_000)
     print(report)  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.soak

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.machine import Spo
 from tests.explorer.groups import spo
@@ -81,7 +81,7 @@ def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: PACK, held packets, no timers.
     # What stood first when a timer was set is remembered for polls, of which there are none here.
     class WithoutPolls(Spo):
-        def tops(self) -> tuple[int, ...]:
+        def heads(self) -> tuple[int, ...]:
             return ()
 
     assert explore(replace(spo(*XYZ, losses=1), machine=WithoutPolls)).states == 1913
@@ -114,8 +114,8 @@ def a_walk(seed: int) -> None:
         drained=chance.random() < 0.3,
         patient=chance.random() < 0.3,
     )
-    violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
-    assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+    counterexample = random_walk(scenario, seed, length=chance.choice([20, 60, 200]))
+    assert counterexample is None, f"walk {seed} of {lines}:\n{counterexample}"
 
 
 def test_long_schedules_at_random() -> None:
@@ -157,9 +157,9 @@ LARGE = [
 @pytest.mark.soak
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(spo(*lines, **how), most=3_000_000)
+    report = explore(spo(*lines, **how), max_states=3_000_000)
     print(f"{lines} {how}: {report}")  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.soak

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
-from ordercast.explorer.verdict import Violation
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_st
 from tests.explorer.groups import selective_total
@@ -73,7 +73,7 @@ def test_as_many_states_as_an_independent_model_had() -> None:
 
 
 def test_a_search_can_be_repeated() -> None:
-    first, second = (explore(selective_total(*BOTH, losses=2, firings=1), most=4_000) for _ in range(2))
+    first, second = (explore(selective_total(*BOTH, losses=2, firings=1), max_states=4_000) for _ in range(2))
     assert [getattr(first, name) for name in ("states", "edges", "node_states", "continued", "depth")] == [
         getattr(second, name) for name in ("states", "edges", "node_states", "continued", "depth")
     ]
@@ -99,8 +99,8 @@ def a_walk(seed: int) -> None:
         drained=chance.random() < 0.3,
         patient=chance.random() < 0.3,
     )
-    violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
-    assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+    counterexample = random_walk(scenario, seed, length=chance.choice([20, 60, 200]))
+    assert counterexample is None, f"walk {seed} of {lines}:\n{counterexample}"
 
 
 def test_long_schedules_at_random() -> None:
@@ -111,10 +111,10 @@ def test_long_schedules_at_random() -> None:
 # --- what is broken is found ---
 
 
-def found(machine: MachineClass, *lines: str, **how: Any) -> Violation:
+def found(machine: MachineClass, *lines: str, **how: Any) -> Counterexample:
     report = explore(selective_total(*lines, machine=machine, **how))
-    assert report.violation is not None, str(report)
-    return report.violation
+    assert report.counterexample is not None, str(report)
+    return report.counterexample
 
 
 BROKEN = [
@@ -136,8 +136,8 @@ BROKEN = [
 def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:
-    violation = found(machine, *lines, **how)
-    assert sentence in violation.sentence
+    counterexample = found(machine, *lines, **how)
+    assert sentence in counterexample.sentence
 
 
 # --- minutes rather than seconds ---
@@ -166,9 +166,9 @@ LARGE = [
 @pytest.mark.soak
 @pytest.mark.parametrize(("lines", "how"), LARGE)
 def test_every_schedule_of_a_large_search_or_the_shortest_of_them(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(selective_total(*lines, **how), most=3_000_000)
+    report = explore(selective_total(*lines, **how), max_states=3_000_000)
     print(report)  # noqa: T201 - how far it came
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.soak

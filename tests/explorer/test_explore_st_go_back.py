@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.walk import wander
 from ordercast.model.config import Recovery
 from tests.explorer.groups import selective_total
 
@@ -65,5 +65,5 @@ def test_long_schedules_at_random() -> None:
             firings=chance.choice([0, 5, 20, 50]),
             patient=chance.random() < 0.3,
         )
-        violation = wander(scenario, seed, length=chance.choice([20, 60, 200]))
-        assert violation is None, f"walk {seed} of {lines}:\n{violation}"
+        counterexample = random_walk(scenario, seed, length=chance.choice([20, 60, 200]))
+        assert counterexample is None, f"walk {seed} of {lines}:\n{counterexample}"

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import Report, explore
 from ordercast.explorer.parallel import explore_on
+from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
-from ordercast.explorer.verdict import Violation
-from ordercast.explorer.walk import wander
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
@@ -28,15 +28,15 @@ def a_scenario(machine: MachineClass, *lines: str, promise: Promise = ONCE_IN_OR
 
 
 def seen(report: Report) -> tuple[int, int]:
-    assert report.violation is None, str(report)
+    assert report.counterexample is None, str(report)
     assert report.exhausted
     return report.states, report.edges
 
 
-def found(report: Report) -> Violation:
-    assert report.violation is not None, str(report)
+def found(report: Report) -> Counterexample:
+    assert report.counterexample is not None, str(report)
     assert not report.exhausted
-    return report.violation
+    return report.counterexample
 
 
 def test_two_receivers_of_one_message_make_five_states() -> None:
@@ -57,15 +57,15 @@ def test_on_many_channels_two_senders_are_heard_in_both_orders() -> None:
 def test_on_one_channel_all_hear_one_order() -> None:
     lines = ("a{1,2,3}", "b{1,2,3}", "")
     assert seen(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))[0] > 1
-    violation = found(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.MANY)))
-    assert violation.sentence.startswith("the orders of delivery have a cycle: E1 <")
-    assert len(violation.schedule) == 6  # two are sent, and two nodes hear both
+    counterexample = found(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.MANY)))
+    assert counterexample.sentence.startswith("the orders of delivery have a cycle: E1 <")
+    assert len(counterexample.schedule) == 6  # two are sent, and two nodes hear both
 
 
 def test_on_one_channel_who_counts_its_own_at_once_breaks_the_order() -> None:
     lines = ("a{1,2}", "b{1,2}")
-    violation = found(explore(a_scenario(toys.Flood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))
-    assert violation.schedule == ("E1 sends a{1,2}", "E2 sends b{1,2}", "E1 receives E2#0 b", "E2 receives E1#0 a")
+    counterexample = found(explore(a_scenario(toys.Flood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))
+    assert counterexample.schedule == ("E1 sends a{1,2}", "E2 sends b{1,2}", "E1 receives E2#0 b", "E2 receives E1#0 a")
 
 
 def test_a_unit_to_one_node_reaches_no_other() -> None:
@@ -76,11 +76,11 @@ def test_a_unit_to_one_node_reaches_no_other() -> None:
 
 
 def test_a_loss_is_found_with_its_schedule() -> None:
-    violation = found(explore(a_scenario(toys.Flood, "a{2}", "", losses=1)))
-    assert violation.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
-    assert violation.live
-    assert violation.sentence.startswith("a{2} of E1 is never delivered at E2: nobody waits for anything")
-    assert str(violation).splitlines()[2] == "from there on nothing is lost, and yet:"
+    counterexample = found(explore(a_scenario(toys.Flood, "a{2}", "", losses=1)))
+    assert counterexample.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
+    assert counterexample.live
+    assert counterexample.sentence.startswith("a{2} of E1 is never delivered at E2: nobody waits for anything")
+    assert str(counterexample).splitlines()[2] == "from there on nothing is lost, and yet:"
 
 
 def test_no_more_is_lost_than_may_be() -> None:
@@ -91,8 +91,8 @@ def test_no_more_is_lost_than_may_be() -> None:
 
 def test_a_loop_back_loses_nothing_and_an_echo_from_the_channel_may_be_missed() -> None:
     assert seen(explore(a_scenario(toys.LoopedFlood, "a{1}", "", losses=1, channel=Channel.ONE)))[0] == 7
-    violation = found(explore(a_scenario(toys.ChannelFlood, "a{1}", "", losses=1, channel=Channel.ONE)))
-    assert violation.schedule == ("E1 sends a{1}", "E1 loses E1#0 a")
+    counterexample = found(explore(a_scenario(toys.ChannelFlood, "a{1}", "", losses=1, channel=Channel.ONE)))
+    assert counterexample.schedule == ("E1 sends a{1}", "E1 loses E1#0 a")
 
 
 @pytest.mark.parametrize("firings", [0, 2])
@@ -103,21 +103,21 @@ def test_a_node_hears_itself_before_its_next_timer_fires(firings: int) -> None:
 
 
 def test_a_unit_may_come_twice_in_a_row() -> None:
-    violation = found(explore(a_scenario(toys.Flood, "a{2}", "", duplicates=1)))
-    assert violation.sentence == "a{2} of E1 at E2 is delivered a second time"
-    assert violation.schedule == (
+    counterexample = found(explore(a_scenario(toys.Flood, "a{2}", "", duplicates=1)))
+    assert counterexample.sentence == "a{2} of E1 at E2 is delivered a second time"
+    assert counterexample.schedule == (
         "E1 sends a{2}",
         "E2 will receive twice in a row E1#0 a",
         "E2 receives E1#0 a",
         "E2 receives E1#0 a",
     )
-    assert not violation.live
+    assert not counterexample.live
 
 
 def test_a_unit_may_come_again_after_later_ones() -> None:
-    violation = found(explore(a_scenario(toys.NoStutter, "a{2} b{2}", "", duplicates=1)))
-    assert violation.sentence == "a{2} of E1 at E2 is delivered a second time"
-    assert violation.schedule[2] == "E2 will receive again later E1#0 a"
+    counterexample = found(explore(a_scenario(toys.NoStutter, "a{2} b{2}", "", duplicates=1)))
+    assert counterexample.sentence == "a{2} of E1 at E2 is delivered a second time"
+    assert counterexample.schedule[2] == "E2 will receive again later E1#0 a"
 
 
 def test_timers_fire_as_often_as_they_may() -> None:
@@ -140,9 +140,9 @@ def test_a_cancelled_timer_does_not_fire() -> None:
     [(toys.EndlessTicker, "never falls silent, and goes round in a circle"), (toys.Climber, "is not silent after")],
 )
 def test_a_group_that_never_falls_silent_is_found(machine: MachineClass, sentence: str) -> None:
-    violation = found(explore(a_scenario(machine, "a{2}", "")))
-    assert sentence in violation.sentence
-    assert "E1 has set t" in violation.sentence
+    counterexample = found(explore(a_scenario(machine, "a{2}", "")))
+    assert sentence in counterexample.sentence
+    assert "E1 has set t" in counterexample.sentence
 
 
 @pytest.mark.parametrize("firings", [0, 1, 2])
@@ -162,9 +162,9 @@ STORM = "units call forth units without end, though no timer fires between"
 def test_units_that_call_forth_units_without_end_are_found_behind_a_timer(
     machine: MachineClass, *, reduced: bool
 ) -> None:
-    violation = found(explore(a_scenario(machine, "a{2}", ""), reduced=reduced))
-    assert STORM in violation.sentence
-    assert violation.live
+    counterexample = found(explore(a_scenario(machine, "a{2}", ""), reduced=reduced))
+    assert STORM in counterexample.sentence
+    assert counterexample.live
 
 
 @pytest.mark.parametrize("processes", [0, 1, 2])
@@ -178,14 +178,14 @@ def test_a_circle_of_receipts_is_found_by_a_search_that_never_comes_to_a_final_s
 
 
 def test_where_nothing_is_owed_a_circle_is_none_of_our_business() -> None:
-    report = explore(a_scenario(toys.ServesAtOnce, "a{2}", "", promise=Promise(ladder=False, in_the_end=None)))
+    report = explore(a_scenario(toys.ServesAtOnce, "a{2}", "", promise=Promise(ladder=False, liveness_goal=None)))
     assert report.exhausted, str(report)
 
 
 def test_what_grows_without_end_is_cut_and_then_found() -> None:
     scenario = a_scenario(toys.Avalanche, "a{2}", "", firings=1)
     begins = ("E1 sends a{2}", "E2 receives E1#0 a", "E1 timer tick fires")
-    report = explore(scenario, most=100, begins=begins)
+    report = explore(scenario, max_states=100, begins=begins)
     assert STORM in found(report).sentence
 
 
@@ -214,9 +214,9 @@ def test_a_claim_that_its_node_alone_gives_the_lie_is_found(line: str, claims: t
         pass
 
     Boasts.claims = claims
-    violation = found(explore(a_scenario(Boasts, line, "")))
-    assert sentence in violation.sentence
-    assert violation.schedule == (f"E1 sends {line}",)
+    counterexample = found(explore(a_scenario(Boasts, line, "")))
+    assert sentence in counterexample.sentence
+    assert counterexample.schedule == (f"E1 sends {line}",)
 
 
 def test_whatever_a_machine_raises_is_found_with_its_schedule() -> None:
@@ -224,35 +224,35 @@ def test_whatever_a_machine_raises_is_found_with_its_schedule() -> None:
         def fire(self, name: str) -> Any:
             raise ZeroDivisionError(name)
 
-    violation = found(explore(a_scenario(Breaks, "a{2}", "", firings=1)))
-    assert violation.sentence == "E1 raises ZeroDivisionError('tick')"
-    assert violation.schedule == ("E1 sends a{2}", "E1 timer tick fires")
+    counterexample = found(explore(a_scenario(Breaks, "a{2}", "", firings=1)))
+    assert counterexample.sentence == "E1 raises ZeroDivisionError('tick')"
+    assert counterexample.schedule == ("E1 sends a{2}", "E1 timer tick fires")
 
 
 def test_a_search_that_is_cut_says_so_and_still_continues_what_it_left() -> None:
-    report = explore(a_scenario(toys.Flood, "a{2} b{2} c{2}", ""), most=3)
-    assert (report.exhausted, report.violation) == (False, None)
+    report = explore(a_scenario(toys.Flood, "a{2} b{2} c{2}", ""), max_states=3)
+    assert (report.exhausted, report.counterexample) == (False, None)
     assert report.continued == 2  # in both manners
-    late = explore(a_scenario(toys.Whisper, "a{2,3}", "", ""), most=1)
-    assert late.violation is not None
-    assert late.violation.schedule == ()
+    late = explore(a_scenario(toys.Whisper, "a{2,3}", "", ""), max_states=1)
+    assert late.counterexample is not None
+    assert late.counterexample.schedule == ()
 
 
 def test_a_snapshot_that_does_not_survive_is_found() -> None:
-    violation = found(explore(a_scenario(toys.Counter, "a{2}" + " a{2}" * 20, "")))
-    assert "does not survive being restored" in violation.sentence
+    counterexample = found(explore(a_scenario(toys.Counter, "a{2}" + " a{2}" * 20, "")))
+    assert "does not survive being restored" in counterexample.sentence
 
 
 def test_a_walk_finds_what_a_search_finds() -> None:
     scenario = a_scenario(toys.Flood, "a{2} b{2}", "", losses=1)
-    walks = [wander(scenario, seed, 20) for seed in range(20)]
+    walks = [random_walk(scenario, seed, 20) for seed in range(20)]
     assert any(walk is not None and "never delivered at E2" in walk.sentence for walk in walks)
-    assert all(wander(a_scenario(toys.Flood, "a{2} b{2}", ""), seed, 20) is None for seed in range(20))
+    assert all(random_walk(a_scenario(toys.Flood, "a{2} b{2}", ""), seed, 20) is None for seed in range(20))
 
 
 @pytest.mark.parametrize("line", ["a[]", "a{}", "a{1", "a{1,}", "{1}", "a{1}[2]"])
 def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
-    with pytest.raises(ValueError, match="is not written like"):
+    with pytest.raises(ValueError, match="is not an item of a script"):
         scripts(line)
 
 

@@ -14,7 +14,7 @@ from ordercast.explorer.explore import Search, explore
 from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.portable import Portable
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.world import World
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Input, Level, Output, Receive
 from ordercast.model.runs import Channel
@@ -52,22 +52,22 @@ def test_a_reduced_search_does_not_depend_on_how_many_there_are(name: str) -> No
     "scenario",
     [
         spo_as_printed("x{2,3}", "q{2} r{2}", "s{2}"),
-        spo_as_printed("a{2} b{3}", "", "", in_the_end=Level.ACCEPTED, losses=1),
+        spo_as_printed("a{2} b{3}", "", "", liveness_goal=Level.ACCEPTED, losses=1),
         spo("a{2} b{2}", "", machine=broken.AsksOnce, losses=2),
         spo("x{2,3}", "", "", machine=broken.SaysPackForAck),
     ],
 )
 def test_it_finds_what_is_broken_after_as_few_steps(scenario: Scenario) -> None:
     alone, together = explore(scenario), explore_on(2, scenario, reduced=False)
-    assert alone.violation is not None
-    assert together.violation is not None
-    assert together.violation.live == alone.violation.live
-    assert len(together.violation.schedule) == len(alone.violation.schedule)
+    assert alone.counterexample is not None
+    assert together.counterexample is not None
+    assert together.counterexample.live == alone.counterexample.live
+    assert len(together.counterexample.schedule) == len(alone.counterexample.schedule)
 
 
 def test_what_is_cut_is_said_to_be_and_what_is_left_is_continued() -> None:
-    report = explore_on(2, spo("x{2,3}", "y{1,2,3}", "z{1,2}", losses=1), most=100)
-    assert (report.exhausted, report.violation) == (False, None)
+    report = explore_on(2, spo("x{2,3}", "y{1,2,3}", "z{1,2}", losses=1), max_states=100)
+    assert (report.exhausted, report.counterexample) == (False, None)
     assert 100 <= report.states < 1_000
     assert report.continued > 0
 
@@ -79,7 +79,7 @@ def test_a_process_that_dies_is_told() -> None:
                 os._exit(1)
             return super().handle(event)
 
-    with pytest.raises(ConfigError, match="a process of the search died"):
+    with pytest.raises(ConfigError, match="a worker process of the search died"):
         explore_on(2, spo("a{2}", "", machine=Dies))
 
 
@@ -88,7 +88,7 @@ def test_a_want_of_memory_breaks_no_promise(capfd: pytest.CaptureFixture[str]) -
         def handle(self, event: Input) -> list[Output]:
             raise MemoryError(event)
 
-    with pytest.raises(ConfigError, match="for want of memory perhaps"):
+    with pytest.raises(ConfigError, match="probably out of memory"):
         explore_on(1, spo("a{2}", "", machine=Hungry))
     assert capfd.readouterr().err == ""
 
@@ -130,15 +130,15 @@ WALKED = {
 @pytest.mark.parametrize("name", WALKED)
 def test_a_path_leads_to_the_same_state_in_another_world(name: str) -> None:
     """One that met states, units and timers in another order, and so has other numbers for them."""
-    one, other = World(WALKED[name]), World(WALKED[name])
+    one, other = StateSpace(WALKED[name]), StateSpace(WALKED[name])
     there, elsewhere = Portable(one), Portable(other)
     paths = []
     for seed in range(30):
-        chance, state, path = Random(seed), one.start(), b""
+        chance, state, path = Random(seed), one.initial_state(), b""
         for _ in range(25):
             step = chance.choice(one.steps(state))
             path = there.longer(path, state, step)
-            state, _ = one.take(state, step)
+            state, _ = one.successor(state, step)
         paths.append((path, there.digest(state), [one.nodes.states[node] for node in state[: one.size]]))
     Random(0).shuffle(paths)
     for path, digest, nodes in paths:
@@ -152,5 +152,5 @@ def test_a_path_leads_to_the_same_state_in_another_world(name: str) -> None:
 def test_different_states_have_different_digests() -> None:
     search = Search(SCENARIOS["sequencer"])
     report = search.run()
-    digest = Portable(search.world).digest
+    digest = Portable(search.space).digest
     assert len({digest(state) for state in search.states()}) == report.states

@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import Search, explore
-from ordercast.explorer.nodes import Effect
+from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.explorer.world import Kind, State, World
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Output, Reached, Send, Submit, View
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from tests.explorer import (
     test_explore_broken,
     test_explore_prito,
+    test_explore_sequencer,
     test_explore_st,
     test_explore_to,
     toys,
@@ -38,11 +40,11 @@ def finals(scenario: Scenario, *, reduced: bool) -> tuple[set[tuple[object, ...]
     search = Search(scenario, reduced=reduced)
     report = search.run()
     assert report.exhausted, str(report)
-    world = search.world
+    space = search.space
     found: set[tuple[object, ...]] = {
-        (tuple(world.nodes.states[node] for node in state[: world.size]), state[world.past_links :])
+        (tuple(space.nodes.states[node] for node in state[: space.size]), state[space.past_links :])
         for state in search.states()
-        if not world.free_steps(state)
+        if not space.progress_steps(state)
     }
     return found, report.states
 
@@ -96,7 +98,7 @@ def toy_scenarios() -> Iterator[Scenario]:
             machine=machine,
             group=GroupConfig(nodes=nodes),
             scripts=scripts(*map(" ".join, lines)),
-            promise=Promise(ladder=False, in_the_end=None, one_order=chance.random() < 0.3),
+            promise=Promise(ladder=False, liveness_goal=None, one_order=chance.random() < 0.3),
             channel=chance.choice([Channel.ONE, Channel.MANY, Channel.ANY]),
             losses=chance.choice([0, 1, 2]),
             firings=chance.choice([0, 1, 2]),
@@ -109,8 +111,8 @@ def toy_scenarios() -> Iterator[Scenario]:
 def test_the_final_states_of_toys_are_the_same() -> None:
     compared = 0
     for scenario in toy_scenarios():
-        every, some = (explore(scenario, most=60_000, reduced=reduced) for reduced in (False, True))
-        assert (every.violation is None) == (some.violation is None), f"{scenario}\n{every}\n{some}"
+        every, some = (explore(scenario, max_states=60_000, reduced=reduced) for reduced in (False, True))
+        assert (every.counterexample is None) == (some.counterexample is None), f"{scenario}\n{every}\n{some}"
         if every.exhausted:
             assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], str(scenario)
             compared += 1
@@ -122,12 +124,12 @@ def compared(seed: int) -> str:
     scenario = drawn_scenario(seed)
     every, some = Search(scenario, 2_000), Search(scenario, 20_000, reduced=True)  # which may find what is broken later
     seen, fewer = every.run(), some.run()
-    if seen.violation is None and not seen.exhausted:
+    if seen.counterexample is None and not seen.exhausted:
         return "cut"
-    assert (seen.violation is None) == (fewer.violation is None), f"{seed}: {seen}\n{fewer}"
-    if seen.violation is None:
+    assert (seen.counterexample is None) == (fewer.counterexample is None), f"{seed}: {seen}\n{fewer}"
+    if seen.counterexample is None:
         assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], f"{seed}: {seen}\n{fewer}"
-    return "exhausted" if seen.violation is None else "broken"
+    return "exhausted" if seen.counterexample is None else "broken"
 
 
 def test_machines_drawn_at_random_come_to_the_same() -> None:
@@ -151,6 +153,7 @@ def broken_machines() -> Iterator[Any]:
         *[(spo, *case[:3]) for case in [*test_explore_broken.UNTRUE, *test_explore_broken.STUCK]],
         *[(selective_total, *case[:3]) for case in test_explore_st.BROKEN],
         *[(total, machine, ("a", "b"), how) for machine, how, _ in test_explore_to.BROKEN],
+        *[(broadcasts, *case[:3]) for case in test_explore_sequencer.BROKEN],
     ]
     some_of_prito: list[Any] = test_explore_prito.BROKEN[:3]
     cases += [(priority_total, *case[:3]) for case in some_of_prito]
@@ -158,9 +161,9 @@ def broken_machines() -> Iterator[Any]:
         yield pytest.param(make(*lines, machine=machine, **how), id=machine.__name__)
     printed: list[tuple[tuple[str, ...], dict[str, Any]]] = [
         (("x{2,3}", "q{2} r{2}", "s{2}"), {}),
-        (("a{2,3}", "b{3}", ""), {"in_the_end": Level.ACCEPTED}),
-        (("a{2} b{3}", "", ""), {"in_the_end": Level.ACCEPTED, "losses": 1}),
-        (("a{2} b{2} c{2}", "", ""), {"in_the_end": Level.ACCEPTED, "window": 2}),
+        (("a{2,3}", "b{3}", ""), {"liveness_goal": Level.ACCEPTED}),
+        (("a{2} b{3}", "", ""), {"liveness_goal": Level.ACCEPTED, "losses": 1}),
+        (("a{2} b{2} c{2}", "", ""), {"liveness_goal": Level.ACCEPTED, "window": 2}),
     ]
     for lines, how in printed:
         yield pytest.param(spo_as_printed(*lines, **how), id=f"printed {lines}")
@@ -169,7 +172,7 @@ def broken_machines() -> Iterator[Any]:
 @pytest.mark.parametrize("scenario", list(broken_machines()))
 def test_whatever_is_broken_is_found(scenario: Scenario) -> None:
     report = explore(scenario, reduced=True)
-    assert report.violation is not None, str(report)
+    assert report.counterexample is not None, str(report)
 
 
 class LastOneBoasts(toys.Flood):
@@ -187,11 +190,11 @@ def test_a_claim_is_not_made_true_by_letting_another_node_go_first() -> None:
         machine=LastOneBoasts,
         group=GroupConfig(nodes=3),
         scripts=scripts("a{2,3}", "", ""),
-        promise=Promise(in_the_end=None),
+        promise=Promise(liveness_goal=None),
     )
-    violation = explore(asked, reduced=True).violation
-    assert violation is not None
-    assert violation.schedule == ("E1 sends a{2,3}", "E3 receives E1#0 a")
+    counterexample = explore(asked, reduced=True).counterexample
+    assert counterexample is not None
+    assert counterexample.schedule == ("E1 sends a{2,3}", "E3 receives E1#0 a")
 
 
 class Remembers(toys.Flood):
@@ -208,7 +211,7 @@ def test_what_comes_again_later_comes_before_and_behind_what_is_sent_meanwhile()
         machine=Remembers,
         group=GroupConfig(nodes=2),
         scripts=scripts("a{2} b{2} c{2} d{2}", ""),
-        promise=Promise(ladder=False, in_the_end=None),
+        promise=Promise(ladder=False, liveness_goal=None),
         duplicates=1,
     )
     assert finals(asked, reduced=True)[0] == finals(asked, reduced=False)[0]
@@ -230,11 +233,11 @@ def test_that_somebody_goes_on_again_bears_on_what_others_deliver() -> None:
         machine=ComesBack,
         group=GroupConfig(nodes=2),
         scripts=scripts("a{1}", "alone{2} again{2}"),
-        promise=Promise(ladder=False, in_the_end=None, one_order=True, views=True),
+        promise=Promise(ladder=False, liveness_goal=None, one_order=True, views=True),
     )
-    violation = explore(asked, reduced=True).violation
-    assert violation is not None
-    assert violation.schedule == ("E2 sends alone{2}", "E2 sends again{2}", "E1 sends a{1}")
+    counterexample = explore(asked, reduced=True).counterexample
+    assert counterexample is not None
+    assert counterexample.schedule == ("E2 sends alone{2}", "E2 sends again{2}", "E1 sends a{1}")
 
 
 class AnswersA(toys.Flood):
@@ -248,25 +251,25 @@ def test_who_may_go_first_does_not_depend_on_which_unit_was_met_first() -> None:
     """Units are numbered as they are met, in each process otherwise, and lie in a bag by their numbers."""
     keys = []
     for line in ("a{2} b{2}", "b{2} a{2}"):
-        promise = Promise(ladder=False, in_the_end=None)
+        promise = Promise(ladder=False, liveness_goal=None)
         group = GroupConfig(nodes=2)
-        world = World(
+        space = StateSpace(
             Scenario(machine=AnswersA, group=group, scripts=scripts(line, ""), promise=promise, channel=Channel.ANY)
         )
-        state = world.start()
+        state = space.initial_state()
         for _ in range(2):
-            [submit] = [step for step in world.steps(state) if step & 7 == Kind.SUBMIT]
-            state, _ = world.take(state, submit)
-        keys.append(Reduction(world)._all_alone(state)[1].keys)
+            [submit] = [step for step in space.steps(state) if step & 7 == StepKind.SUBMIT]
+            state, _ = space.successor(state, submit)
+        keys.append(Reduction(space)._local_futures(state)[1].keys)
     assert keys[0] == keys[1] > 0
 
 
 class SleepsUntilDrained(Reduction):
     """Lets all receipts sleep behind a sending, and none behind whatever else happens."""
 
-    def asleep_behind(self, state: State, step: int, strand: int, effect: Effect | None, asleep: int) -> int:
-        del state, strand, effect, asleep
-        return sum(self._strands.of_link) if step & 7 == Kind.SUBMIT else 0
+    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
+        del state, action, effect, sleep_set
+        return sum(self._actions.of_link) if step & 7 == StepKind.SUBMIT else 0
 
 
 def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awake() -> None:
@@ -279,8 +282,8 @@ def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awa
         drained=True,
     )
     alone, shared = Search(asked, reduced=True), Share(asked, 0, 1, reduced=True)
-    alone._plan = SleepsUntilDrained(alone.world)
-    shared.expansion._plan = SleepsUntilDrained(shared.expansion.world)
+    alone._selection = SleepsUntilDrained(alone.space)
+    shared.expansion._selection = SleepsUntilDrained(shared.expansion.space)
     while shared.frontier:
         shared.level()
-    assert alone.run().states == len(shared.asleep) == explore(asked).states == 3
+    assert alone.run().states == len(shared.sleep_sets) == explore(asked).states == 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ordercast.explorer.explore import Search, explore
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.world import World
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.machine import Machine, Output
 from ordercast.model.runs import Channel
 from tests.explorer import broken
@@ -36,25 +36,25 @@ def in_bytes(outputs: list[Output]) -> bytes:
 
 def differs(scenario: Scenario, choices: list[int]) -> str:
     """Takes steps as chosen; what a machine and its restored twin did differently first, if they did."""
-    world = World(scenario)
-    state = world.start()
-    machines: list[Machine] = [world.nodes.machine(node) for node in range(world.size)]
+    space = StateSpace(scenario)
+    state = space.initial_state()
+    machines: list[Machine] = [space.nodes.machine(node) for node in range(space.size)]
     for choice in choices:
-        steps = world.steps(state)
+        steps = space.steps(state)
         if not steps:
             break
         step = steps[choice % len(steps)]
-        met = world.meets(state, step)
+        met = space.input_of(state, step)
         if met is not None:
             node, event = met
             before = machines[node].snapshot()
-            twin = world.nodes.machine(node, before)
+            twin = space.nodes.machine(node, before)
             if twin.snapshot() != before:
                 return f"{before} is restored as {twin.snapshot()}"
             did, twin_did = in_bytes(machines[node].handle(event)), in_bytes(twin.handle(event))
             if did != twin_did or machines[node].snapshot() != twin.snapshot():
                 return f"after {event} the one did {did!r}, its twin {twin_did!r}"
-        state, effect = world.take(state, step)
+        state, effect = space.successor(state, step)
         assert effect is None or not effect.problem, effect.problem
     return ""
 
@@ -81,14 +81,14 @@ def test_schedules_of_a_search_played_to_machines_that_were_never_restored(chann
     search = Search(spo("a{2,3} b{2}", "c{1,3}", "", losses=2, channel=channel))
     report = search.run()
     assert report.exhausted, str(report)
-    world = search.world
+    space = search.space
     for index in range(0, report.states, report.states // 200):
-        machines = [world.nodes.machine(node) for node in range(world.size)]
-        state = world.start()
+        machines = [space.nodes.machine(node) for node in range(space.size)]
+        state = space.initial_state()
         for step in search.schedule(index):
-            met = world.meets(state, step)
+            met = space.input_of(state, step)
             if met is not None:
                 machines[met[0]].handle(met[1])
-            state, _ = world.take(state, step)
-        searched = [world.nodes.states[state[node]].snapshot for node in range(world.size)]
+            state, _ = space.successor(state, step)
+        searched = [space.nodes.states[state[node]].snapshot for node in range(space.size)]
         assert [machine.snapshot() for machine in machines] == searched

@@ -20,7 +20,8 @@ from ordercast.model.machine import (
 )
 from ordercast.model.runs import Channel
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 
 
 class Flood:

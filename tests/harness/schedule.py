@@ -12,17 +12,17 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ordercast.explorer.completion import Completion
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.notation import format_schedule
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.wording import schedule_in_words
-from ordercast.explorer.world import Kind, World
+from ordercast.explorer.state_space import StateSpace, StepKind
 
 F = TypeVar("F", bound=Callable[..., Any])
 WHICH = st.integers(0, 63)
 """Of the steps of a kind; the first is the simplest."""
 
 
-def _possible(kind: Kind) -> Callable[[F], F]:
+def _possible(kind: StepKind) -> Callable[[F], F]:
     made: Callable[[F], F] = precondition(lambda self: kind in self.possible)
     return made
 
@@ -34,101 +34,101 @@ class Schedule(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.possible: dict[Kind, list[int]] = {}
+        self.possible: dict[StepKind, list[int]] = {}
         self.taken: list[int] = []
         self.steps = 0
-        self.world: World | None = None
+        self.space: StateSpace | None = None
         self.wrong = False
 
     @initialize(data=st.data())
     def begins(self, data: st.DataObject) -> None:
         scenario = data.draw(self.scenarios)
-        self.world = World(scenario)
-        self.state = self.world.start()
+        self.space = StateSpace(scenario)
+        self.state = self.space.initial_state()
         self._look()
 
     def _look(self) -> None:
-        assert self.world is not None
+        assert self.space is not None
         self.possible = {}
-        for step in self.world.steps(self.state):
-            self.possible.setdefault(Kind(step & 7), []).append(step)
+        for step in self.space.steps(self.state):
+            self.possible.setdefault(StepKind(step & 7), []).append(step)
 
-    def _happens(self, kind: Kind, which: int) -> None:
-        assert self.world is not None
+    def _happens(self, kind: StepKind, which: int) -> None:
+        assert self.space is not None
         steps = self.possible[kind]
         step = steps[which % len(steps)]
         self.taken.append(step)
         self.steps += 1
-        self.state, effect = self.world.take(self.state, step)
-        problem = self.world.problem(self.state, effect) if effect is not None else ""
+        self.state, effect = self.space.successor(self.state, step)
+        problem = self.space.problem(self.state, effect) if effect is not None else ""
         self._judge(problem)
         self._look()
 
     def _judge(self, problem: str) -> None:
         """A broken promise, with the schedule that broke it."""
         if problem:
-            assert self.world is not None
+            assert self.space is not None
             self.wrong = True
-            for line in schedule_in_words(self.world, self.taken):
+            for line in format_schedule(self.space, self.taken):
                 note(line)
             raise AssertionError(f"after {self.steps} steps: {problem}")
 
     def teardown(self) -> None:
         """From here on nothing is lost."""
-        if self.world is None or self.wrong:
+        if self.space is None or self.wrong:
             return
-        end = Completion(self.world).bad_end(self.state)
+        end = FairContinuations(self.space).failure_from(self.state)
         if end is not None:
             if not end.live:
                 self.taken += end.steps
             self._judge(f"and when nothing is lost any more: {end.sentence}")
 
-    @_possible(Kind.SUBMIT)
+    @_possible(StepKind.SUBMIT)
     @rule(which=WHICH)
     def submits(self, which: int) -> None:
-        self._happens(Kind.SUBMIT, which)
+        self._happens(StepKind.SUBMIT, which)
 
-    @_possible(Kind.RECEIVE)
+    @_possible(StepKind.RECEIVE)
     @rule(which=WHICH)
     def receives(self, which: int) -> None:
-        self._happens(Kind.RECEIVE, which)
+        self._happens(StepKind.RECEIVE, which)
 
     @rule(which=WHICH, count=st.integers(2, 12))
     def receive_many(self, which: int, count: int) -> None:
         """Half of what happens to a group is receipt. It may always happen: nothing may be under way."""
         for _ in range(count):
-            if Kind.RECEIVE in self.possible:
-                self._happens(Kind.RECEIVE, which)
+            if StepKind.RECEIVE in self.possible:
+                self._happens(StepKind.RECEIVE, which)
 
-    @_possible(Kind.LOSE)
+    @_possible(StepKind.LOSE)
     @rule(which=WHICH)
     def loses(self, which: int) -> None:
-        self._happens(Kind.LOSE, which)
+        self._happens(StepKind.LOSE, which)
 
-    @_possible(Kind.TWICE)
+    @_possible(StepKind.TWICE)
     @rule(which=WHICH)
     def receives_twice(self, which: int) -> None:
-        self._happens(Kind.TWICE, which)
+        self._happens(StepKind.TWICE, which)
 
-    @_possible(Kind.LATER)
+    @_possible(StepKind.LATER)
     @rule(which=WHICH)
     def receives_again_later(self, which: int) -> None:
-        self._happens(Kind.LATER, which)
+        self._happens(StepKind.LATER, which)
 
-    @_possible(Kind.FIRE)
+    @_possible(StepKind.FIRE)
     @rule(which=WHICH)
     def fires(self, which: int) -> None:
-        self._happens(Kind.FIRE, which)
+        self._happens(StepKind.FIRE, which)
 
-    @_possible(Kind.DRAIN)
+    @_possible(StepKind.DRAIN)
     @rule(which=WHICH)
     def is_drained(self, which: int) -> None:
-        self._happens(Kind.DRAIN, which)
+        self._happens(StepKind.DRAIN, which)
 
-    @_possible(Kind.CRASH)
+    @_possible(StepKind.CRASH)
     @rule(which=WHICH)
     def crashes(self, which: int) -> None:
-        self._happens(Kind.CRASH, which)
+        self._happens(StepKind.CRASH, which)
 
 
 def schedules_of(drawn: st.SearchStrategy[Scenario]) -> type[Schedule]:

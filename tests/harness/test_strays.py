@@ -63,7 +63,7 @@ class Group:
     def fresh(self, me: int) -> Machine:
         return machine_class(self.group.split()[0], Rules.SOUND)(me, self.config)
 
-    def wander(self, steps: int) -> None:
+    def random_walk(self, steps: int) -> None:
         for _ in range(steps):
             me = self.chance.randrange(self.nodes)
             self.feed(me, self._draw(me))
@@ -129,11 +129,11 @@ def play(group: str, story: Any) -> None:
     nodes, seed, strays = story
     played = Group(group, nodes, seed)
     for pause, unit in strays:
-        played.wander(pause)
+        played.random_walk(pause)
         for me in range(nodes):
             if me not in played.given_up:
                 played.feed(me, Receive(unit))
-    played.wander(60)
+    played.random_walk(60)
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -9,26 +9,28 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
+    Acknowledgment,
     Broadcast,
-    Bulletin,
     Fetch,
     Flush,
     Flushed,
-    Have,
     Install,
     NextView,
+    NumberAnnouncement,
     Offer,
-    Order,
     Propose,
     Refused,
+    SequencerStatus,
     Supply,
     Synchronise,
     Synchronised,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import (
     CarryingVector,
@@ -36,7 +38,6 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 
@@ -114,9 +115,9 @@ class Drawn:
         return st.one_of(
             st.builds(Offer, packet, FEW, NUMBER, st.booleans()),
             st.builds(Broadcast, packet, FEW, node, NUMBER, NUMBER, NUMBER),
-            st.builds(Order, FEW, node, NUMBER, names, NUMBER, NUMBER),
-            st.builds(Have, FEW, node, NUMBER, _ranges(), st.booleans()),
-            st.builds(Bulletin, FEW, node, NUMBER, NUMBER, NUMBER, self.any_of_them),
+            st.builds(NumberAnnouncement, FEW, node, NUMBER, names, NUMBER, NUMBER),
+            st.builds(Acknowledgment, FEW, node, NUMBER, _ranges(), st.booleans()),
+            st.builds(SequencerStatus, FEW, node, NUMBER, NUMBER, NUMBER, self.any_of_them),
             st.builds(Synchronise, FEW, node, NUMBER, phase, NUMBER, NUMBER, self.any_of_them),
             st.builds(Synchronised, FEW, node, NUMBER, NUMBER),
             st.builds(Flush, FEW, node, ballot, self.any_of_them),

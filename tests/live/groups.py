@@ -5,10 +5,12 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Any
 
-from ordercast.live.group import Group, Message
-from ordercast.live.joining import join
+import ordercast
+from ordercast import Group, Joining, Message, Settings
+from ordercast.live.host.member import Member
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 _GROUPS = itertools.count()
@@ -23,6 +25,16 @@ def run(test: Callable[..., Any], *arguments: object) -> None:
     asyncio.run(asyncio.wait_for(test(*arguments), 30))
 
 
+SETTINGS = {field.name for field in fields(Settings)}
+
+
+def join(group: str, **options: Any) -> Joining:
+    """`ordercast.join`, with settings among its options."""
+    settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
+    others = {name: value for name, value in options.items() if name not in SETTINGS}
+    return ordercast.join(group, settings=settings, **others)
+
+
 @asynccontextmanager
 async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIterator[dict[str, Group]]:
     """All members of a new group; in the end all close it together."""
@@ -31,6 +43,11 @@ async def group_of(*names: str, close: bool = True, **options: Any) -> AsyncIter
     yield dict(zip(names, joined, strict=True))
     if close:
         await asyncio.gather(*(group.close() for group in joined))
+
+
+def member_of(group: Group) -> Member:
+    """What is behind a group, for tests that look at its parts."""
+    return group._member
 
 
 async def hear(group: Group, count: int) -> list[Message]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.joining
-from ordercast.live.addresses import Address
+import ordercast.live.host.open_group
 from ordercast.live.group import Group
-from ordercast.live.joining import join
-from ordercast.live.trains import Assembler
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.fragmentation import Reassembler
 from ordercast.model.errors import GroupClosed
+from tests.live.groups import join, member_of
 
 PLACES: dict[Address, "MemoryEndpoint"] = {}
 SENT: deque[bytes] = deque(maxlen=2000)
@@ -32,7 +32,7 @@ class MemoryEndpoint:
         self._receive: Callable[[memoryview], None] = lambda _: None
         self._drained: Callable[[], None] = lambda: None
         self._waiting = False
-        self.assembler = Assembler()
+        self.assembler = Reassembler()
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
         self.receive_buffer = 1 << 20
@@ -85,8 +85,8 @@ class MemoryEndpoint:
 def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on groups need no sockets."""
     PLACES.clear()
-    monkeypatch.setattr(ordercast.live.joining, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.joining, "open_socket", lambda address: address)
+    monkeypatch.setattr(ordercast.live.host.open_group, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.host.open_group, "open_socket", lambda address: address)
 
 
 @asynccontextmanager
@@ -98,8 +98,8 @@ async def group_in_memory(*names: str, **options: Any) -> AsyncIterator[list[Gro
         yield groups
     finally:
         for group in groups:
-            group._member._stop(GroupClosed("the test is over"))
-            group._member.leave()
+            member_of(group).stop(GroupClosed("the test is over"))
+            member_of(group).leave()
 
 
 async def settle(turns: int = 20) -> None:

@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.discovery import FAREWELL, FORGET_AFTER, Begin, Discovery, Found, Heard, NotFound, Say, TimerFired
-from ordercast.live.session_events import SessionConfig
+from ordercast.live.session.discovery import (
+    FORGET_AFTER,
+    LAST_ROUNDS,
+    Announce,
+    AnnouncementReceived,
+    Discovery,
+    Found,
+    NotFound,
+)
+from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.wire.control import Hello, Known, Unwelcome
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
+from ordercast.wire.control import Hello, HelloRejection, Known
 
 
 class Place:
@@ -28,29 +36,33 @@ class Place:
     def come(self, name: str, size: int, group: str = "toys") -> Discovery:
         """A new process."""
         incarnation = self.chance.getrandbits(64) | 1
-        newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(opening=20 * SECOND))
+        newcomer = Discovery(group, name, f"{name}:1", incarnation, size, SessionConfig(handshake_timeout=20 * SECOND))
         self.present.append(newcomer)
-        self._put(newcomer, Begin())
+        self.put(newcomer, Begin())
         return newcomer
 
     def leave(self, gone: Discovery) -> None:
         """It ends without a word."""
         self.present.remove(gone)
 
-    def _at(self, when: int, who: Discovery, event: Any, number: int = 0) -> None:
+    def at(self, when: int, who: Discovery, event: Any, number: int = 0) -> None:
         self.running += 1
         heapq.heappush(self.heap, (when, self.running, who, event, number))
 
-    def _put(self, who: Discovery, event: Any) -> None:
+    def put(self, who: Discovery, event: Any) -> None:
         for output in who.handle(event):
             match output:
-                case Say(message):
+                case Announce(message):
                     for listener in self.present:
                         if self.chance.random() >= self.loss:
-                            self._at(self.now + 1 + self.chance.randrange(5 * MILLISECOND), listener, Heard(message))
+                            self.at(
+                                self.now + 1 + self.chance.randrange(5 * MILLISECOND),
+                                listener,
+                                AnnouncementReceived(message),
+                            )
                 case SetTimer(name, after):
                     self.timers[id(who), name] = self.running + 1
-                    self._at(self.now + after, who, TimerFired(name), self.running + 1)
+                    self.at(self.now + after, who, TimerFired(name), self.running + 1)
                 case CancelTimer(name):
                     self.timers.pop((id(who), name), None)
                 case Found() | NotFound():
@@ -62,7 +74,7 @@ class Place:
         while self.heap and self.heap[0][0] <= until:
             self.now, _, who, event, number = heapq.heappop(self.heap)
             if who in self.present and (not number or self.timers.get((id(who), event.name)) == number):
-                self._put(who, event)
+                self.put(who, event)
 
     def result(self, who: Discovery) -> Any:
         """What came of it; None if it still looks."""
@@ -89,7 +101,7 @@ def test_all_find_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_one_too_many_is_turned_away(seed: int) -> None:
+def test_one_too_many_is_rejected(seed: int) -> None:
     chance = Random(seed)
     place = Place(seed, chance.choice([0.0, 0.2]))
     looking = []
@@ -119,7 +131,7 @@ def test_a_group_that_is_found_has_no_place_for_a_fourth() -> None:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.3])
-def test_of_two_with_one_name_the_second_is_turned_away(loss: float) -> None:
+def test_of_two_with_one_name_the_second_is_rejected(loss: float) -> None:
     place = Place(2, loss)
     first = place.come("A", 3)
     other = place.come("B", 3)
@@ -178,7 +190,7 @@ def test_of_two_with_one_name_one_stays_whenever_they_begin(gap: int) -> None:
         place.run(3 * SECOND)
         results = [place.result(one) for one in both]
         assert results.count(None) == 1, "the other one is told"
-        assert all("another process calls itself A" in result.why for result in results if result)
+        assert all("another process uses the name A" in result.why for result in results if result)
         assert gap < 1000 or place.result(first) is None
 
 
@@ -200,28 +212,28 @@ def test_other_groups_do_not_matter() -> None:
     third = place.come("C", 2, "toys")
     place.run()
     assert place.result(one).names == place.result(third).names == ("A", "C")
-    assert place.result(other) == NotFound("within 20 s 1 of 2 members of tools came: B")
+    assert place.result(other) == NotFound("within 20 s 1 of 2 members of tools were found: B")
 
 
 def test_old_words_do_not_undo_newer_ones() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     knows = (Known("A", 1), Known("B", 2), Known("C", 3))
-    looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 1, (), found=False, hears=(1,))))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 5, knows, found=False, hears=(1,))))
-    looking.handle(Heard(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False, hears=(1,))))
-    out = looking.handle(Heard(Hello("toys", "C", 3, "c", 3, 2, knows, found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "C", 3, "c", 3, 1, (), found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "B", 2, "b", 3, 5, knows, found=False, hears=(1,))))
+    looking.handle(AnnouncementReceived(Hello("toys", "B", 2, "b", 3, 4, knows[:2], found=False, hears=(1,))))
+    out = looking.handle(AnnouncementReceived(Hello("toys", "C", 3, "c", 3, 2, knows, found=False, hears=(1,))))
     assert Found(("A", "B", "C"), ("a", "b", "c"), (1, 2, 3)) in out
 
 
-def test_only_the_life_that_is_meant_is_turned_away() -> None:
+def test_only_the_life_that_is_meant_is_rejected() -> None:
     looking = Discovery("toys", "A", "a", 1, 3)
     looking.handle(Begin())
     for unwelcome in (("toys", "A", 2), ("toys", "B", 1), ("tools", "A", 1)):
-        assert looking.handle(Heard(Unwelcome(*unwelcome, "no"))) == []
-    looking.handle(Heard(Unwelcome("toys", "A", 1, "no")))
-    rounds = [looking.handle(TimerFired("hello")) for _ in range(FAREWELL + 1)]
-    assert [NotFound("no") in out for out in rounds] == [*[False] * (FAREWELL - 1), True, False]
+        assert looking.handle(AnnouncementReceived(HelloRejection(*unwelcome, "no"))) == []
+    looking.handle(AnnouncementReceived(HelloRejection("toys", "A", 1, "no")))
+    rounds = [looking.handle(TimerFired("hello")) for _ in range(LAST_ROUNDS + 1)]
+    assert [NotFound("no") in out for out in rounds] == [*[False] * (LAST_ROUNDS - 1), True, False]
     assert rounds[-1] == [], "then it says nothing any more"
 
 
@@ -243,17 +255,19 @@ def looking(name: str = "A", size: int = 3, incarnation: int = 1) -> Discovery:
     return found
 
 
-def hello(name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1) -> Heard:
+def hello(
+    name: str, incarnation: int, *knows: tuple[str, int], found: bool = False, round_: int = 1
+) -> AnnouncementReceived:
     known = tuple(Known(*each) for each in knows)
-    return Heard(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
+    return AnnouncementReceived(Hello("toys", name, incarnation, f"{name}:1", 3, round_, known, found, hears=(1,)))
 
 
-def test_who_was_turned_away_finds_nothing_any_more() -> None:
+def test_who_was_rejected_finds_nothing_any_more() -> None:
     """Else it would take part while it tells others that it does not."""
     everybody = (("A", 1), ("B", 2), ("C", 3))
     one = looking()
     one.handle(hello("B", 2, *everybody))
-    one.handle(Heard(Unwelcome("toys", "A", 1, "no")))
+    one.handle(AnnouncementReceived(HelloRejection("toys", "A", 1, "no")))
     assert not any(isinstance(output, Found) for output in one.handle(hello("C", 3, *everybody)))
 
 
@@ -276,10 +290,10 @@ def test_of_two_with_one_name_the_first_stays(round_: int, incarnation: int, sta
     for _ in range(4):
         one.handle(TimerFired("hello"))
     out = one.handle(hello("A", incarnation, round_=round_))
-    told = [output.message.incarnation for output in out if isinstance(output, Say)]
+    told = [output.message.incarnation for output in out if isinstance(output, Announce)]
     assert told == ([incarnation] if stays else []), "who does not stay will be told, if the other one is alive"
-    assert not one.turned_away
-    one.handle(Heard(Unwelcome("toys", "A", 5, "no")))
+    assert not one.rejected
+    one.handle(AnnouncementReceived(HelloRejection("toys", "A", 5, "no")))
     assert one.handle(hello("A", incarnation, round_=round_)) == [], "who goes turns nobody of its name away"
 
 
@@ -289,7 +303,7 @@ def test_a_life_that_is_no_member_is_told_so_when_the_group_is_found() -> None:
     one.handle(hello("C", 3, *everybody))
     one.handle(hello("B", 2, *everybody))
     out = one.handle(hello("B", 9))
-    assert [output.message.incarnation for output in out if isinstance(output, Say)] == [9]
+    assert [output.message.incarnation for output in out if isinstance(output, Announce)] == [9]
 
 
 def test_of_too_many_those_with_the_first_names_are_counted() -> None:

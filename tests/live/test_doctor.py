@@ -5,9 +5,9 @@ import socket
 import pytest
 
 import ordercast.live.doctor
-from ordercast.live.addresses import Address
 from ordercast.live.doctor import Check, Health, examine
-from ordercast.live.network import open_socket
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError
 from tests.live.ports import HERE, free_port
 
@@ -29,7 +29,7 @@ def test_a_multicast_that_was_asked_for_and_does_not_work_fails(monkeypatch: pyt
     monkeypatch.setattr(ordercast.live.doctor, "open_multicast", refused)
     asked = examined(multicast=Address("239.255.77.78", 7000))["multicast"]
     assert (asked.health, asked.found) == (Health.FAIL, "no such device")
-    assert "one by one" in asked.fix
+    assert asked.fix == "omit multicast to use unicast"
     assert examined()["multicast"].health is Health.WARN, "nobody asked for it"
 
 
@@ -48,7 +48,7 @@ def test_members_are_looked_for() -> None:
         found = examined({"A": Address(HERE, free_port()), "B": Address(HERE, port)})
     assert found["member A"].health is Health.OK
     assert found["member B"].health is Health.WARN
-    assert "taken" in found["member B"].found
+    assert "in use" in found["member B"].found
 
 
 def test_a_member_that_no_way_leads_to_fails() -> None:
@@ -67,4 +67,4 @@ def test_small_buffers_come_with_the_command_that_enlarges_them(monkeypatch: pyt
 
 def test_a_small_mtu_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordercast.live.doctor, "NETWORK_MTU", 1 << 20)
-    assert "--mtu" in examined()["interface lo"].fix
+    assert "mtu of all members" in examined()["interface lo"].fix

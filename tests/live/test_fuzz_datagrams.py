@@ -13,23 +13,25 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ordercast.live.addresses import members_of
 from ordercast.live.group import Group
 from ordercast.live.settings import protocol_of
-from ordercast.live.trains import MOST_TRAINS
+from ordercast.live.transport.addresses import members_of
+from ordercast.live.transport.fragmentation import MAX_PARTIAL
+from ordercast.live.transport.packing import ALL, RELAYED
 from ordercast.model.errors import GroupError
 from ordercast.model.units import Unit
-from ordercast.wire.datagram import FROM_CHANNEL, HEADER, OPENING, RELAY, TO_CHANNEL, UNKNOWN
-from ordercast.wire.datagram import join as joined
+from ordercast.wire.datagram import FROM_RELAY, HEADER, OPENING, RELAY, TO_RELAY, UNKNOWN
+from ordercast.wire.datagram import pack_records as joined
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
-from ordercast.wire.recent import REMEMBERED
+from ordercast.wire.lru_map import REMEMBERED
 from tests.harness.units import units_of
-from tests.live.groups import ORDERS
+from tests.live.groups import ORDERS, member_of
 from tests.live.memory_network import PLACES, SENT, group_in_memory, settle
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
@@ -67,7 +69,7 @@ def spliced(chance: Random, datagram: bytes) -> bytes:
 def reheaded(chance: Random, datagram: bytes) -> bytes:
     """Another sender, other flags, another counter: on a real body."""
     magic, version, flags, key, sender, to, tag, counter = HEADER.unpack_from(datagram)
-    flags ^= chance.choice((0, OPENING, TO_CHANNEL, FROM_CHANNEL, 1, 0xF0))
+    flags ^= chance.choice((0, OPENING, TO_RELAY, FROM_RELAY, 1, 0xF0))
     sender = chance.choice((sender, 0, 1, 2, 3, UNKNOWN, RELAY))
     to = chance.choice((to, 0, 1, 2, 3, 9, 0xFFFF))
     counter = chance.choice((counter + 1, counter + 100, 0, (1 << 64) - 1)) & ((1 << 64) - 1)
@@ -130,14 +132,13 @@ async def works(groups: list[Group]) -> None:
 
 def stays_small(groups: list[Group]) -> None:
     for group in groups:
-        lines = group._member._lines
+        lines = member_of(group).transport
         assert len(lines.dropped) < 30
-        for recent in vars(lines._seal).values():
-            assert not hasattr(recent, "recall") or len(recent) <= REMEMBERED
+        assert lines.seal.remembered <= REMEMBERED + len(NAMES) + 1
         logs = group.stats().logs
-        assert logs.held + logs.accepted + logs.preacknowledged < 20_000
+        assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
-        assert place.assembler.held() <= MOST_TRAINS
+        assert place.assembler.held() <= MAX_PARTIAL
 
 
 async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int) -> None:
@@ -155,7 +156,7 @@ async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int)
             await works(groups)
         else:  # anybody may speak as a member there, and end the group
             for group in groups:
-                assert group._member.end is None or isinstance(group._member.end, GroupError)
+                assert member_of(group).end is None or isinstance(member_of(group).end, GroupError)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -184,14 +185,14 @@ async def say_absurd(order: str, units: list[Unit]) -> None:
     async with group_in_memory(*NAMES, order=order, key=KEY) as groups:
         await talk(groups)
         for unit in units:
-            lines = groups[unit.source]._member._lines
+            lines = member_of(groups[unit.source]).transport
             lines.send(unit, None)
             lines.flush()
             await settle(3)
         await settle()
         stays_small(groups)
         for group in groups:
-            end = group._member.end
+            end = member_of(group).end
             assert end is None or isinstance(end, GroupError)
             assert "failed" not in str(end), "a machine raised something: the group was given up, but it is a mistake"
 
@@ -208,14 +209,14 @@ def test_mistakes_inside_what_real_members_say(order: str, seed: int) -> None:
             bodies = heard_bodies(groups)
             await talk(groups, 4)
             for _ in range(40):
-                member = groups[chance.randrange(3)]._member
+                member = member_of(groups[chance.randrange(3)])
                 body = flipped(chance, chance.choice(bodies))
-                if member._lines._session is not None and not member.left.done():
-                    member._lines._transmit_units(body, -2 if member._lines.by_channel else -1)
+                if member.transport.session is not None and not member.left.done():
+                    member.transport.send_records(body, RELAYED if member.transport.relayed else ALL)
                 await settle(2)
             stays_small(groups)
             for group in groups:
-                assert "failed" not in str(group._member.end)
+                assert "failed" not in str(member_of(group).end)
 
     asyncio.run(test())
 
@@ -224,14 +225,14 @@ def heard_bodies(groups: list[Group]) -> list[bytes]:
     """The bodies that members say from now on."""
     bodies = [joined([b"\x90"])]
     for group in groups:
-        lines = group._member._lines
-        sealed = lines._sealed
+        lines = member_of(group).transport
+        seal = lines.seal.seal
 
-        def listen(flags: int, tag: int, body: bytes, to: int, sealed: Callable[..., bytes] = sealed) -> bytes:
-            bodies.append(body)
-            return sealed(flags, tag, body, to)
+        def listen(*arguments: Any, seal: Callable[..., bytes] = seal) -> bytes:
+            bodies.append(arguments[4])
+            return seal(*arguments)
 
-        lines._sealed = listen  # type: ignore[method-assign]
+        lines.seal.seal = listen  # type: ignore[method-assign, assignment]
     return bodies
 
 

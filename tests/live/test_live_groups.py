@@ -7,25 +7,24 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.endpoint
-import ordercast.live.joining
+import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Level
-from tests.live.groups import ORDERS, group_of, hear, run
+from tests.live.groups import ORDERS, group_of, hear, member_of, run
 
 
 @pytest.fixture
 def lossy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loses a tenth of all datagrams, and sends some twice."""
     chance = Random(1)
-    send = ordercast.live.endpoint.Endpoint.send
+    send = ordercast.live.transport.endpoint.Endpoint.send
 
     def send_perhaps(self: Any, datagram: bytes, address: Any) -> None:
         for _ in range(chance.choices((0, 1, 2), (10, 85, 5))[0]):
             send(self, datagram, address)
 
-    monkeypatch.setattr(ordercast.live.endpoint.Endpoint, "send", send_perhaps)
+    monkeypatch.setattr(ordercast.live.transport.endpoint.Endpoint, "send", send_perhaps)
 
 
 @pytest.mark.parametrize("order", [*ORDERS, "to", "po", "prio"])
@@ -100,7 +99,7 @@ def test_some_are_sent_to_and_others_are_not(order: str) -> None:
         async with group_of("A", "B", "C", order=order) as groups:
             receipt = await groups["A"].send(b"for B and C", to={"B", "C"})
             await groups["A"].send(b"for all")
-            await receipt.acknowledged()
+            await receipt.known_stable()
             assert [message.payload for message in await hear(groups["A"], 1)] == [b"for all"]
             for name in "BC":
                 assert [message.payload for message in await hear(groups[name], 2)] == [b"for B and C", b"for all"]
@@ -125,12 +124,12 @@ def test_bad_calls_are_told_what_is_right() -> None:
         async with group_of("A", "B", order="partial") as groups:
             group = groups["A"]
             for bad, sentence in (
-                ({"to": {"C"}}, "'C' is no member; members are: A, B"),
+                ({"to": {"C"}}, "'C' is not a member; members are: A, B"),
                 ({"to": "B"}, "a set of names"),
                 ({"to": 1}, "a set of names, not int"),
-                ({"to": [["A"]]}, "is no member; members are: A, B"),
-                ({"to": [1]}, "1 is no member"),
-                ({"to": ()}, "somebody"),
+                ({"to": [["A"]]}, "is not a member; members are: A, B"),
+                ({"to": [1]}, "1 is not a member"),
+                ({"to": ()}, "at least one destination"),
                 ({"priority": 1}, "no priorities; use order='priority'"),
             ):
                 with pytest.raises(LocalProtocolError, match=sentence):
@@ -147,10 +146,10 @@ def test_receipts_tell_how_far_a_message_has_got(order: str) -> None:
         async with group_of("A", "B", "C", order=order) as groups:
             receipt = await groups["B"].send(b"x")
             await receipt.accepted()
-            await receipt.preacknowledged()
-            await receipt.acknowledged()
+            await receipt.stable()
+            await receipt.known_stable()
             assert receipt.level is Level.ACKNOWLEDGED
-            await receipt.acknowledged()  # once more, afterwards
+            await receipt.known_stable()  # once more, afterwards
 
     run(test)
 
@@ -161,7 +160,7 @@ def test_large_and_small_messages_keep_their_order(order: str, datagram: int) ->
     async def test() -> None:
         sizes = [0, 1, datagram - 200, datagram, 3 * datagram + 1, 300_000, 5, 1_000_000]
         sent = [Random(size).randbytes(size) for size in sizes]
-        async with group_of("A", "B", order=order, datagram=datagram) as groups:
+        async with group_of("A", "B", order=order, max_datagram_size=datagram) as groups:
             for payload in sent:
                 await groups["B"].send(payload)
             for group in groups.values():
@@ -174,7 +173,7 @@ def test_large_and_small_messages_keep_their_order(order: str, datagram: int) ->
 def test_a_priority_is_a_whole_number(priority: Any) -> None:
     async def test() -> None:
         async with group_of("A", "B", order="priority") as groups:
-            with pytest.raises(LocalProtocolError, match=f"a priority is a whole number, not {priority!r}"):
+            with pytest.raises(LocalProtocolError, match=f"a priority must be a whole number, not {priority!r}"):
                 await groups["A"].send(b"", priority=priority)
             await groups["A"].send(b"an enumerated one", priority=Urgency.HIGH)
             heard = await groups["B"].receive()
@@ -189,7 +188,7 @@ class Urgency(IntEnum):
 
 def test_the_urgent_overtakes_what_waits() -> None:
     async def test() -> None:
-        async with group_of("A", "B", "C", order="priority", datagram=1400) as groups:
+        async with group_of("A", "B", "C", order="priority", max_datagram_size=1400) as groups:
             for _ in range(300):
                 groups["B"].send_nowait(bytes(1000), priority=1)
             await groups["B"].send(b"alarm", priority=9)
@@ -217,8 +216,8 @@ def test_who_sends_too_much_waits_and_who_does_not_listen_slows_all_down() -> No
             listening = asyncio.create_task(drain(groups["A"]))
             await asyncio.sleep(1.5)
             stuck = sent
-            assert groups["A"].waiting < 2 << 20
-            assert groups["B"]._member.inbox.bytes < 16 << 20
+            assert groups["A"].pending_bytes < 2 << 20
+            assert member_of(groups["B"]).inbox.bytes < 16 << 20
             await asyncio.sleep(0.5)
             assert sent - stuck < 100, "nobody listens at B: nothing moves"
             others = asyncio.create_task(drain(groups["B"]))

@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.channel_process
-from ordercast.live.addresses import address_of, members_of
-from ordercast.live.channel import LIFE
-from ordercast.live.channel_process import ChannelProcess
+import ordercast.live.relay_process
 from ordercast.live.group import Group
-from ordercast.live.joining import join
-from ordercast.wire import recent
-from ordercast.wire.datagram import FROM_CHANNEL, TO_CHANNEL
+from ordercast.live.relay_process import RelayProcess
+from ordercast.live.transport.addresses import address_of, members_of
+from ordercast.live.transport.relay import RELAY_INCARNATION
+from ordercast.wire import lru_map
+from ordercast.wire.datagram import FROM_RELAY, TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.sealing import seal_for
-from tests.live.groups import ORDERS, run
+from tests.live.groups import ORDERS, join, member_of, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
@@ -99,8 +98,8 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
                 put_again(list(SENT), chance)
                 await settle()
             for group in groups:
-                assert group._member.end is None
-                assert group.stats().dropped["replayed"] > 10
+                assert member_of(group).end is None
+                assert group.stats().datagrams_rejected["replayed"] > 10
 
     run(test)
 
@@ -108,16 +107,16 @@ def test_a_recording_of_the_group_itself_changes_nothing(order: str, seed: int) 
 CHANNEL = address_of("127.0.0.1:9999")
 
 
-def start_channel(monkeypatch: pytest.MonkeyPatch, keys: GroupKeys | None = KEY) -> ChannelProcess:
-    monkeypatch.setattr(ordercast.live.channel_process, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.channel_process, "open_socket", lambda address: address)
-    started = ChannelProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=keys)
+def start_channel(monkeypatch: pytest.MonkeyPatch, keys: GroupKeys | None = KEY) -> RelayProcess:
+    monkeypatch.setattr(ordercast.live.relay_process, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.relay_process, "open_socket", lambda address: address)
+    started = RelayProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=keys)
     started.start()
     return started
 
 
 def said_to_channel() -> list[bytes]:
-    return [datagram for datagram in SENT if datagram[2] & TO_CHANNEL]
+    return [datagram for datagram in SENT if datagram[2] & TO_RELAY]
 
 
 @pytest.mark.parametrize("order", ["total", "priority"])
@@ -129,7 +128,7 @@ def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypa
 
     async def test() -> None:
         first = start_channel(monkeypatch)
-        async with group_in_memory(*NAMES, key=KEY, order=order, channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, key=KEY, order=order, relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept = said_to_channel()
             first.close()
@@ -156,15 +155,15 @@ def test_one_order_stays_one_when_a_new_channel_is_given_what_a_member_had_lost(
     def put(self: MemoryEndpoint, datagram: bytes) -> None:
         if self._own == CHANNEL and b"from B" in datagram:
             said_by_b.append(datagram)
-        if self._own == CHANNEL and datagram[2] & TO_CHANNEL and b"from" not in datagram:
+        if self._own == CHANNEL and datagram[2] & TO_RELAY and b"from" not in datagram:
             return  # what would tell C that it lacks something
-        if not (lossy and self._own == place_of_c and datagram[2] & FROM_CHANNEL and b"from B" in datagram):
+        if not (lossy and self._own == place_of_c and datagram[2] & FROM_RELAY and b"from B" in datagram):
             real(self, datagram)
 
     async def test() -> None:
         nonlocal lossy
         first = start_channel(monkeypatch, None)
-        async with group_in_memory(*NAMES, order=order, channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, order=order, relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 1)
             await asyncio.sleep(0.05)
             monkeypatch.setattr(MemoryEndpoint, "put", put)
@@ -185,17 +184,17 @@ def test_one_order_stays_one_when_a_new_channel_is_given_what_a_member_had_lost(
 
 
 def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent, "REMEMBERED", 8)
+    monkeypatch.setattr(lru_map, "REMEMBERED", 8)
 
     async def test() -> None:
         channel = start_channel(monkeypatch)
-        async with group_in_memory(*NAMES, key=KEY, order="total", channel=str(CHANNEL)) as groups:
+        async with group_in_memory(*NAMES, key=KEY, order="total", relay=str(CHANNEL)) as groups:
             await exactly_once(groups, 5)
             kept, seal = said_to_channel(), seal_for("memory", KEY)
-            this_life = LIFE.pack(channel._relay.incarnation)
+            this_life = RELAY_INCARNATION.pack(channel.incarnation)
             for session in range(100):
-                PLACES[CHANNEL].put(seal.seal(TO_CHANNEL, session % 3, session, 0, LIFE.pack(1)))
-                PLACES[CHANNEL].put(seal.seal(TO_CHANNEL, session % 3, session + 100, 0, this_life))
+                PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session, 0, RELAY_INCARNATION.pack(1)))
+                PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session + 100, 0, this_life))
             await settle()
             late = channel.late
             for datagram in kept:

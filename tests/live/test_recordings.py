@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.discovery import Found, Heard, NotFound, Say
-from ordercast.live.session import Phase
-from ordercast.live.session_events import Heard as HeardBy
-from ordercast.live.session_events import Refused, TimerFired
-from ordercast.live.terms import terms_of
+from ordercast.live.session.discovery import Announce, AnnouncementReceived, Found, NotFound
+from ordercast.live.session.events import ControlReceived as HeardBy
+from ordercast.live.session.events import Refused, TimerExpired
+from ordercast.live.session.machine import Phase
+from ordercast.live.session.parameters import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
-from ordercast.wire.control import Control, Hello, Join, LastJoin, Unwelcome
+from ordercast.wire.control import Control, Hello, HelloRejection, Join, LastJoin
 from tests.live.test_discovery import Place
 from tests.live.test_session_rules import HEARD_US, ME, NOTHING, B, agreed, begun, join, said
 from tests.live.toy_protocol import Unit
@@ -50,7 +50,7 @@ def say_again(network: Network, kept: Recording, within: int) -> None:
     for source, tag, message in kept:
         for target in range(len(network.names)):
             if source != target:
-                network.at(network.chance.randrange(within), network._arrive, source, target, tag, message)
+                network.at(network.chance.randrange(within), network.arrive, source, target, tag, message)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -97,7 +97,8 @@ def test_one_that_is_heard_and_does_not_hear_is_told_of_when_it_is_too_late() ->
     (end,) = network.processes[0].ends
     assert isinstance(end, Refused)
     assert end.why == (
-        "the group did not open within 60 s: B was heard, but does not hear us; B has window=64, A has window=32"
+        "the group did not open within 60 s: B sends to A, but does not receive from it; "
+        "B has window=64, A has window=32"
     )
 
 
@@ -111,7 +112,7 @@ def test_old_joins_are_answered_once_each() -> None:
     for source, tag, message in kept:
         alone.receive(source, tag, message)
     assert network.datagrams - before <= len(kept)
-    assert alone.session.opening.silent() == ["B", "C"]
+    assert alone.session.handshake.silent() == ["B", "C"]
 
 
 def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
@@ -120,10 +121,10 @@ def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
     ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(NOTHING,) * 3))))
     assert isinstance(answer, Join)
     assert (answer.heard, to) == (named, 1)
-    ((again, to),) = said(session.handle(TimerFired("join", 0)))
+    ((again, to),) = said(session.handle(TimerExpired("join", 0)))
     assert isinstance(again, Join)
     assert (again.heard, to) == (named, None), "the answer may be lost"
-    assert session.opening.silent() == ["B", "C"]
+    assert session.handshake.silent() == ["B", "C"]
 
 
 def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
@@ -131,13 +132,13 @@ def test_who_has_heard_us_and_does_not_know_that_we_live_is_told() -> None:
     ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(LastJoin(ME), NOTHING, NOTHING)))))
     assert isinstance(answer, Join)
     assert (answer.heard[1], to) == (LastJoin(B, 1), 1)
-    assert session.opening.silent() == ["C"]
+    assert session.handshake.silent() == ["C"]
 
 
 def test_nobody_changes_terms_in_one_life() -> None:
     session = agreed()
     before = session.snapshot()
-    other = Join(B, 9, 10 * B, 0, HEARD_US, terms_of("toys", ("A", "B", "C"), {"window": 64}))
+    other = Join(B, 9, 10 * B, 0, HEARD_US, encode_parameters("toys", ("A", "B", "C"), {"window": 64}))
     assert session.handle(HeardBy(1, other)) == []
     assert session.snapshot() == before
 
@@ -145,17 +146,17 @@ def test_nobody_changes_terms_in_one_life() -> None:
 # --- finding ---
 
 
-def earlier_hellos(seed: int, names: str, size: int) -> list[Hello | Unwelcome]:
+def earlier_hellos(seed: int, names: str, size: int) -> list[Hello | HelloRejection]:
     """What was said when others, or the same, looked for a group of this name."""
     place, kept = Place(seed), []
-    put = place._put
+    put = place.put
 
     def keep(who: Any, event: Any) -> None:
-        if isinstance(event, Heard):
+        if isinstance(event, AnnouncementReceived):
             kept.append(event.message)
         put(who, event)
 
-    place._put = keep  # type: ignore[method-assign]
+    place.put = keep  # type: ignore[method-assign]
     for name in names:
         place.come(name, size)
     place.run(2 * SECOND)
@@ -173,7 +174,7 @@ def test_a_group_is_found_whatever_was_said_in_earlier_days(seed: int, loss: flo
     for name in "DBC":
         looking.append(place.come(name, 3))
         for hello in kept:
-            place._at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], Heard(hello))
+            place.at(place.now + 1 + place.chance.randrange(SECOND), looking[-1], AnnouncementReceived(hello))
         place.run(place.now + place.chance.randrange(SECOND // 3))
     place.run(3 * SECOND)
     found = {place.result(one) for one in looking}
@@ -199,6 +200,6 @@ def test_old_hellos_are_answered_in_measure() -> None:
     kept = earlier_hellos(1, "ABC", 3) + earlier_hellos(2, "ABC", 2)
     one = Place(3).come("A", 3)
     for hello in kept:
-        assert sum(isinstance(output, Say) for output in one.handle(Heard(hello))) <= 2
+        assert sum(isinstance(output, Announce) for output in one.handle(AnnouncementReceived(hello))) <= 2
     assert not one.others
     assert not one.over

@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from ordercast.live.joining import join
-from ordercast.live.round_trips import REMEMBERED, RoundTrips
-from ordercast.live.settings import Wishes, agreement
+from ordercast.live.host.parameters import parameters_for
+from ordercast.live.host.round_trips import REMEMBERED, RoundTrips
+from ordercast.live.settings import Settings
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.wire.control import Join, LastJoin
-from tests.live.groups import group_of, run
+from tests.live.groups import group_of, join, member_of, run
 
 ME = 7
 
@@ -23,22 +23,22 @@ def test_the_shortest_time_of_each_and_the_member_in_the_middle() -> None:
     trips = RoundTrips(0, 4)
     assert trips.typical() is None
     for round_, now in ((1, 0), (2, 1000), (3, 2000)):
-        trips.said(said(ME, round_), now)
-    trips.heard(1, said(1, 1, LastJoin(ME, 1)), 900)
+        trips.sent(said(ME, round_), now)
+    trips.received(1, said(1, 1, LastJoin(ME, 1)), 900)
     assert trips.typical() == 900
-    trips.heard(1, said(1, 2, LastJoin(ME, 2)), 1100)  # 100
-    trips.heard(2, said(1, 2, LastJoin(ME, 3)), 2200)  # 200
+    trips.received(1, said(1, 2, LastJoin(ME, 2)), 1100)  # 100
+    trips.received(2, said(1, 2, LastJoin(ME, 3)), 2200)  # 200
     assert trips.typical() == 100, "the nearer of two"
-    trips.heard(3, said(1, 2, LastJoin(ME, 1)), 2200)  # 2200: it had waited before it spoke
+    trips.received(3, said(1, 2, LastJoin(ME, 1)), 2200)  # 2200: it had waited before it spoke
     assert trips.typical() == 200
 
 
 def test_what_says_nothing_about_us_is_no_time() -> None:
     trips = RoundTrips(1, 3)
-    trips.said(said(ME, 1), 0)
-    trips.heard(0, said(1, 1), 5)  # a list of another length
-    trips.heard(0, said(1, 1, LastJoin(), LastJoin(ME + 1, 1)), 5)  # another life of ours
-    trips.heard(0, said(1, 1, LastJoin(), LastJoin(ME, 99)), 5)  # what we never said
+    trips.sent(said(ME, 1), 0)
+    trips.received(0, said(1, 1), 5)  # a list of another length
+    trips.received(0, said(1, 1, LastJoin(), LastJoin(ME + 1, 1)), 5)  # another life of ours
+    trips.received(0, said(1, 1, LastJoin(), LastJoin(ME, 99)), 5)  # what we never said
     assert trips.typical() is None
 
 
@@ -46,15 +46,15 @@ def test_answers_without_end_do_not_fill_the_memory() -> None:
     """Whoever says old joins again is answered: each answer is a join of ours."""
     trips = RoundTrips(0, 2)
     for round_ in range(1, 3 * REMEMBERED):
-        trips.said(said(ME, round_), now=round_)
-    assert len(trips._said) == REMEMBERED
-    trips.heard(1, said(1, 1, LastJoin(ME, 3 * REMEMBERED - 10)), now=3 * REMEMBERED)
+        trips.sent(said(ME, round_), now=round_)
+    assert len(trips) == REMEMBERED
+    trips.received(1, said(1, 1, LastJoin(ME, 3 * REMEMBERED - 10)), now=3 * REMEMBERED)
     assert trips.typical() == 10
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_timers_follow_a_long_round_trip_and_nothing_else_changes(seed: int) -> None:
-    agreed = agreement("sequencer", 3, Wishes(), loopback=False)
+    agreed = parameters_for(Settings(order="sequencer"), 3, loopback=False)
     measured = Random(seed).randrange(1, 3 * SECOND)
     config = agreed.config_for(measured)
     if measured <= 20 * MILLISECOND:
@@ -69,22 +69,22 @@ def test_timers_follow_a_long_round_trip_and_nothing_else_changes(seed: int) -> 
 
 def test_nothing_is_measured_on_one_machine_or_where_it_was_said() -> None:
     for agreed in (
-        agreement("st", 3, Wishes(), loopback=True),
-        agreement("st", 3, Wishes(round_trip=30 * MILLISECOND), loopback=False),
+        parameters_for(Settings(order="st"), 3, loopback=True),
+        parameters_for(Settings(order="st", round_trip=0.03), 3, loopback=False),
     ):
         assert agreed.config_for(SECOND) is agreed.config
-    assert agreement("st", 3, Wishes(round_trip=SECOND), loopback=False).config.timing.guard == SECOND
+    assert parameters_for(Settings(order="st", round_trip=1.0), 3, loopback=False).config.timing.guard == SECOND
 
 
 def test_what_was_overtaken_is_waited_for_half_a_round_trip_at_most() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial", round_trip=0.02) as groups:
-            assert groups["A"]._member._lines._longest_wait == 10 * MILLISECOND
+            assert member_of(groups["A"]).transport.streams[1].max_hold == 10 * MILLISECOND
 
     run(test)
 
 
 @pytest.mark.parametrize("round_trip", [0, -1, 11])
 def test_a_round_trip_that_cannot_be_is_refused(round_trip: float) -> None:
-    with pytest.raises(ConfigError, match="a round trip takes up to 10 seconds"):
+    with pytest.raises(ConfigError, match="round_trip must be above 0 and at most 10 seconds, not"):
         join("x", members=["A", "B"], round_trip=round_trip)

@@ -6,16 +6,26 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from ordercast.live.opening import Beginning
-from ordercast.live.session import Phase, Session
-from ordercast.live.session_events import AtRest, Begin, Close, Closed, Heard, Input, Left, Say, TimerFired
-from ordercast.live.terms import terms_of
+from ordercast.live.session.events import (
+    AtRest,
+    Begin,
+    Close,
+    Closed,
+    ControlReceived,
+    Input,
+    Left,
+    SendControl,
+    TimerExpired,
+)
+from ordercast.live.session.handshake import Identity
+from ordercast.live.session.machine import Phase, Session
+from ordercast.live.session.parameters import encode_parameters
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import IN_SESSION, Control
 
 NAMES = ("A", "B")
-TERMS = terms_of("toys", NAMES, {})
-PATIENT = {"opening", "linger", "closing"}
+TERMS = encode_parameters("toys", NAMES, {})
+PATIENT = {"handshake", "linger", "closing"}
 """Timers so long that nothing else is under way when they fire."""
 
 
@@ -35,7 +45,7 @@ class World(NamedTuple):
 
 def life_of(number: int, member: int, state: Any = None) -> Session:
     """The machine of a life, new or as it was."""
-    session = Session(member, NAMES, Beginning(incarnation=number + 1, first_seq=10 * number), TERMS)
+    session = Session(member, NAMES, Identity(incarnation=number + 1, first_seq=10 * number), TERMS)
     if state is not None:
         session.restore(state)
     return session
@@ -48,7 +58,7 @@ def after(world: World, number: int, event: Input) -> World:
     timers, under_way = set(world.timers), list(world.under_way)
     for output in session.handle(event):
         match output:
-            case Say(message):
+            case SendControl(message):
                 under_way.append((1 - member, session.session if isinstance(message, IN_SESSION) else 0, message))
             case SetTimer(name):
                 timers.add((number, name))
@@ -75,7 +85,7 @@ def arrived(world: World, index: int) -> World:
     number = living(world)[member]
     if isinstance(message, IN_SESSION) and tag != life_of(number, *world.lives[number]).session:
         return without
-    return after(without, number, Heard(1 - member, message))
+    return after(without, number, ControlReceived(1 - member, message))
 
 
 def lost(world: World, index: int) -> World:
@@ -83,7 +93,7 @@ def lost(world: World, index: int) -> World:
 
 
 def fired(world: World, number: int, name: str) -> World:
-    return after(world._replace(timers=world.timers - {(number, name)}), number, TimerFired(name, 0))
+    return after(world._replace(timers=world.timers - {(number, name)}), number, TimerExpired(name, 0))
 
 
 def begun(world: World, member: int) -> World:
@@ -138,13 +148,13 @@ def completed(world: World) -> World:
 
 def check_one_session(world: World) -> None:
     """Two lives that opened with each other opened the same."""
-    opened = [session for session in sessions(world) if session.opening.opened_at is not None]
+    opened = [session for session in sessions(world) if session.handshake.opened_at is not None]
     for one in opened:
         for other in opened:
-            heard, back = one.opening.joins[other.me], other.opening.joins[one.me]
+            heard, back = one.handshake.joins[other.me], other.handshake.joins[one.me]
             if heard is not None and back is not None:
-                mutual = heard.incarnation == other.opening.mine.incarnation
-                if mutual and back.incarnation == one.opening.mine.incarnation:
+                mutual = heard.incarnation == other.handshake.mine.incarnation
+                if mutual and back.incarnation == one.handshake.mine.incarnation:
                     assert one.session == other.session
 
 
@@ -177,13 +187,13 @@ def test_one_comes_again(losses: int, most: int | None) -> None:
             one, former, other = all_lives
             assert former.me == other.me == 1
             assert one.phase is Phase.OPEN
-            known = one.opening.joins[1]
+            known = one.handshake.joins[1]
             assert known is not None
-            if known.incarnation == other.opening.mine.incarnation:
+            if known.incarnation == other.handshake.mine.incarnation:
                 assert other.phase is Phase.OPEN
                 assert one.session == other.session
             else:
-                assert other.opening.opened_at is None
+                assert other.handshake.opened_at is None
                 assert other.phase in (Phase.REFUSED, Phase.GONE)
             ends.add(other.phase is Phase.OPEN)
     assert ends == {True, False}
@@ -194,12 +204,12 @@ def test_two_members_always_close(firings: int) -> None:
     world = completed(begun(begun(EMPTY, 0), 1))
     for number in (0, 1):
         world = after(world, number, Close())
-    world = after(after(world, 0, AtRest(resting=True)), 1, AtRest(resting=False))
+    world = after(after(world, 0, AtRest(at_rest=True)), 1, AtRest(at_rest=False))
     worlds = explored(world._replace(losses=1, firings=firings))
     assert all(session.closing.stage <= 1 for one in worlds for session in sessions(one)), (
         "the other one is not at rest"
     )
-    worlds = explored(after(world, 1, AtRest(resting=True))._replace(losses=1, firings=firings))
+    worlds = explored(after(world, 1, AtRest(at_rest=True))._replace(losses=1, firings=firings))
     assert len(worlds) > 500
     for one in list(worlds)[::5]:
         for session in sessions(completed(one)):
@@ -209,8 +219,8 @@ def test_two_members_always_close(firings: int) -> None:
 def test_close_ends_with_two_words() -> None:
     """What the application is told, and in which order."""
     told = []
-    alone = Session(0, ("A",), Beginning(incarnation=1), terms_of("toys", ("A",), {}))
-    events: list[Input] = [Begin(), Close(), AtRest(resting=True), *(TimerFired("round", 0) for _ in range(4))]
+    alone = Session(0, ("A",), Identity(incarnation=1), encode_parameters("toys", ("A",), {}))
+    events: list[Input] = [Begin(), Close(), AtRest(at_rest=True), *(TimerExpired("round", 0) for _ in range(4))]
     for event in events:
         told += [type(output) for output in alone.handle(event)]
     assert [kind for kind in told if kind in (Closed, Left)] == [Closed, Left]

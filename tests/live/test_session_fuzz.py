@@ -7,41 +7,42 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.live import discovery
-from ordercast.live.discovery import Discovery
-from ordercast.live.opening import Beginning, session_of
-from ordercast.live.session import Session
-from ordercast.live.session_events import (
+from ordercast.live.session import discovery
+from ordercast.live.session.discovery import Discovery
+from ordercast.live.session.events import (
     AtRest,
     Begin,
     Close,
+    ControlReceived,
     GiveUp,
-    Heard,
     Input,
     Remaining,
-    Say,
-    Sign,
-    TimerFired,
+    SendControl,
+    TimerExpired,
+    TrafficReceived,
 )
-from ordercast.live.terms import difference, terms_of
+from ordercast.live.session.handshake import Identity, session_of
+from ordercast.live.session.machine import Session
+from ordercast.live.session.parameters import difference, encode_parameters
+from ordercast.model.machine import TimerFired
 from ordercast.wire.control import (
     CONTROL,
-    LONGEST_REASON,
-    Abort,
-    Beat,
+    MAX_REASON_LENGTH,
+    AbortNotice,
     Control,
+    Heartbeat,
     Hello,
+    HelloRejection,
     Join,
     Known,
     LastJoin,
     Refuse,
     Stage,
-    Unwelcome,
 )
 from tests.live.virtual_network import TERMS
 
 NAMES = ("A", "B", "C")
-GOOD_TERMS = terms_of("toys", NAMES, TERMS)
+GOOD_TERMS = encode_parameters("toys", NAMES, TERMS)
 LIVES = st.sampled_from([0, 1, 2, 3, 4, (1 << 64) - 1])
 """Few, so that they meet; 1 is ours."""
 NUMBERS = st.sampled_from([0, 1, 2, 7, (1 << 60) - 1])
@@ -63,10 +64,10 @@ MESSAGES: st.SearchStrategy[Control] = st.one_of(
         st.one_of(st.tuples(LAST_JOINS, LAST_JOINS, LAST_JOINS), st.lists(LAST_JOINS, max_size=5).map(tuple)),
         st.one_of(st.just(GOOD_TERMS), st.just(GOOD_TERMS), TEXTS),
     ),
-    st.builds(Refuse, LIVES, LIVES, st.text(max_size=LONGEST_REASON)),
-    st.builds(Beat, st.sampled_from(Stage), st.booleans()),
-    st.builds(Abort, st.text(max_size=9), st.sampled_from([None, 0, 2, 63])),
-    st.builds(Unwelcome, NAMED, NAMED, LIVES, st.text(max_size=9)),
+    st.builds(Refuse, LIVES, LIVES, st.text(max_size=MAX_REASON_LENGTH)),
+    st.builds(Heartbeat, st.sampled_from(Stage), st.booleans()),
+    st.builds(AbortNotice, st.text(max_size=9), st.sampled_from([None, 0, 2, 63])),
+    st.builds(HelloRejection, NAMED, NAMED, LIVES, st.text(max_size=9)),
 )
 HELLOS = st.builds(
     Hello,
@@ -79,14 +80,14 @@ HELLOS = st.builds(
     st.lists(KNOWN, max_size=4).map(tuple),
     st.booleans(),
 )
-TIMERS = ("join", "opening", "beat", "round", "closing", "over", "linger", "other")
+TIMERS = ("join", "handshake", "heartbeat", "round", "closing", "over", "linger", "other")
 MEMBERS = st.integers(-1, 4)
 EVENTS: st.SearchStrategy[Input] = st.one_of(
-    st.builds(Heard, MEMBERS, MESSAGES),
-    st.builds(Heard, MEMBERS, MESSAGES),
-    st.builds(Heard, MEMBERS, HELLOS),
-    st.builds(Sign, MEMBERS),
-    st.builds(TimerFired, st.sampled_from(TIMERS), st.integers(0, 1 << 40)),
+    st.builds(ControlReceived, MEMBERS, MESSAGES),
+    st.builds(ControlReceived, MEMBERS, MESSAGES),
+    st.builds(ControlReceived, MEMBERS, HELLOS),
+    st.builds(TrafficReceived, MEMBERS),
+    st.builds(TimerExpired, st.sampled_from(TIMERS), st.integers(0, 1 << 40)),
     st.sampled_from([Begin(), Close(), Close(5), AtRest(True), AtRest(False), GiveUp("x"), Remaining(0b011)]),
 )
 
@@ -104,7 +105,7 @@ def copied(session: Any, another: Any) -> Any:
 
 
 def new_session() -> Session:
-    return Session(0, NAMES, Beginning(incarnation=1), GOOD_TERMS)
+    return Session(0, NAMES, Identity(incarnation=1), GOOD_TERMS)
 
 
 @settings(max_examples=300, deadline=None)
@@ -117,11 +118,11 @@ def test_a_session_takes_whatever_comes(events: Sequence[Input]) -> None:
         twin = copied(session, new_session())
         out = session.handle(event)
         assert twin.handle(event) == out, "the snapshot is the whole state"
-        assert sum(isinstance(output, Say) for output in out) <= 3 * len(NAMES)
+        assert sum(isinstance(output, SendControl) for output in out) <= 3 * len(NAMES)
         assert size(session.snapshot()) <= began + 2 * len(NAMES) * (len(NAMES) * 3 + 8)
         session.waits_for()
         for output in out:
-            if isinstance(output, Say):
+            if isinstance(output, SendControl):
                 decode(msgspec.msgpack.encode(output.message))
 
 
@@ -144,20 +145,22 @@ def new_discovery() -> Discovery:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(HELLOS, HELLOS, MESSAGES, st.just("hello"), st.sampled_from(["finding", "x"])), max_size=60))
+@given(
+    st.lists(st.one_of(HELLOS, HELLOS, MESSAGES, st.just("hello"), st.sampled_from(["discovery", "x"])), max_size=60)
+)
 def test_discovery_takes_whatever_comes(events: Sequence[Any]) -> None:
     looking = new_discovery()
-    looking.handle(discovery.Begin())
+    looking.handle(Begin())
     for event in events:
-        given_in: Any = discovery.TimerFired(event) if isinstance(event, str) else discovery.Heard(event)
+        given_in: Any = TimerFired(event) if isinstance(event, str) else discovery.AnnouncementReceived(event)
         twin = copied(looking, new_discovery())
         out = looking.handle(given_in)
         assert twin.handle(given_in) == out
         assert len(out) <= 5
         assert len(looking.others) <= 2
-        assert len(looking.heard_at) == len(looking.others)
+        assert len(looking.received_at) == len(looking.others)
 
 
 @given(TEXTS, TEXTS)
 def test_two_texts_have_a_difference_that_fits_a_sentence(ours: str, theirs: str) -> None:
-    assert 0 < len(difference(ours, "A", theirs, "B")) < LONGEST_REASON
+    assert 0 < len(difference(ours, "A", theirs, "B")) < MAX_REASON_LENGTH

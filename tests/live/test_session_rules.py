@@ -2,34 +2,36 @@
 
 import pytest
 
-from ordercast.live.opening import MOST_LIVES, Beginning
-from ordercast.live.session import Phase, Session
-from ordercast.live.session_events import (
+from ordercast.live.session.discovery import Discovery
+from ordercast.live.session.events import (
     Aborted,
     AtRest,
     Begin,
     Close,
     Closed,
+    ControlReceived,
     GiveUp,
-    Heard,
     Left,
     Opened,
     Output,
     Refused,
     Remaining,
-    Say,
+    SendControl,
     SessionConfig,
-    Sign,
     Suspected,
-    TimerFired,
+    TimerExpired,
+    TrafficReceived,
 )
-from ordercast.live.terms import difference, terms_of
+from ordercast.live.session.handshake import MAX_INCARNATIONS, Identity
+from ordercast.live.session.machine import Phase, Session
+from ordercast.live.session.parameters import difference, encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
-from ordercast.wire.control import Abort, Beat, Join, LastJoin, Refuse, Stage
+from ordercast.model.state import declared_names
+from ordercast.wire.control import AbortNotice, Heartbeat, Join, LastJoin, Refuse, Stage
 
 NAMES = ("A", "B", "C")
-TERMS = terms_of("toys", NAMES, {"window": 32})
+TERMS = encode_parameters("toys", NAMES, {"window": 32})
 ME, B, C = 1, 2, 3
 """Incarnations."""
 NOTHING = LastJoin()
@@ -37,7 +39,7 @@ HEARD_US = (LastJoin(ME, 1), NOTHING, NOTHING)
 
 
 def begun(*, has_views: bool = False) -> Session:
-    session = Session(0, NAMES, Beginning(incarnation=ME, first_seq=7), TERMS, has_views=has_views)
+    session = Session(0, NAMES, Identity(incarnation=ME, first_seq=7), TERMS, has_views=has_views)
     session.handle(Begin())
     return session
 
@@ -49,22 +51,22 @@ def join(life: int, round_: int = 1, session: int = 0, heard: tuple[LastJoin, ..
 def agreed(*, has_views: bool = False) -> Session:
     """It has heard everybody's join."""
     session = begun(has_views=has_views)
-    session.handle(Heard(1, join(B)))
-    session.handle(Heard(2, join(C)))
+    session.handle(ControlReceived(1, join(B)))
+    session.handle(ControlReceived(2, join(C)))
     assert session.session
     return session
 
 
 def opened(*, has_views: bool = False) -> Session:
     session = agreed(has_views=has_views)
-    session.handle(Heard(1, join(B, 2, session.session)))
-    session.handle(Heard(2, join(C, 2, session.session)))
+    session.handle(ControlReceived(1, join(B, 2, session.session)))
+    session.handle(ControlReceived(2, join(C, 2, session.session)))
     assert session.phase is Phase.OPEN
     return session
 
 
 def said(out: list[Output]) -> list[tuple[object, int | None]]:
-    return [(output.message, output.to) for output in out if isinstance(output, Say)]
+    return [(output.message, output.to) for output in out if isinstance(output, SendControl)]
 
 
 def aware_of(session: Session, round_: int) -> tuple[LastJoin, ...]:
@@ -77,20 +79,22 @@ def aware_of(session: Session, round_: int) -> tuple[LastJoin, ...]:
 
 def test_it_opens_when_all_agree_and_not_before() -> None:
     session = agreed()
-    assert not any(isinstance(output, Opened) for output in session.handle(Heard(1, join(B, 2, session.session))))
-    out = session.handle(Heard(2, join(C, 2, session.session)))
+    assert not any(
+        isinstance(output, Opened) for output in session.handle(ControlReceived(1, join(B, 2, session.session)))
+    )
+    out = session.handle(ControlReceived(2, join(C, 2, session.session)))
     assert Opened(session.session, (ME, B, C), (7, 20, 30)) in out
 
 
 def test_consent_to_another_session_is_none() -> None:
     session = agreed()
-    session.handle(Heard(1, join(B, 2, session.session)))
-    session.handle(Heard(2, join(C, 2, session.session ^ 1)))
-    assert session.phase is Phase.OPENING
+    session.handle(ControlReceived(1, join(B, 2, session.session)))
+    session.handle(ControlReceived(2, join(C, 2, session.session ^ 1)))
+    assert session.phase is Phase.HANDSHAKE
 
 
-@pytest.mark.parametrize("event", [Sign(2), Heard(2, Beat(Stage.OPEN))])
-def test_whatever_is_said_in_the_session_opens_it(event: Sign | Heard) -> None:
+@pytest.mark.parametrize("event", [TrafficReceived(2), ControlReceived(2, Heartbeat(Stage.OPEN))])
+def test_whatever_is_said_in_the_session_opens_it(event: TrafficReceived | ControlReceived) -> None:
     assert begun().handle(event) == []
     session = agreed()
     assert any(isinstance(output, Opened) for output in session.handle(event))
@@ -103,47 +107,47 @@ def test_numbers_lives_and_terms_make_the_session() -> None:
         Join(9, 1, 30, 0, HEARD_US, TERMS),
     ):
         session = begun()
-        session.handle(Heard(1, join(B)))
-        session.handle(Heard(2, other))
+        session.handle(ControlReceived(1, join(B)))
+        session.handle(ControlReceived(2, other))
         tags.add(session.session)
     assert len(tags) == 3
 
 
 def test_who_lacks_our_join_is_answered_and_who_has_it_is_not() -> None:
     session = begun()
-    out = session.handle(Heard(1, join(B, heard=(NOTHING,) * 3)))
+    out = session.handle(ControlReceived(1, join(B, heard=(NOTHING,) * 3)))
     assert [to for message, to in said(out) if isinstance(message, Join)] == [1]
-    assert session.handle(Heard(1, join(B, 2, 0, aware_of(session, 1)))) == []
+    assert session.handle(ControlReceived(1, join(B, 2, 0, aware_of(session, 1)))) == []
 
 
 def test_a_new_life_must_show_that_it_is_alive() -> None:
     session = agreed()
     before = session.session
     stale = join(9, 50, 0, aware_of(session, 1))
-    out = session.handle(Heard(1, stale))
+    out = session.handle(ControlReceived(1, stale))
     assert session.session == before, "it knows only what we said before we knew the other one"
     assert [to for _, to in said(out)] == [1]
-    session.handle(Heard(1, join(9, 51, 0, aware_of(session, session.opening.round))))
+    session.handle(ControlReceived(1, join(9, 51, 0, aware_of(session, session.handshake.round))))
     assert session.session not in (0, before)
     after = session.session
-    session.handle(Heard(1, join(B, 99, before, aware_of(session, 2))))
+    session.handle(ControlReceived(1, join(B, 99, before, aware_of(session, 2))))
     assert session.session == after, "the former life cannot have heard us since"
 
 
 def test_other_terms_of_a_former_life_do_not_count_and_those_of_a_new_one_are_left_to_it() -> None:
     session = agreed()
-    differs = Join(9, 5, 0, 0, aware_of(session, 1), terms_of("toys", NAMES, {"window": 64}))
-    ((message, to),) = said(session.handle(Heard(1, differs)))
+    differs = Join(9, 5, 0, 0, aware_of(session, 1), encode_parameters("toys", NAMES, {"window": 64}))
+    ((message, to),) = said(session.handle(ControlReceived(1, differs)))
     assert isinstance(message, Join)
     assert (message.heard[1], to) == (LastJoin(9), 1), "if it lives, it sees that we differ, and that we live"
-    assert Refused("B says so") in session.handle(Heard(1, Refuse(9, ME, "B says so")))
+    assert Refused("B says so") in session.handle(ControlReceived(1, Refuse(9, ME, "B says so")))
 
 
 def test_an_older_join_says_nothing_new() -> None:
     session = agreed()
-    session.handle(Heard(1, join(B, 5, session.session)))
-    session.handle(Heard(1, join(B, 4, 0)))
-    session.handle(Heard(2, join(C, 2, session.session)))
+    session.handle(ControlReceived(1, join(B, 5, session.session)))
+    session.handle(ControlReceived(1, join(B, 4, 0)))
+    session.handle(ControlReceived(2, join(C, 2, session.session)))
     assert session.phase is Phase.OPEN
 
 
@@ -151,51 +155,51 @@ def test_an_older_join_says_nothing_new() -> None:
 def test_a_join_of_a_group_of_another_size_is_not_taken(length: int) -> None:
     odd = join(B, 9, 0, (NOTHING,) * length)
     session = begun()
-    assert session.handle(Heard(1, odd)) == []
-    assert session.opening.joins == [None] * 3
+    assert session.handle(ControlReceived(1, odd)) == []
+    assert session.handshake.joins == [None] * 3
     session = opened()
-    assert session.handle(Heard(1, odd)) == []
+    assert session.handle(ControlReceived(1, odd)) == []
 
 
 def test_two_that_use_one_name_are_told_so() -> None:
     session = begun()
-    for life in range(MOST_LIVES + 1):
-        assert session.phase is Phase.OPENING
-        heard = aware_of(session, session.opening.round)
-        out = session.handle(Heard(1, join(100 + life, 1, 0, heard)))
-        session.handle(TimerFired("join", 0))
-    assert Refused("two processes call themselves B, or it starts again and again") in out
+    for life in range(MAX_INCARNATIONS + 1):
+        assert session.phase is Phase.HANDSHAKE
+        heard = aware_of(session, session.handshake.round)
+        out = session.handle(ControlReceived(1, join(100 + life, 1, 0, heard)))
+        session.handle(TimerExpired("join", 0))
+    assert Refused("two processes use the name B, or it is restarted again and again") in out
 
 
 def test_a_refusal_counts_only_for_the_life_that_is_meant() -> None:
     session = begun()
-    assert session.handle(Heard(1, Refuse(B, ME + 8, "no"))) == []
-    assert Refused("no") in session.handle(Heard(1, Refuse(B, ME, "no")))
+    assert session.handle(ControlReceived(1, Refuse(B, ME + 8, "no"))) == []
+    assert Refused("no") in session.handle(ControlReceived(1, Refuse(B, ME, "no")))
 
 
 def test_a_refusal_by_a_member_ends_an_open_group_but_not_that_of_a_former_life() -> None:
     session = opened()
-    assert session.handle(Heard(1, Refuse(9, ME, "no"))) == []
-    assert Aborted("B did not come in: no") in session.handle(Heard(1, Refuse(B, ME, "no")))
+    assert session.handle(ControlReceived(1, Refuse(9, ME, "no"))) == []
+    assert Aborted("B did not join: no") in session.handle(ControlReceived(1, Refuse(B, ME, "no")))
 
 
 def test_who_took_another_life_can_never_come_in_and_is_told() -> None:
     session = opened()
-    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
-    out = session.handle(Heard(1, join(B, 9, 0, heard)))
+    heard = (LastJoin(ME, session.handshake.round, 0), NOTHING, LastJoin(99, 1, 0))
+    out = session.handle(ControlReceived(1, join(B, 9, 0, heard)))
     assert [type(message) for message, _ in said(out)] == [Join], "it may have said this before it agreed"
-    heard = (LastJoin(ME, session.opening.round, 0), NOTHING, LastJoin(99, 1, 0))
-    ((message, to),) = said(session.handle(Heard(1, join(B, 10, 0, heard))))
+    heard = (LastJoin(ME, session.handshake.round, 0), NOTHING, LastJoin(99, 1, 0))
+    ((message, to),) = said(session.handle(ControlReceived(1, join(B, 10, 0, heard))))
     assert isinstance(message, Refuse)
     assert (message.refused, to) == (B, 1)
 
 
 def test_one_that_still_opens_is_answered_by_one_that_is_open() -> None:
     session = opened()
-    ((message, to),) = said(session.handle(Heard(2, join(C, 9, session.session))))
+    ((message, to),) = said(session.handle(ControlReceived(2, join(C, 9, session.session))))
     assert isinstance(message, Join)
     assert (message.session, to) == (session.session, 2)
-    assert not said(session.handle(Heard(2, join(C, 10, session.session, aware_of(session, 9)))))
+    assert not said(session.handle(ControlReceived(2, join(C, 10, session.session, aware_of(session, 9)))))
 
 
 def test_who_closes_before_it_opened_says_so() -> None:
@@ -209,13 +213,13 @@ def test_who_closes_before_it_opened_says_so() -> None:
 
 
 def ticks(session: Session, *times: int) -> list[Output]:
-    return [output for now in times for output in session.handle(TimerFired("beat", now))]
+    return [output for now in times for output in session.handle(TimerExpired("heartbeat", now))]
 
 
 def test_every_second_tick_is_a_beat() -> None:
     session = opened()
-    step = session.config.beat // 2
-    beat = (Beat(Stage.OPEN), None)
+    step = session.config.heartbeat // 2
+    beat = (Heartbeat(Stage.OPEN), None)
     assert beat not in said(ticks(session, step))
     assert beat in said(ticks(session, 2 * step))
     assert beat not in said(ticks(session, 3 * step))
@@ -224,28 +228,51 @@ def test_every_second_tick_is_a_beat() -> None:
 
 def test_a_silent_member_is_asked_and_then_suspected_once() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     out: list[Output] = []
     for tick in range(1, 60):
-        session.handle(Sign(2))
+        session.handle(TrafficReceived(2))
         out = ticks(session, tick * step)
-        asked = (Beat(Stage.OPEN, asks=True), 1) in said(out)
+        asked = (Heartbeat(Stage.OPEN, asks=True), 1) in said(out)
         assert asked == (tick * step > 375 * MILLISECOND)
         assert (Suspected(1) in out) == (tick * step == 3 * SECOND)
         assert Suspected(2) not in out
-    session.handle(Sign(1))
-    assert (Beat(Stage.OPEN, asks=True), 1) not in said(ticks(session, 60 * step))
+    session.handle(TrafficReceived(1))
+    assert (Heartbeat(Stage.OPEN, asks=True), 1) not in said(ticks(session, 60 * step))
+
+
+def test_who_reaches_only_a_minority_drops_out_and_does_not_abort_the_group_of_others() -> None:
+    session = opened(has_views=True)
+    step = session.config.heartbeat // 2
+    out = ticks(session, *(tick * step for tick in range(1, 25)))
+    why = "B, C are unreachable from A: no traffic for 3 s (failure timeout): no majority is left"
+    assert Aborted(why) in out
+    assert Left() in out
+    assert not any(isinstance(message, AbortNotice) for message, _ in said(out))
+    session = opened(has_views=True)
+    for tick in range(1, 25):
+        session.handle(TrafficReceived(1))
+        out = ticks(session, tick * step)
+    assert Suspected(2) in out, "A and B are a majority"
+    assert session.phase is Phase.OPEN
+
+
+def test_nothing_of_a_session_is_outside_of_its_declared_state() -> None:
+    session, looking = opened(), Discovery("toys", "A", "here", 1, 3)
+    parts = (session, session.handshake, session.failure_detector, session.closing, looking)
+    for part in parts:
+        assert set(vars(part)) == declared_names(type(part)), type(part).__name__
 
 
 def test_a_question_is_answered() -> None:
     session = opened()
-    assert (Beat(Stage.OPEN), 1) in said(session.handle(Heard(1, Beat(Stage.OPEN, asks=True))))
-    assert not said(session.handle(Heard(1, Beat(Stage.OPEN))))
+    assert (Heartbeat(Stage.OPEN), 1) in said(session.handle(ControlReceived(1, Heartbeat(Stage.OPEN, asks=True))))
+    assert not said(session.handle(ControlReceived(1, Heartbeat(Stage.OPEN))))
 
 
 def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     out = ticks(session, step, 100 * SECOND)
     assert Suspected(1) not in out
     out = ticks(session, *(100 * SECOND + tick * step for tick in range(1, 12)))
@@ -255,7 +282,7 @@ def test_who_slept_gives_the_others_half_of_the_time_again() -> None:
 
 def test_who_slept_for_a_moment_gives_the_others_as_much_time_again() -> None:
     session = opened(has_views=True)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     assert Suspected(1) not in ticks(session, *(tick * step for tick in range(1, 24)))
     slept = 23 * step + 4 * step
     assert Suspected(1) not in ticks(session, slept, slept + step, slept + 2 * step, slept + 3 * step)
@@ -268,41 +295,41 @@ def test_who_slept_for_a_moment_gives_the_others_as_much_time_again() -> None:
 def test_an_abort_is_said_three_times_and_answers_are_measured() -> None:
     session = opened()
     out = session.handle(GiveUp("enough"))
-    abort = Abort("enough")
+    abort = AbortNotice("enough")
     assert Aborted("enough") in out
     times = said(out).count((abort, None))
-    assert said(session.handle(Sign(1))) == [(abort, 1)]
-    assert said(session.handle(Sign(1))) == []
+    assert said(session.handle(TrafficReceived(1))) == [(abort, 1)]
+    assert said(session.handle(TrafficReceived(1))) == []
     for _ in range(5):
-        times += said(session.handle(TimerFired("over", 0))).count((abort, None))
+        times += said(session.handle(TimerExpired("over", 0))).count((abort, None))
     assert times == 3
-    assert said(session.handle(Heard(1, Beat(Stage.OPEN)))) == [(abort, 1)]
-    assert Left() in session.handle(TimerFired("linger", 0))
-    assert session.handle(Sign(1)) == []
+    assert said(session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))) == [(abort, 1)]
+    assert Left() in session.handle(TimerExpired("linger", 0))
+    assert session.handle(TrafficReceived(1)) == []
 
 
 def test_who_hears_of_an_abort_passes_it_on_and_leaves_when_all_know() -> None:
     session = opened()
-    out = session.handle(Heard(1, Abort("enough")))
+    out = session.handle(ControlReceived(1, AbortNotice("enough")))
     assert Aborted("enough") in out
-    assert (Abort("enough"), None) in said(out)
-    session.handle(TimerFired("over", 0))
-    session.handle(TimerFired("over", 0))
-    assert Left() in session.handle(Heard(2, Abort("enough")))
+    assert (AbortNotice("enough"), None) in said(out)
+    session.handle(TimerExpired("over", 0))
+    session.handle(TimerExpired("over", 0))
+    assert Left() in session.handle(ControlReceived(2, AbortNotice("enough")))
 
 
 def test_one_that_was_left_behind_cannot_end_the_group() -> None:
     session = opened(has_views=True)
     session.handle(Remaining(0b011))
-    assert session.handle(Heard(2, Abort("enough"))) == []
-    assert Aborted("enough") in session.handle(Heard(1, Abort("enough")))
+    assert session.handle(ControlReceived(2, AbortNotice("enough"))) == []
+    assert Aborted("enough") in session.handle(ControlReceived(1, AbortNotice("enough")))
 
 
 def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
     session = opened()
     session.handle(GiveUp("enough"))
-    assert said(session.handle(Heard(1, join(B, 9)))) == [(Abort("enough"), 1)]
-    assert said(session.handle(Heard(2, join(99)))) == [(Refuse(ME, 99, "enough"), 2)]
+    assert said(session.handle(ControlReceived(1, join(B, 9)))) == [(AbortNotice("enough"), 1)]
+    assert said(session.handle(ControlReceived(2, join(99)))) == [(Refuse(ME, 99, "enough"), 2)]
 
 
 # --- close ---
@@ -310,81 +337,96 @@ def test_an_aborted_one_refuses_new_lives_and_tells_the_old_ones() -> None:
 
 def test_stages_of_a_close() -> None:
     session = opened()
-    session.handle(AtRest(resting=True))
+    session.handle(AtRest(at_rest=True))
     assert said(session.handle(Close())) == [], "whether it is at rest is said anew"
-    assert said(session.handle(Heard(1, Beat(Stage.OPEN)))) == [], "also if something comes before"
-    assert said(session.handle(AtRest(resting=False))) == [], "what it sent is not known to be everywhere"
-    assert said(session.handle(AtRest(resting=True))) == [(Beat(Stage.CLOSING), None)]
-    session.handle(AtRest(resting=False))
-    session.handle(Heard(1, Beat(Stage.CLOSING)))
-    session.handle(Heard(2, Beat(Stage.CLOSING)))
+    assert said(session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))) == [], "also if something comes before"
+    assert said(session.handle(AtRest(at_rest=False))) == [], "what it sent is not known to be everywhere"
+    assert said(session.handle(AtRest(at_rest=True))) == [(Heartbeat(Stage.CLOSING), None)]
+    session.handle(AtRest(at_rest=False))
+    session.handle(ControlReceived(1, Heartbeat(Stage.CLOSING)))
+    session.handle(ControlReceived(2, Heartbeat(Stage.CLOSING)))
     assert session.closing.stage is Stage.CLOSING, "something came meanwhile"
-    assert (Beat(Stage.DONE), None) in said(session.handle(AtRest(resting=True)))
-    session.handle(Heard(1, Beat(Stage.DONE)))
+    assert (Heartbeat(Stage.DONE), None) in said(session.handle(AtRest(at_rest=True)))
+    session.handle(ControlReceived(1, Heartbeat(Stage.DONE)))
     assert session.phase is Phase.OPEN
-    assert (Beat(Stage.DONE, asks=True), 2) in said(session.handle(TimerFired("round", 0)))
-    session.handle(Heard(1, Beat(Stage.OPEN)))  # late
-    assert Closed() in session.handle(Heard(2, Beat(Stage.DONE)))
-    assert {to for _, to in said(session.handle(TimerFired("round", 0)))} == {1, 2}
-    session.handle(Heard(1, Beat(Stage.BYE)))
-    session.handle(Heard(2, Beat(Stage.BYE)))
-    words = [session.handle(TimerFired("round", 0)) for _ in range(4)]
-    assert [said(out) for out in words] == [[(Beat(Stage.BYE), None)]] * 3 + [[]]
+    assert (Heartbeat(Stage.DONE, asks=True), 2) in said(session.handle(TimerExpired("round", 0)))
+    session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))  # late
+    assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.DONE)))
+    assert {to for _, to in said(session.handle(TimerExpired("round", 0)))} == {1, 2}
+    session.handle(ControlReceived(1, Heartbeat(Stage.BYE)))
+    session.handle(ControlReceived(2, Heartbeat(Stage.BYE)))
+    words = [session.handle(TimerExpired("round", 0)) for _ in range(4)]
+    assert [said(out) for out in words] == [[(Heartbeat(Stage.BYE), None)]] * 3 + [[]]
     assert Left() in words[-1]
 
 
 def test_a_farewell_says_that_all_are_done() -> None:
     session = opened()
-    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.CLOSING)), Heard(2, Beat(Stage.CLOSING))):
+    for event in (
+        Close(),
+        AtRest(at_rest=True),
+        ControlReceived(1, Heartbeat(Stage.CLOSING)),
+        ControlReceived(2, Heartbeat(Stage.CLOSING)),
+    ):
         session.handle(event)
-    assert Closed() in session.handle(Heard(2, Beat(Stage.BYE)))
+    assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.BYE)))
 
 
 def test_a_close_without_one_that_was_left_behind() -> None:
     session = opened(has_views=True)
-    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.DONE))):
+    for event in (Close(), AtRest(at_rest=True), ControlReceived(1, Heartbeat(Stage.DONE))):
         session.handle(event)
-    assert session.waits_for() == ("C did not close, or still has messages under way",)
+    assert session.waits_for() == ("C has not closed, or still has messages in flight",)
     assert Closed() in session.handle(Remaining(0b011))
     assert session.waits_for() == ()
 
 
 def test_one_that_is_done_may_fall_silent() -> None:
     session = opened()
-    for event in (Close(), AtRest(resting=True), Heard(1, Beat(Stage.DONE)), Heard(2, Beat(Stage.CLOSING))):
+    for event in (
+        Close(),
+        AtRest(at_rest=True),
+        ControlReceived(1, Heartbeat(Stage.DONE)),
+        ControlReceived(2, Heartbeat(Stage.CLOSING)),
+    ):
         session.handle(event)
-    step = session.config.beat // 2
+    step = session.config.heartbeat // 2
     for tick in range(1, 80):
-        session.handle(Sign(2))
+        session.handle(TrafficReceived(2))
         ticks(session, tick * step)
     assert session.why == "", "B is silent, and nobody minds"
     ticks(session, *(tick * step for tick in range(80, 110)))
-    assert session.why == "nothing came from C to A for 3 s"
+    assert session.why == "C is unreachable from A: no traffic for 3 s (failure timeout)"
 
 
 def test_beats_are_said_while_closing() -> None:
     session = opened()
     session.handle(Close())
-    session.handle(AtRest(resting=True))
-    step = session.config.beat // 2
-    assert (Beat(Stage.CLOSING), None) in said(ticks(session, step, 2 * step))
+    session.handle(AtRest(at_rest=True))
+    step = session.config.heartbeat // 2
+    assert (Heartbeat(Stage.CLOSING), None) in said(ticks(session, step, 2 * step))
 
 
 # --- values ---
 
 
 def test_differences_are_told_in_words() -> None:
-    ours = terms_of("toys", ("A", "B"), {"window": 32, "timing": {"poll": 1}, "quota": 5})
-    theirs = terms_of("toys", ("A", "B"), {"window": 64, "timing": {"poll": 2}})
+    ours = encode_parameters("toys", ("A", "B"), {"window": 32, "timing": {"poll": 1}, "quota": 5})
+    theirs = encode_parameters("toys", ("A", "B"), {"window": 64, "timing": {"poll": 2}})
     told = "B has no quota, A has quota=5; B has window=64, A has window=32"
     assert difference(ours, "A", theirs, "B") == told, "what is within others follows from them"
-    theirs = terms_of("toys", ("A", "B"), {"window": 32, "timing": {"poll": 2}, "quota": 5})
+    theirs = encode_parameters("toys", ("A", "B"), {"window": 32, "timing": {"poll": 2}, "quota": 5})
     assert difference(ours, "A", theirs, "B") == "B has timing.poll=2, A has timing.poll=1"
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("repeat", 0), ("repeat", SECOND), ("silence", 500 * MILLISECOND), ("opening", 100 * MILLISECOND)],
+    [
+        ("repeat", 0),
+        ("repeat", SECOND),
+        ("failure_timeout", 500 * MILLISECOND),
+        ("handshake_timeout", 100 * MILLISECOND),
+    ],
 )
 def test_times_that_cannot_work_are_refused(name: str, value: int) -> None:
     with pytest.raises(ConfigError):
@@ -394,4 +436,4 @@ def test_times_that_cannot_work_are_refused(name: str, value: int) -> None:
 @pytest.mark.parametrize(("incarnation", "first_seq"), [(0, 0), (1 << 64, 0), (1, -1)])
 def test_beginnings_that_cannot_be_said_are_refused(incarnation: int, first_seq: int) -> None:
     with pytest.raises(ConfigError):
-        Beginning(incarnation=incarnation, first_seq=first_seq)
+        Identity(incarnation=incarnation, first_seq=first_seq)

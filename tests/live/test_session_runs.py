@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from ordercast.live.session import Phase
-from ordercast.live.session_events import Aborted, Closed, Opened, Refused, SessionConfig
+from ordercast.live.session.events import Aborted, Closed, Opened, Refused, SessionConfig
+from ordercast.live.session.machine import Phase
 from ordercast.model.config import MILLISECOND, SECOND
 from tests.live.virtual_network import Network, Process, Weather
 
@@ -64,7 +64,9 @@ def open_and_close(seed: int) -> None:
 @pytest.mark.parametrize("silence", [SECOND // 2, 20 * SECOND])
 def test_all_times_follow_from_how_long_silence_may_last(silence: int) -> None:
     """Nobody is taken for dead where a third is lost, and who dies is noticed."""
-    network = Network(3, 5, Weather(loss=0.3), config=SessionConfig.for_silence(silence, opening=60 * SECOND))
+    network = Network(
+        3, 5, Weather(loss=0.3), config=SessionConfig.for_failure_timeout(silence, handshake_timeout=60 * SECOND)
+    )
     network.start_all(SECOND)
     network.run(4 * silence + 5 * SECOND)
     assert all(process.opened is not None and not process.ends for process in network.living())
@@ -78,7 +80,7 @@ def test_all_times_follow_from_how_long_silence_may_last(silence: int) -> None:
 
 def restart_while_opening(seed: int) -> str:
     """Members die and come again while the group opens, and what they had said comes late."""
-    chance, network = drawn(seed, config=SessionConfig(opening=15 * SECOND))
+    chance, network = drawn(seed, config=SessionConfig(handshake_timeout=15 * SECOND))
     network.start_all(SECOND)
     for _ in range(chance.randint(1, 4)):
         member, when = chance.randrange(len(network.names)), chance.randrange(SECOND // 3, SECOND + 50 * MILLISECOND)
@@ -128,9 +130,9 @@ def give_up_sometime(seed: int) -> None:
             (end,) = process.ends
             assert isinstance(end, Aborted)
             if dies:
-                assert f"nothing came from {network.names[victim]}" in end.why
+                assert f"{network.names[victim]} is unreachable from " in end.why
             else:
-                assert end.why == "the disk is full" or "nothing came from" in end.why
+                assert end.why == "the disk is full" or " unreachable from " in end.why
 
 
 @pytest.mark.parametrize("seed", FEW)
@@ -168,7 +170,7 @@ def test_all_hear_of_an_abort_at_once_when_nothing_is_lost() -> None:
         assert process.closed_at is not None
         assert process.closed_at - given_up <= network.weather.slowest
         assert process.left_at is not None
-        assert process.left_at - given_up < network.config.farewell, "all know that all know"
+        assert process.left_at - given_up < network.config.notice_period, "all know that all know"
 
 
 def test_one_that_missed_the_abort_gets_it_as_an_answer() -> None:
@@ -205,7 +207,7 @@ def test_who_does_not_come_is_named() -> None:
         network.start(member)
     network.run()
     assert {str(end.why) for process in network.living() for end in process.ends if isinstance(end, Refused)} == {
-        "the group did not open within 60 s: nothing was heard from C"
+        "the group did not open within 60 s: nothing received from C"
     }
     assert all(process.session.phase is Phase.GONE for process in network.living())
 
@@ -219,7 +221,7 @@ def test_one_that_comes_again_when_the_group_is_open_is_refused() -> None:
     network.run(SECOND + 500 * MILLISECOND)
     (end,) = second.ends
     assert isinstance(end, Refused)
-    assert end.why.startswith("the group is already open, with another life of B")
+    assert end.why.startswith("an earlier incarnation of B is still in the group")
     assert not network.processes[0].ends, "the refused one does not pull the others down; its silence does"
     network.run()
     assert all(isinstance(process.ends[0], Aborted) for process in (network.processes[0], network.processes[2]))
@@ -244,7 +246,7 @@ def test_who_is_short_of_a_processor_finds_the_dead_and_suspects_nobody_else() -
     network.run(30 * SECOND)
     assert network.processes[0].suspected == []
     network.processes[2].kill()
-    network.run(30 * SECOND + network.config.silence + SECOND)
+    network.run(30 * SECOND + network.config.failure_timeout + SECOND)
     assert network.processes[0].suspected == [2]
 
 
@@ -277,7 +279,7 @@ def test_a_close_that_takes_too_long_says_why() -> None:
     network.processes[1].close()
     network.run()
     whys = {end.why for process in network.living() for end in process.ends if isinstance(end, Aborted)}
-    assert whys == {"A waited for 2 s to close: C did not close, or still has messages under way"}
+    assert whys == {"A could not close within 2 s: C has not closed, or still has messages in flight"}
 
 
 def test_who_has_closed_waits_for_one_that_still_sends() -> None:

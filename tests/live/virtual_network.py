@@ -5,27 +5,27 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from ordercast.live.opening import Beginning
-from ordercast.live.session import Session
-from ordercast.live.session_events import (
+from ordercast.live.session.events import (
     Aborted,
     AtRest,
     Begin,
     Close,
     Closed,
+    ControlReceived,
     GiveUp,
-    Heard,
     Left,
     Opened,
     Refused,
-    Say,
+    SendControl,
     SessionConfig,
-    Sign,
     Suspected,
-    TimerFired,
+    TimerExpired,
+    TrafficReceived,
 )
-from ordercast.live.session_events import Input as SessionInput
-from ordercast.live.terms import terms_of
+from ordercast.live.session.events import Input as SessionInput
+from ordercast.live.session.handshake import Identity
+from ordercast.live.session.machine import Session
+from ordercast.live.session.parameters import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import IN_SESSION, Control
@@ -50,7 +50,7 @@ class Process:
     def __init__(self, network: "Network", member: int, terms: str) -> None:
         self.network, self.member = network, member
         self.incarnation = network.chance.getrandbits(64) | 1
-        mine = Beginning(incarnation=self.incarnation, first_seq=network.chance.randrange(1000))
+        mine = Identity(incarnation=self.incarnation, first_seq=network.chance.randrange(1000))
         self.session = Session(
             member, network.names, mine, terms, has_views=network.has_views, config=network.config
         )  # fmt: skip
@@ -77,7 +77,7 @@ class Process:
     def _carry_out(self, output: Any) -> None:
         network = self.network
         match output:
-            case Say(message, to):
+            case SendControl(message, to):
                 targets = [to] if to is not None else [m for m in range(len(network.names)) if m != self.member]
                 tag = self.session.session if isinstance(message, IN_SESSION) else 0
                 for target in targets:
@@ -110,7 +110,7 @@ class Process:
             return
         if self.alive and self.timers.get(name) == number:
             del self.timers[name]
-            self.put(TimerFired(name, self.network.now))
+            self.put(TimerExpired(name, self.network.now))
 
     def _deferred(self, action: Callable[..., None], *arguments: Any, late: int = 0) -> bool:
         """While it sleeps nothing happens; then all that has come is read before timers run."""
@@ -127,12 +127,12 @@ class Process:
         if (in_session or isinstance(message, IN_SESSION)) and tag != self.session.session:
             return
         if in_session:
-            self.put(Sign(source))
+            self.put(TrafficReceived(source))
             if self.toy is not None:
                 self._send(self.toy.receive(source, message))  # type: ignore[arg-type]
                 self._tell_rest()
         else:
-            self.put(Heard(source, message))  # type: ignore[arg-type]
+            self.put(ControlReceived(source, message))  # type: ignore[arg-type]
 
     # --- the toy ---
 
@@ -199,7 +199,7 @@ class Network:
         """A new life of a member, with terms that differ if parameters are named."""
         if member in self.processes:
             self.processes[member].kill()
-        process = Process(self, member, terms_of("toys", self.names, {**TERMS, **parameters}))
+        process = Process(self, member, encode_parameters("toys", self.names, {**TERMS, **parameters}))
         self.processes[member] = process
         self.lives.append(process)
         process.put(Begin())
@@ -219,9 +219,9 @@ class Network:
             delay = self.chance.randrange(self.weather.slowest)
             if self.chance.random() < self.weather.very_late:
                 delay *= 50
-            self.at(self.now + 1 + delay, self._arrive, source, target, tag, message)
+            self.at(self.now + 1 + delay, self.arrive, source, target, tag, message)
 
-    def _arrive(self, source: int, target: int, tag: int, message: Control | Unit) -> None:
+    def arrive(self, source: int, target: int, tag: int, message: Control | Unit) -> None:
         if target in self.processes:
             self.processes[target].receive(source, tag, message)
 

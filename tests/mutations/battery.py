@@ -37,15 +37,22 @@ class Check(NamedTuple):
         case = f"[{','.join(map(str, self.values))}]" if self.values else ""
         return f"{self.module.rpartition('.')[2]}::{self.test}{case}"
 
-    def run(self) -> None:
-        """Calls it; raises whatever it raises."""
-        test = getattr(import_module(self.module), self.test)
-        arguments: dict[str, Any] = {}
-        for mark, value in zip(_parametrizations(test), self.values, strict=True):
+    def parameters(self) -> dict[str, Any]:
+        """The values of its parameters, by name."""
+        found: dict[str, Any] = {}
+        for mark, value in zip(_parametrizations(self._function()), self.values, strict=True):
             names, cases = _names(mark), list(mark.args[1])
             case = cases[value]
             values = case.values if isinstance(case, _CASE) else case if len(names) > 1 else (case,)
-            arguments |= dict(zip(names, values, strict=True))
+            found |= dict(zip(names, values, strict=True))
+        return found
+
+    def _function(self) -> Any:
+        return getattr(import_module(self.module), self.test)
+
+    def run(self) -> None:
+        """Calls it; raises whatever it raises."""
+        test, arguments = self._function(), self.parameters()
         with ExitStack() as stack:
             for name in set(inspect.signature(test).parameters) & _FIXTURES.keys():
                 arguments[name] = stack.enter_context(_FIXTURES[name]())

@@ -16,13 +16,14 @@ _PATIENCE = 8
 class Battery:
     """The tests of some modules: made once, and then held against many mutations."""
 
-    def __init__(self, modules: Sequence[str], without: Sequence[str] = ()) -> None:
-        self._modules, self._without = modules, without
+    def __init__(self, modules: Sequence[str], without: Sequence[str] = (), contract: Sequence[str] = ()) -> None:
+        """`contract`: protocols, such as "spo sound", whose cases of the contract suite belong to it."""
+        self._modules, self._without, self._contract = modules, without, contract
 
     @cached_property
     def timed(self) -> list[tuple[float, Check]]:
         """The checks and how long each takes on the code as it is, where all of them must pass."""
-        return timed(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        return timed(self.unordered())
 
     @property
     def checks(self) -> list[Check]:
@@ -31,7 +32,12 @@ class Battery:
 
     def unordered(self) -> list[Check]:
         """As they stand in their files, without a look at how long they take."""
-        return list(checks_of([f"tests.{module}" for module in self._modules], self._without))
+        checks = checks_of([f"tests.{module}" for module in self._modules], self._without)
+        return [*checks, *filter(self._is_of_contract, checks_of(["tests.protocols.contract.test_contract"]))]
+
+    def _is_of_contract(self, check: Check) -> bool:
+        found = check.parameters()
+        return f"{found['protocol']} {found['rules'].value}" in self._contract
 
     @property
     def seconds(self) -> float:
@@ -68,15 +74,20 @@ def _tests(folder: str, *names: str) -> list[str]:
 
 
 _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
-_SPO = ["shared.gaps", "shared.timers", "shared.watched_logs", "shared.sending_log", "spo.state", "spo.machine"]
+_SPO = [
+    *("shared.gaps", "shared.timers", "shared.pending_acknowledgments", "shared.sending_log"),
+    *("spo.polling", "spo.state", "spo.repair", "spo.machine"),
+]
 _TO = Battery(
     [
+        *_tests("to", "to_parts", "to_units"),
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
-        *_tests("prito", "prito_rules"),
+        *_tests("prito", "priority_order", "prito_rules"),
         *_tests("to", "to_searched"),
         _GIVING_UP,
     ],
     without=_LONG,
+    contract=["to sound", "prito sound", "prio sound"],
 )
 
 SUITES = (
@@ -87,46 +98,62 @@ SUITES = (
         Battery(
             [
                 *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("receiving", "merge", "sending", "repair")),
-                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("debt", "poll", "machine")),
-                "protocols.test_watched_logs",
+                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("status", "poll", "machine", "parts")),
+                "protocols.test_pending_acknowledgments",
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
                 "protocols.test_timers",
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["spo sound"],
         ),
     ),
-    Suite("po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"))),
+    Suite(
+        "po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"), contract=["po sound"])
+    ),
     Suite(
         "st",
         "st",
-        _protocols("st.order", "st.state", "st.normal", "st.machine"),
+        _protocols(
+            *(f"st.{part}" for part in ("order", "retry", "finished", "state", "normal", "recovery", "machine"))
+        ),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
-                *_tests("st", "st_go_back", "st_hearsay", "st_machine", "st_order", "st_searched"),
+                *_tests("st", "st_go_back", "st_inferred_loss", "st_parts", "st_machine", "st_order", "st_searched"),
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["st sound"],
         ),
     ),
-    Suite("to", "to", _protocols("to.log", "to.state", "to.normal", "to.machine"), _TO),
-    Suite("prito", "prito", _protocols("prito.machine"), _TO),
+    Suite(
+        "to",
+        "to",
+        _protocols(
+            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery", "to.backoff"),
+            *("to.epoch_agreement", "to.machine", "to.units"),
+        ),
+        _TO,
+    ),
+    Suite("prito", "prito", _protocols("prito.delivery", "prito.units"), _TO),
     Suite(
         "sequencer",
         "sequencer",
         _protocols(
-            *("sequencer.state", "sequencer.receiving", "sequencer.ordering"),
-            *("sequencer.sending", "sequencer.views", "sequencer.machine"),
+            *("sequencer.view", "sequencer.timers", "sequencer.window", "sequencer.receiver"),
+            *("sequencer.sender", "sequencer.orderer", "sequencer.agreement", "sequencer.machine"),
         ),
         Battery(
             [
+                *_tests("sequencer", "sequencer_parts"),
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
                 _GIVING_UP,
             ],
             without=_LONG,
+            contract=["sequencer sound"],
         ),
     ),
     Suite(
@@ -137,7 +164,8 @@ SUITES = (
             [
                 *_tests("spo_paper", "papers_rules", "papers_failures", "papers_machine", "papers_words", "figure_4"),
                 *_tests("spo_paper", "papers_lemmas", "papers_service", "counterexamples"),
-            ]
+            ],
+            contract=["spo paper"],
         ),
     ),
     Suite(
@@ -148,7 +176,8 @@ SUITES = (
             [
                 *_tests("st_paper", "papers_rules", "papers_examples", "papers_machine", "st_star"),
                 *_tests("st_paper", "papers_propositions", "st_counterexamples"),
-            ]
+            ],
+            contract=["st paper"],
         ),
     ),
     Suite(
@@ -159,7 +188,8 @@ SUITES = (
             [
                 *_tests("prito_paper", "papers_rules", "papers_failure", "papers_synchronisation", "papers_machine"),
                 *_tests("prito_paper", "papers_examples", "prito_counterexamples"),
-            ]
+            ],
+            contract=["prito paper"],
         ),
     ),
     Suite(
@@ -170,7 +200,8 @@ SUITES = (
             [
                 *_tests("sequencer_paper", "papers_figures", "papers_election", "papers_machine", "papers_numbers"),
                 *_tests("sequencer_paper", "counterexamples", "counterexamples_agreement"),
-            ]
+            ],
+            contract=["sequencer paper"],
         ),
     ),
     Suite(
@@ -214,7 +245,10 @@ SUITES = (
     Suite(
         "sessions",
         "session",
-        [f"live.{name}" for name in ("opening", "liveness", "closing", "session", "discovery", "terms")],
+        [
+            f"live.session.{name}"
+            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameters")
+        ],
         Battery(
             [
                 f"live.test_{name}"
@@ -223,9 +257,23 @@ SUITES = (
         ),
     ),
     Suite(
+        "wire",
+        "wire",
+        [
+            *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+        ],
+        Battery(
+            [
+                f"wire.test_{name}"
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+            ]
+        ),
+    ),
+    Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("world", "nodes", "completion", "channel", "verdict")],
+        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
     ),
 )

@@ -66,7 +66,7 @@ def run(case: Case, lab: Lab) -> Outcome:
     reports = reports_of(ended, case.order).values()
     return Outcome(
         max(report["seconds"] for report in reports),
-        sum(report["stats"]["datagrams_out"] for report in reports),
+        sum(report["stats"]["datagrams_sent"] for report in reports),
         sum(report["stats"]["retransmissions"] for report in reports),
         lab.switch.lost + lab.switch.overrun,
     )

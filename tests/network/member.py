@@ -15,11 +15,10 @@ from typing import Any
 
 import msgspec
 
-import ordercast.live.network
+import ordercast.live.transport.sockets
 from ordercast.live.group import Group
-from ordercast.live.joining import join
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
-from ordercast.model.nodes import members
+from tests.live.groups import join
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -73,13 +72,13 @@ class Talker:
             order=job.order,
             key=job.key,
             record=job.record,
-            on_view=lambda view: views.append([time.monotonic(), list(members(view.members))]),
+            on_view=lambda view: views.append([time.monotonic(), list(view.members)]),
             **options,
         )
         opened = time.monotonic()
         say(f"open {job.group}")
         listening = asyncio.create_task(self.listen(group))
-        self.report["opening"] = opened - began
+        self.report["handshake"] = opened - began
         status = 0
         try:
             await self.talk(group)
@@ -95,7 +94,7 @@ class Talker:
             "sent": self.sent_to,
             "heard": self.heard,
             "order": self.order.hexdigest(),
-            "members": group.members,
+            "members": group.stats().members,
             "stats": msgspec.to_builtins(group.stats()),
         }
         return status
@@ -137,7 +136,7 @@ async def take_part_in_all(jobs: list[Job]) -> dict[str, dict[str, Any]]:
 def main(text: str) -> int:
     jobs = msgspec.json.decode(text, type=list[Job])
     if jobs[0].buffers:
-        ordercast.live.network.BUFFER = jobs[0].buffers // 2  # what is forced is twice as much
+        ordercast.live.transport.sockets.BUFFER = jobs[0].buffers // 2  # what is forced is twice as much
     reports = asyncio.run(take_part_in_all(jobs))
     say(json.dumps(reports))
     return max(int(report["status"]) for report in reports.values())

@@ -19,7 +19,7 @@ ORDERS = ("total", "priority")
 ROUGH = Weather(loss=0.2, delay=0.002, jitter=0.002, reorder=0.1)
 
 
-def place_of(port: int) -> str:
+def socket_address(port: int) -> str:
     """Of the channel of the group with this port: where the last member is at home."""
     return f"10.77.0.4:{port + 100}"
 
@@ -30,13 +30,13 @@ def start_channels(lab: Lab) -> dict[str, Process]:
 
 def start_channel(lab: Lab, order: str, port: int) -> Process:
     members = ",".join(f"{name}={address}" for name, address in lab.members(port).items())
-    told = ["channel", place_of(port), "--group", order, "--members", members, "--key", str(lab.key)]
+    told = ["channel", socket_address(port), "--group", order, "--members", members, "--key", str(lab.key)]
     return lab.run("D", [sys.executable, "-m", "ordercast.cli", *told])
 
 
 def jobs(silence: float = SILENCE, **more: Any) -> list[dict[str, Any]]:
     return [
-        {"group": order, "order": order, "options": {"channel": place_of(port), "silence": silence}, **more}
+        {"group": order, "order": order, "options": {"relay": socket_address(port), "failure_timeout": silence}, **more}
         for port, order in enumerate(ORDERS, start=7000)
     ]
 
@@ -75,6 +75,6 @@ def test_a_channel_that_is_killed_ends_its_group(new_lab: NewLab) -> None:
     for port, order in enumerate(ORDERS, start=7000):
         for report in reports_of(ended, order).values():
             assert report["status"] == 1, report
-            assert f"came back from the channel at {place_of(port)} for 2 s" in report["why"]
+            assert f"the relay at {socket_address(port)} is unreachable" in report["why"]
             assert 1.8 < report["over"] - killed < LATEST
     holds(lab)

@@ -34,7 +34,7 @@ def aborted(ended: dict[str, Process], victim: str, since: float) -> None:
     for order in ABORTING:
         for name, report in reports_of(ended, order).items():
             assert report["status"] == 1, f"{name} in {order}: {report}"
-            assert f"nothing came from {victim}" in report["why"] or f"{victim} left" in report["why"], report["why"]
+            assert f"{victim} is unreachable" in report["why"] or f"{victim} left" in report["why"], report["why"]
             assert SILENCE * 0.8 < report["over"] - since < LATEST
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ordercast.audit.logs import COLUMNS
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.trace.schema import EVENTS
+from ordercast.trace.arrow_schema import EVENTS
 from tests.audit.figures import Row
 
 Message = tuple[int, int]

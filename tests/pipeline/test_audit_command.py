@@ -98,10 +98,10 @@ def test_what_is_no_trace_is_told_before_spark_starts(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--until-idle 3", "--until-idle and --checkpoint are for --follow"),
-        ("--follow --no-spark", "--follow takes one folder, and needs Spark"),
+        ("--until-idle 3", "--until-idle and --checkpoint have no effect without --follow"),
+        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark"),
         ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds"),
-        ("--master local --no-spark", "--master says where Spark is, --no-spark that there is to be none"),
+        ("--master local --no-spark", "--master and --no-spark contradict each other; give one"),
     ],
 )
 def test_options_that_do_not_go_together(ordercast: Command, tmp_path: Path, options: str, sentence: str) -> None:

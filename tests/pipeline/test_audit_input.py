@@ -96,19 +96,19 @@ def empty_places(folder: Path) -> None:
 
 
 BAD: list[tuple[Callable[[Path], None], str]] = [
-    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or no Parquet file"),
+    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or not a Parquet file"),
     (scratch, r"events/part-0.parquet"),
-    (foreign, r"events/other.parquet has no column '\w+' and so is no part of a trace; remove it"),
+    (foreign, r"events/other.parquet has no column '\w+', so it is not part of a trace; remove the file"),
     (lacking, r"events/part-0.parquet has no column 'step'"),
     (mistyped, r"events/part-0.parquet: column 'step' is of type double; a trace has int64 there"),
-    (empty, r"holds no whole trace: .*events has no .parquet file"),
+    (empty, r"holds no complete trace: .*events has no .parquet file"),
     (without_events, r"run r was recorded without its events"),
     (without_row, r"run r has events but no row in runs/"),
     (twice, r"two events of E1 have the step \d+; each node is recorded once, so give no two folders"),
     (two_of_one_name, r"run r is recorded with nodes \d and with \d; audit folders of different groups one by one"),
     (too_many_nodes, r"run r has 2,147,483,647 nodes; a group has 1 to 65,536"),
-    (empty_places, r"events/part-0.parquet: lists of column 'destinations' must not have empty places"),
-    (null_step, r"events/part-0.parquet: column 'step' must not be empty, but \d+ rows are"),
+    (empty_places, r"events/part-0.parquet: lists of column 'destinations' must not contain nulls"),
+    (null_step, r"events/part-0.parquet: column 'step' must not be null, but \d+ rows are"),
 ]
 
 

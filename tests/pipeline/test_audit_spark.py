@@ -14,7 +14,7 @@ from ordercast.pipeline.audit import plan
 from ordercast.pipeline.audit import spark as on_spark
 from ordercast.pipeline.audit.spark import audit_on_spark
 from ordercast.pipeline.schema import spark_schema
-from ordercast.trace.schema import EVENTS, RUNS
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 from tests.pipeline.random_runs import long_enough
 from tests.pipeline.test_audit_input import refusal, scratch, some_run
 from tests.pipeline.test_audit_kernel import by_reference

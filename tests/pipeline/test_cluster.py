@@ -115,7 +115,7 @@ def test_a_sweep_that_is_stopped_is_gone_on_with(with_what: signal.Signals, tmp_
     status, _, said = outcome(stopped)
     if with_what is signal.SIGINT:
         assert status == 130
-        assert "go on with it by --resume" in said
+        assert "continue with --resume" in said
     done = trace_in(out)
     landed = {name for name in done if not Path(name).name.startswith("_")}
     assert 0 < len(landed) < len(reference)

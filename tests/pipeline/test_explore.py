@@ -30,14 +30,14 @@ def test_small_searches_need_no_job(spark: SparkSession) -> None:
 
 
 def test_it_finds_what_is_broken(spark: SparkSession) -> None:
-    scenario = spo_as_printed("a{2,3}", "b{3}", "", in_the_end=Level.ACCEPTED)
+    scenario = spo_as_printed("a{2,3}", "b{3}", "", liveness_goal=Level.ACCEPTED)
     one, there = explore_on(1, scenario), explore_on_spark(spark, scenario, from_states=4)
-    assert one.violation is not None
-    assert there.violation is not None
-    assert there.violation.schedule == one.violation.schedule
+    assert one.counterexample is not None
+    assert there.counterexample is not None
+    assert there.counterexample.schedule == one.counterexample.schedule
 
 
 def test_what_is_cut_is_said_to_be(spark: SparkSession) -> None:
-    report = explore_on_spark(spark, SCENARIOS["spo"], most=20, from_states=6)
-    assert (report.exhausted, report.violation) == (False, None)
+    report = explore_on_spark(spark, SCENARIOS["spo"], max_states=20, from_states=6)
+    assert (report.exhausted, report.counterexample) == (False, None)
     assert report.states >= 20

@@ -44,7 +44,7 @@ def test_following_goes_on_where_it_was_stopped(with_what: signal.Signals, tmp_p
     status, out, err = outcome(stopped)
     if with_what is signal.SIGINT:  # as Ctrl-C does, which everybody in the group hears
         assert (status, out) == (0, "")
-        assert "stopped; nothing is broken so far" in err
+        assert "interrupted; no violation so far" in err
         assert "Traceback" not in err
     add(tmp_path, 1, rows[60:90])
     again = following(tmp_path)

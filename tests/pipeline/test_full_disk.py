@@ -52,6 +52,6 @@ def test_an_audit_keeps_the_verdict_that_was_there(ordercast: Command, tmp_path:
     fill(disk)
     done = ordercast("audit", folder, "--json", verdict)
     assert done.status == 2
-    assert done.sentence == f"cannot write the verdict {verdict}: No space left on device; choose another place"
+    assert done.sentence == f"cannot write the verdict {verdict}: No space left on device; choose another path"
     assert verdict.read_text() == "the one before"
     assert {path.name for path in disk.iterdir()} == {"verdict.json", "filler"}

@@ -12,7 +12,7 @@ from ordercast.cli.app import app
 from ordercast.model.config import GroupConfig, HearsayRule, Recovery, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
-from ordercast.model.runs import Channel, Pattern, Record, RunConfig
+from ordercast.model.runs import Channel, Pattern, RunConfig, TraceDetail
 from ordercast.pipeline.sweep import grid
 from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.trace.reader import read_runs
@@ -63,8 +63,8 @@ def test_a_run_named_twice_is_run_once() -> None:
 
 def test_record_is_overridden(tmp_path: Path) -> None:
     path = written(tmp_path / "g.toml", 'protocol = "spo"\nrecord = "all"\n')
-    assert [run.record for run in read_grid(path, Record.NONE)] == [Record.NONE]
-    assert [run.record for run in read_grid(path)] == [Record.ALL]
+    assert [run.record for run in read_grid(path, TraceDetail.NONE)] == [TraceDetail.NONE]
+    assert [run.record for run in read_grid(path)] == [TraceDetail.ALL]
 
 
 def test_every_field_can_be_reached() -> None:
@@ -158,7 +158,7 @@ REFUSED = [
     ('protocol = "spo"\nspread = nan', "g.toml, key spread: the spread must be above 0 and at most 1"),
     ('protocol = "spo"\ngap = "soon"', "g.toml, key gap: 'soon' is not a duration such as 50us"),
     ('protocol = "spo"\nloss = 1.5', "g.toml, key loss: the loss rate must be at least 0 and below 1"),
-    ('protocol = "spo"\nfault = "flood"', "g.toml, key fault: there is no fault 'flood'"),
+    ('protocol = "spo"\nfault = "flood"', "g.toml, key fault: unknown fault 'flood'"),
     ('protocol = "spo"\nfault = 3', "g.toml, key fault: a fault is written as on the command line"),
     ('protocol = "spo"\nsenders = [0, 1]', "a list in the list, such as [[0, 1]], is one value"),
     ('protocol = "spo"\nseeds = 0', "g.toml, key seeds: the number of seeds"),
@@ -174,9 +174,9 @@ REFUSED = [
     ('window = 0\n[[grid]]\nprotocol = "spo"', "g.toml, block 1, key window: the window must be at least 1"),
     ('windw = 0\n[[grid]]\nprotocol = "spo"', "g.toml, above the blocks: unknown key 'windw'"),
     ('[grid]\nprotocol = "spo"', "write [[grid]], in double brackets"),
-    ('protocol = "spo"\nnodes = [2, 5]\nfirst_seq = [[1, 2]]', "with nodes = 5: first_seq must name one number"),
+    ('protocol = "spo"\nnodes = [2, 5]\nfirst_seq = [[1, 2]]', "with nodes = 5: first_seq needs one number"),
     ('protocol = "spo"\nseeds = 1000000\nnodes = [2, 3]', "more than 1,000,000 runs"),
-    ("protocol = spo", "g.toml is no TOML: "),
+    ("protocol = spo", "g.toml: invalid TOML: "),
 ]
 
 
@@ -192,5 +192,5 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the grid .*none.toml: No such file"):
         read_grid(tmp_path / "none.toml")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="no text in UTF-8"):
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
         read_grid(tmp_path / "binary")

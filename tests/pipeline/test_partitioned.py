@@ -14,7 +14,7 @@ from ordercast.audit.judge import audit as audit_by_reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
-from ordercast.model.runs import Network, Record, RunConfig, Workload
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned import audit as partitioned
@@ -130,7 +130,9 @@ def test_a_run_has_many_partitions(tmp_path: Path, service: Service, monkeypatch
     assert tasks[0] >= 6
 
 
-def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, record: Record = Record.ALL) -> Path:
+def simulated(
+    folder: Path, protocol: str, *faults: Fault, resilience: int = 0, record: TraceDetail = TraceDetail.ALL
+) -> Path:
     """The trace of a run of a few thousand events, in row groups of some hundred."""
     config = RunConfig(
         protocol=protocol,
@@ -149,7 +151,7 @@ def simulated(folder: Path, protocol: str, *faults: Fault, resilience: int = 0, 
     return folder / "parts"
 
 
-@pytest.mark.parametrize("record", [Record.ALL, Record.DELIVERIES])
+@pytest.mark.parametrize("record", [TraceDetail.ALL, TraceDetail.DELIVERIES])
 @pytest.mark.parametrize(
     ("protocol", "resilience", "faults"),
     [
@@ -164,7 +166,7 @@ def test_runs_of_the_simulator_are_audited_in_partitions(
     protocol: str,
     resilience: int,
     faults: tuple[Fault, ...],
-    record: Record,
+    record: TraceDetail,
 ) -> None:
     make_partitions_small(monkeypatch)
     folder = simulated(tmp_path, protocol, *faults, resilience=resilience, record=record)
@@ -191,7 +193,7 @@ def in_one_partition(points: list[Numbers], *messages: tuple[int, int]) -> bool:
 def test_a_swap_under_priorities_is_found_by_comparing_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two messages in different partitions, so that each partition by itself passes."""
     make_partitions_small(monkeypatch)
-    folder = simulated(tmp_path, "prito", record=Record.DELIVERIES)
+    folder = simulated(tmp_path, "prito", record=TraceDetail.DELIVERIES)
     (path,) = (folder / "events").iterdir()
     table = pq.read_table(path)
     pq.write_table(table, path, row_group_size=40)

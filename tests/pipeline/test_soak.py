@@ -97,7 +97,7 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     out = tmp_path / "out"
     done = ordercast("soak --runs 8 --resume --out", out)
     assert done.status == 1
-    assert done.err.startswith(f"soak: there is nothing in {out} to go on with: a new soak begins\n")
+    assert done.err.startswith(f"soak: {out} has nothing to resume: starting a new soak\n")
     assert done.out.startswith("8 runs, ")
     assert "number 6: acknowledged_truthfully: " in done.out
     kept = out / "failures" / "st-6.toml"
@@ -128,10 +128,10 @@ def test_a_failure_that_does_not_come_back_is_kept_whole(ordercast: Command, tmp
         work.keep(Round(0, 1, 1.0, Tally(runs=1, failed=1), {0: (("incomplete", "it goes on after 300 s of work"),)}))
     done = ordercast("soak --runs 1 --resume --out", out)
     assert done.status == 1
-    assert done.out.startswith("1 run, 0 deliveries judged (0 with what nodes knew), 1 run failed; ")
-    assert "soak: number 0 failed, and is made small" in done.err
+    assert done.out.startswith("1 run, 0 deliveries audited (0 with levels), 1 run failed; ")
+    assert "soak: number 0 failed; shrinking it" in done.err
     [kept] = (out / "failures").iterdir()
-    assert f"  not so when it was run here; once more: ordercast shrink {kept}\n" in done.out
+    assert f"  it did not fail in this process; try again: ordercast shrink {kept}\n" in done.out
     assert ordercast("shrink", kept).status == 0
 
 
@@ -179,7 +179,7 @@ def test_time_ends_a_soak_after_the_round_that_it_is_in(spark: SparkSession, tmp
 
 
 REFUSED = [
-    ("soak --out OUT", "say when it is enough: --seconds, --deliveries or --runs"),
+    ("soak --out OUT", "give a limit: --seconds, --deliveries or --runs"),
     ("soak --out OUT --runs -1", "--runs must be positive"),
     ("soak --out OUT --seconds 0.0 --runs 1", "--seconds must be positive"),
     ("soak --out OUT --runs 1 --first -1", "--first must not be negative"),

@@ -13,7 +13,8 @@ from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.grid import grid_of
 from ordercast.pipeline.sweep.source import OrdercastSource
 from ordercast.simulator import simulate
-from ordercast.trace.schema import EVENTS, RUNS, EventRow
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.schema import EventRow
 
 OPTIONS = {"protocol": "spo", "nodes": 3, "messages": 5, "loss": 0.2, "group.timing.poll": "1ms"}
 

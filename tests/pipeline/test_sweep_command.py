@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.cli.progress import bar
-from ordercast.cli.spark import opened
+from ordercast.cli.progress import progress_bar
+from ordercast.cli.spark import spark_session
 from ordercast.model.errors import PipelineError
 from ordercast.pipeline import SweepResult, read_grid, session
 from ordercast.trace.reader import read_runs
@@ -171,7 +171,7 @@ def outcome_of(ordercast: Command, grid: Path, tmp_path: Path, monkeypatch: pyte
 def test_an_interrupt_says_how_to_go_on(outcome_of: Any) -> None:
     stopped = outcome_of(interrupted)
     assert stopped.status == 130
-    assert "go on with it by --resume" in stopped.err
+    assert "continue with --resume" in stopped.err
 
 
 def test_a_failure_of_spark_is_a_sentence(outcome_of: Any) -> None:
@@ -191,14 +191,14 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("watched")
 def test_somebody_who_watches_sees_a_bar(capfd: pytest.CaptureFixture[str]) -> None:
-    with bar("runs") as progress:
+    with progress_bar("runs") as progress:
         assert progress is not None
         progress(3, 7)
     assert "runs" in capfd.readouterr().err
 
 
 def test_nobody_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with bar("runs") as progress:
+    with progress_bar("runs") as progress:
         assert progress is None
     assert capsys.readouterr() == ("", "")
 
@@ -212,6 +212,6 @@ def test_somebody_who_watches_is_told_that_spark_starts(
         yield "a session"
 
     monkeypatch.setattr(session, "session", lend)
-    with opened(None) as spark:
+    with spark_session(None) as spark:
         assert spark == "a session"
-    assert "Spark starts" in capfd.readouterr().err
+    assert "starting Spark" in capfd.readouterr().err

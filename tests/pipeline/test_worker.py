@@ -20,8 +20,8 @@ from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, PLACES, meas
 from ordercast.pipeline.time_limit import OutOfTimeError, time_limit
 from ordercast.simulator import simulate
 from ordercast.simulator.simulate import runs_row
+from ordercast.trace.arrow_schema import RUNS
 from ordercast.trace.reader import read_runs
-from ordercast.trace.schema import RUNS
 from tests.pipeline.runs import bytes_in, some_runs
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.model.services import Service
-from ordercast.trace.schema import RUNS
+from ordercast.trace.arrow_schema import RUNS
 from tests.pipeline.random_runs import RandomRun, batch_of, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference, row_of
 

@@ -32,7 +32,8 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.services import Service
-from ordercast.model.units import Data, Packet, Ready, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder, ResetReply
 from tests.audit.figures import Row, logs_from
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from ordercast.explorer.scenarios import scenario
-from ordercast.explorer.world import World
+from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, Level, Send, SetTimer, Submit, Suspect
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -15,39 +15,39 @@ SOUND = [protocol for protocol in PROTOCOLS if protocol != "sequencer"]
 NODES = 3
 
 
-def states_of(protocol: str, seed: int) -> tuple[World, list[tuple[int, ...]]]:
+def states_of(protocol: str, seed: int) -> tuple[StateSpace, list[tuple[int, ...]]]:
     lines = ["a b c", "d e", "f"] if protocol not in {"prito", "prio"} else ["a[1] b[2] c[1]", "d[3] e[1]", "f[2]"]
-    world = World(scenario(protocol, lines, losses=2, firings=40, drained=True))
-    chance, state = Random(seed), world.start()
+    space = StateSpace(scenario(protocol, lines, losses=2, firings=40, drained=True))
+    chance, state = Random(seed), space.initial_state()
     found = [state]
     for _ in range(250):
-        possible = world.steps(state)
+        possible = space.steps(state)
         if not possible:
             break
-        state, _ = world.take(state, chance.choice(possible))
+        state, _ = space.successor(state, chance.choice(possible))
         found.append(state)
-    return world, found
+    return space, found
 
 
 @pytest.mark.parametrize("protocol", SOUND)
 def test_what_is_delivered_in_the_end_everybody_has(protocol: str) -> None:
     given = 0
     for seed in range(6):
-        world, states = states_of(protocol, seed)
+        space, states = states_of(protocol, seed)
         for state in states[:: 1 + seed]:
             for node in range(NODES):
-                here = world.nodes.states[state[node]]
-                *delivered, last = world.nodes.machine(node, here.snapshot).handle(GiveUp("it is over"))
+                here = space.nodes.states[state[node]]
+                *delivered, last = space.nodes.machine(node, here.snapshot).handle(GiveUp("it is over"))
                 assert last == Abort("it is over")
                 had = here.delivered
                 for output in delivered:
                     assert isinstance(output, Deliver)
-                    item = world.scenario.item_of(output.packet)
+                    item = space.scenario.item_of(output.packet)
                     assert item is not None
                     assert not had >> item.number & 1, "twice"
                     had |= 1 << item.number
                     for other in item.destinations:
-                        reached = world.nodes.reached[state[other]][Level.ACCEPTED]
+                        reached = space.nodes.reached[state[other]][Level.ACCEPTED]
                         assert reached >> item.number & 1, "not everybody has it"
                     given += 1
     if protocol in {"prito", "prio"}:

@@ -1,6 +1,7 @@
 """The sending log, against a plain list of packets and who lacks them."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ class PlainLog:
         self.lacking.append((packet, set(members(packet.destinations)) - {ME}))
         self.lacking = [(packet, nodes) for packet, nodes in self.lacking if nodes]
 
-    def accepted(self, node: int, below: int) -> list[Packet]:
+    def acknowledge(self, node: int, below: int) -> list[Packet]:
         for packet, nodes in self.lacking:
             if packet.seq < below:
                 nodes.discard(node)
@@ -61,7 +62,7 @@ ranges = st.lists(st.tuples(st.integers(-2, 30), st.integers(-2, 30)), max_size=
 deeds = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, (1 << NODES) - 1)),
-        st.tuples(st.just("accepted"), st.sampled_from([0, 2, 3]), st.integers(0, 30)),
+        st.tuples(st.just("acknowledge"), st.sampled_from([0, 2, 3]), st.integers(0, 30)),
         st.tuples(st.just("find"), st.sampled_from([0, 2, 3]), ranges),
         st.tuples(st.just("restore")),
     ),
@@ -78,8 +79,8 @@ def test_it_does_what_a_plain_list_does(first: int, deeds: list[tuple[object, ..
                 packet = numbering.packet(destinations)
                 log.append(packet)
                 plain.append(packet)
-            case ("accepted", int(node), int(below)):
-                assert log.accepted(node, below) == plain.accepted(node, below)
+            case ("acknowledge", int(node), int(below)):
+                assert log.acknowledge(node, below) == plain.acknowledge(node, below)
             case ("find", int(node), list(asked)):
                 assert log.find(node, asked) == plain.find(node, asked)
             case _:
@@ -102,8 +103,8 @@ def test_a_snapshot_is_not_touched_by_what_follows() -> None:
     numbering, log = Numbering(0), SendingLog(ME, NODES)
     log.append(numbering.packet(0b1101))
     snapshot = log.snapshot()
-    copy = tuple(tuple(packets) for packets in snapshot)
-    log.accepted(0, 9)
+    copy = deepcopy(snapshot)
+    log.acknowledge(0, 9)
     log.append(numbering.packet(0b0001))
     assert snapshot == copy
 
@@ -112,10 +113,10 @@ def test_a_refilled_log_releases_as_the_first_one_would() -> None:
     numbering, log = Numbering(0), SendingLog(ME, NODES)
     packet = numbering.packet(0b1101)
     log.append(packet)
-    log.accepted(0, 1)
+    log.acknowledge(0, 1)
     other = SendingLog(ME, NODES)
     other.append(numbering.packet(0b0001))
     other.restore(log.snapshot())
     assert len(other) == 1
-    assert other.accepted(2, 1) == []
-    assert other.accepted(3, 1) == [packet]
+    assert other.acknowledge(2, 1) == []
+    assert other.acknowledge(3, 1) == [packet]

@@ -11,7 +11,7 @@ from ordercast.model.config import SECOND, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss, Pause
 from ordercast.model.runs import Channel, Network, Pattern, Workload
-from ordercast.simulator.channels import carrier
+from ordercast.simulator.channels import channel_model
 from ordercast.simulator.simulation import Simulation
 from tests.simulator.rows import by_node, make_config, of, run
 
@@ -29,7 +29,7 @@ def random_sends(seed: int, count: int = 2_000) -> Iterator[tuple[int, int, int]
 
 def heard(network: Network, seed: int) -> list[list[tuple[int, int]]]:
     """By receiver, the sender and number of all units in the order heard; equal times in the order sent."""
-    channel = carrier(network, NODES, seed)
+    channel = channel_model(network, NODES, seed)
     arrivals: list[list[tuple[int, int, int]]] = [[] for _ in range(NODES)]
     for number, (now, sender, size) in enumerate(random_sends(seed)):
         for receiver, time in enumerate(channel.arrivals(now, sender, size)):
@@ -75,7 +75,7 @@ def test_on_any_units_of_one_sender_overtake_each_other_differently_at_different
 
 
 def test_on_any_the_jitter_is_drawn_for_each_unit_and_receiver_whatever_is_on_the_way() -> None:
-    medium = carrier(Network(channel=Channel.ANY, propagation=70_000, jitter=20_000), NODES, seed=3)
+    medium = channel_model(Network(channel=Channel.ANY, propagation=70_000, jitter=20_000), NODES, seed=3)
     delays = [time - now for now in range(1_000) for time in medium.arrivals(now, 2, 64)]
     assert all(70_000 <= delay < 90_000 for delay in delays)
     assert abs(sum(delays) / len(delays) - 80_000) < 400  # of 5,000 draws: five deviations
@@ -98,7 +98,7 @@ def test_a_protocol_is_refused_on_a_channel_that_promises_less(needs: str, chann
 
 @pytest.mark.parametrize("channel", list(Channel))
 def test_without_jitter_a_unit_takes_the_propagation_everywhere(channel: Channel) -> None:
-    medium = carrier(Network(channel=channel, propagation=70_000, jitter=0), NODES, seed=3)
+    medium = channel_model(Network(channel=channel, propagation=70_000, jitter=0), NODES, seed=3)
     for now, sender, size in random_sends(3, 100):
         assert medium.arrivals(now, sender, size) == [now + 70_000] * NODES
 
@@ -106,18 +106,18 @@ def test_without_jitter_a_unit_takes_the_propagation_everywhere(channel: Channel
 def test_on_one_each_receiver_has_a_delay_of_its_own_for_ever() -> None:
     network = Network(channel=Channel.ONE, propagation=70_000, jitter=20_000)
     for seed in range(20):
-        medium = carrier(network, NODES, seed)
+        medium = channel_model(network, NODES, seed)
         delays = [time - 10 for time in medium.arrivals(10, 0, 99)]
         assert all(70_000 <= delay <= 90_000 for delay in delays)
         assert len(set(delays)) > 1
         assert [time - 777 for time in medium.arrivals(777, 4, 5)] == delays
-    drawn = [carrier(network, NODES, seed).arrivals(0, 0, 0) for seed in (1, 2)]
+    drawn = [channel_model(network, NODES, seed).arrivals(0, 0, 0) for seed in (1, 2)]
     assert drawn[0] != drawn[1]
 
 
 def test_on_many_jitter_is_drawn_anew_within_its_bounds() -> None:
     """A sender that waits for its last unit to arrive is held up by nothing but the draw."""
-    medium = carrier(Network(channel=Channel.MANY, propagation=70_000, jitter=20_000), NODES, seed=3)
+    medium = channel_model(Network(channel=Channel.MANY, propagation=70_000, jitter=20_000), NODES, seed=3)
     delays = [
         time - now for now in range(0, 200_000_000, 200_000) for time in medium.arrivals(now, now // 200_000 % 3, 64)
     ]
@@ -128,13 +128,13 @@ def test_on_many_jitter_is_drawn_anew_within_its_bounds() -> None:
 
 
 def test_on_many_no_unit_comes_before_its_propagation_however_late_it_is() -> None:
-    medium = carrier(Network(channel=Channel.MANY, propagation=3, jitter=2), NODES, seed=3)
+    medium = channel_model(Network(channel=Channel.MANY, propagation=3, jitter=2), NODES, seed=3)
     for now in range(10**18, 10**18 + 5_000, 10):
         assert all(now + 3 <= time <= now + 5 for time in medium.arrivals(now, 0, 1))
 
 
 def test_on_many_an_older_unit_is_never_overtaken() -> None:
-    medium = carrier(Network(channel=Channel.MANY, propagation=0, jitter=1_000_000), NODES, seed=3)
+    medium = channel_model(Network(channel=Channel.MANY, propagation=0, jitter=1_000_000), NODES, seed=3)
     times = [medium.arrivals(now, 2, 64) for now in range(100)]
     for earlier, later in pairwise(times):
         assert all(old <= new for old, new in zip(earlier, later, strict=True))
@@ -156,7 +156,7 @@ def test_the_medium_is_busy_as_long_as_the_bytes_take(
 ) -> None:
     """125 bytes at 1 Mbit/s take 1 ms."""
     network = Network(channel=channel, propagation=0, jitter=0, bits_per_second=1_000_000)
-    medium = carrier(network, NODES, seed=1)
+    medium = channel_model(network, NODES, seed=1)
     assert medium.arrivals(0, 0, 125) == [1_000_000] * NODES
     assert medium.arrivals(0, second_sender, 125) == [second_arrives] * NODES
     assert medium.arrivals(10_000_000, 0, 250) == [12_000_000] * NODES  # the medium was idle: its turn at once
@@ -164,7 +164,7 @@ def test_the_medium_is_busy_as_long_as_the_bytes_take(
 
 def test_the_propagation_comes_after_the_transmission_and_does_not_occupy_the_medium() -> None:
     network = Network(channel=Channel.ONE, propagation=5_000_000, jitter=0, bits_per_second=1_000_000)
-    medium = carrier(network, NODES, seed=1)
+    medium = channel_model(network, NODES, seed=1)
     assert [medium.arrivals(0, 0, 125)[3] for _ in range(3)] == [6_000_000, 7_000_000, 8_000_000]
 
 

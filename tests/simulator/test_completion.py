@@ -56,7 +56,7 @@ def test_what_was_never_sent_is_missing_unless_its_sender_is_gone() -> None:
 
 
 def test_a_run_with_a_heartbeat_ends_complete_and_not_stalled() -> None:
-    """Timers go on for ever then; that nothing moves any more is because all is done."""
+    """Timers go on for ever then; that no progress is because all is done."""
     group = GroupConfig(nodes=3, sequencer=SequencerConfig(heartbeat=5 * MILLISECOND))
     config = RunConfig(protocol="sequencer", group=group, workload=Workload(messages=5), patience=100 * MILLISECOND)
     result = simulate(config)

@@ -9,7 +9,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Crash, Loss, Pause
 from ordercast.model.machine import Input, Output, Receive, Send, Submit
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
-from ordercast.model.units import Data, Status
+from ordercast.protocols.spo.units import Data, Status
 from ordercast.simulator.workloads import to_send
 from tests.simulator.rows import make_config, of, run
 from tests.simulator.test_host import ONCE, ChannelPuppet, Puppet, SafePuppet, Stage, speak

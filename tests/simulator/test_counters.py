@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ordercast.model.faults import Bursts, Duplicates, Loss, Miss
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Workload
-from ordercast.model.units import Data, Ready, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.simulator.counters import Counters, Durations
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace.schema import COUNTERS

@@ -26,8 +26,9 @@ from ordercast.model.machine import (
 )
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.registry import PROTOCOLS
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace.schema import EventRow

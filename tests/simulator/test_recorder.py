@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause, Split
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
 from ordercast.simulator.simulation import Simulation
 from ordercast.trace import recorder
@@ -19,7 +19,7 @@ LEVELS = ("accept", "preack", "ack")
 OF_A_MESSAGE = {"send", "receive", "accept", "preack", "ack", "deliver", "retransmit"}
 
 
-def with_record(config: RunConfig, record: Record) -> RunConfig:
+def with_record(config: RunConfig, record: TraceDetail) -> RunConfig:
     """The same run, recorded more or less."""
     text = config.to_json().replace('"record":"all"', f'"record":"{record.value}"')
     changed = RunConfig.from_json(text)
@@ -159,7 +159,7 @@ def test_a_request_says_what_is_asked_for() -> None:
 
 def test_recording_deliveries_keeps_send_and_deliver_only() -> None:
     whole = run(busy())[1]
-    narrow = run(with_record(busy(), Record.DELIVERIES))[1]
+    narrow = run(with_record(busy(), TraceDetail.DELIVERIES))[1]
     assert {row.event for row in narrow} == {"send", "deliver"}
 
     def without_steps(rows: list[Row]) -> list[Row]:
@@ -172,18 +172,18 @@ def test_recording_deliveries_keeps_send_and_deliver_only() -> None:
 
 def test_a_stop_is_told_in_every_recording() -> None:
     config = make_config(3, workload=Workload(messages=30), faults=[Crash(node=2, at=1_000_000)], polls_to_abort=4)
-    events = {row.event for row in run(with_record(config, Record.DELIVERIES))[1]}
+    events = {row.event for row in run(with_record(config, TraceDetail.DELIVERIES))[1]}
     assert events == {"send", "deliver", "crash", "abort"}
 
 
 def test_recording_nothing_leaves_the_counters() -> None:
-    result, rows = run(with_record(busy(), Record.NONE))
+    result, rows = run(with_record(busy(), TraceDetail.NONE))
     assert rows == []
     assert result.counters == run(busy())[0].counters
 
 
-@pytest.mark.parametrize("record", list(Record))
-def test_what_is_recorded_does_not_change_what_happens(record: Record) -> None:
+@pytest.mark.parametrize("record", list(TraceDetail))
+def test_what_is_recorded_does_not_change_what_happens(record: TraceDetail) -> None:
     whole, narrow = simulate(busy()), simulate(with_record(busy(), record))
     assert narrow.counters == whole.counters
     assert (narrow.complete, narrow.virtual_time) == (whole.complete, whole.virtual_time)

@@ -20,8 +20,8 @@ CHUNK = 5
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, verdict = run_and_judge(draw_config(number, receipts=2_000))
-        assert not failures(result, verdict), f"number {number}"
+        result, fault_effect = run_and_judge(draw_config(number, receipts=2_000))
+        assert not failures(result, fault_effect), f"number {number}"
         assert result.counters.delivered > 0
 
 
@@ -63,8 +63,8 @@ def at(ground: Ground, nodes: int, spread: float, loss: float, receipts: int) ->
 
 def require_good(config: RunConfig, loss: float) -> int:
     """Runs and judges it; gives back how many deliveries it had."""
-    result, verdict = run_and_judge(config)
-    assert not failures(result, verdict), config.to_json()
+    result, fault_effect = run_and_judge(config)
+    assert not failures(result, fault_effect), config.to_json()
     assert (result.counters.lost > 0) == (loss > 0)
     return result.counters.delivered
 

@@ -23,11 +23,11 @@ def wrong_with(number: int, receipts: int) -> list[str]:
     config = draw_config(number, protocol="sequencer", receipts=receipts)
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    verdict = judge_rows(config, rows)
+    fault_effect = judge_rows(config, rows)
     if not result.complete and is_blocked(result, rows):
-        verdict.findings.pop("complete")  # nothing more can come
-        return [f"{name}" for name, finding in verdict.findings.items() if not finding.holds]
-    return failures(result, verdict)
+        fault_effect.findings.pop("complete")  # nothing more can come
+        return [f"{name}" for name, finding in fault_effect.findings.items() if not finding.holds]
+    return failures(result, fault_effect)
 
 
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
@@ -127,8 +127,8 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     ).suited()  # fmt: skip
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    verdict = judge_rows(config, rows)
-    assert verdict.holds, failures(result, verdict)
+    fault_effect = judge_rows(config, rows)
+    assert fault_effect.holds, failures(result, fault_effect)
     return config, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
 
 

@@ -11,7 +11,7 @@ import pytest
 from ordercast.model.config import MILLISECOND, GroupConfig, Recovery
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
-from ordercast.simulator.rules import Flight
+from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.judging import failures, run_and_judge
 from ordercast.trace.schema import EventKind, EventRow
@@ -22,8 +22,8 @@ CHUNK = 5
 @pytest.mark.parametrize("first", range(0, 40, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, verdict = run_and_judge(draw_config(number, protocol="st", receipts=1_500))
-        assert not failures(result, verdict), f"number {number}"
+        result, fault_effect = run_and_judge(draw_config(number, protocol="st", receipts=1_500))
+        assert not failures(result, fault_effect), f"number {number}"
         assert result.counters.delivered > 0
 
 
@@ -59,7 +59,7 @@ class LosesFirstTransmissions:
     def __init__(self, rate: float, seed: int) -> None:
         self._rate, self._chance = rate, Random(f"first transmissions/{seed}")
 
-    def judge(self, flight: Flight, receiver: int) -> str | None:
+    def apply(self, flight: Flight, receiver: int) -> str | None:
         """One draw for each receiver, the sender's own echo included."""
         del receiver
         lost = self._chance.random() < self._rate

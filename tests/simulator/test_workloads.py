@@ -180,7 +180,7 @@ def test_everybody_draws_submissions_only_as_the_window_takes_them() -> None:
 
     def counted(submits: Iterator[tuple[int, Submit]], node: int) -> Iterator[tuple[int, Submit]]:
         for drawn, submit in enumerate(submits, start=1):
-            ahead.append(drawn - len(simulation._ledger._sent_at[node]))
+            ahead.append(drawn - len(simulation._measurements._sent_at[node]))
             yield submit
 
     simulation._workloads = [counted(submits, node) for node, submits in enumerate(simulation._workloads)]

@@ -7,7 +7,7 @@ import pytest
 
 from ordercast.model.faults import Crash
 from ordercast.model.machine import Machine
-from ordercast.model.runs import Record
+from ordercast.model.runs import TraceDetail
 from ordercast.pipeline.audit import run as audit_module
 from ordercast.pipeline.audit.run import audit_run
 from ordercast.pipeline.soak.worker import soak_one
@@ -28,7 +28,7 @@ def test_a_soak_draws_all_protocols_faults_and_sizes() -> None:
     assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split", "Crash"}
     assert max(config.group.nodes for config in configs) == 32
     assert {config.workload.batch for config in configs} == {1, 3, 4, 16, 64, 256}
-    assert {config.record for config in configs} == {Record.ALL, Record.DELIVERIES}
+    assert {config.record for config in configs} == {TraceDetail.ALL, TraceDetail.DELIVERIES}
     assert len({config.name() for config in configs}) == 700
     assert all(config.seed == number for number, config in enumerate(configs))
     sequencers = [config for config in configs if config.protocol == "sequencer"]

@@ -95,7 +95,7 @@ def test_failing_to_write_the_runs_takes_the_events_back(tmp_path: Path, monkeyp
 
 def test_a_folder_that_cannot_be_made_is_a_trace_error(tmp_path: Path) -> None:
     (tmp_path / "events").write_text("mine")
-    with pytest.raises(TraceError, match=r"File exists.*may be written"):
+    with pytest.raises(TraceError, match=r"File exists.*is writable"):
         ChunkWriter(tmp_path, NAME)
 
 

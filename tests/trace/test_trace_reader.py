@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.reader import read_events, read_events_by_run, read_runs
-from ordercast.trace.schema import EVENTS, RUNS
 from ordercast.trace.writer import TraceWriter
 
 Rows = list[dict[str, Any]]
@@ -159,18 +159,18 @@ def hollow(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (truncate, "damaged or no Parquet file"),
-        (hollow, "damaged or no Parquet file"),
-        (lambda path: path.write_text("colour,size"), "damaged or no Parquet file"),
-        (lambda path: drop(path, "step"), "no column 'step'.*write the trace anew"),
+        (truncate, "damaged or not a Parquet file"),
+        (hollow, "damaged or not a Parquet file"),
+        (lambda path: path.write_text("colour,size"), "damaged or not a Parquet file"),
+        (lambda path: drop(path, "step"), "no column 'step'.*write the trace again"),
         (lambda path: drop(path, "destinations"), "no column 'destinations'"),
         (lambda path: retype(path, "node", pa.array(["E1"])), "'node' is of type string; a trace has int32"),
         (lambda path: retype(path, "seq", pa.array([0.5])), "'seq' is of type double; a trace has int64"),
         (lambda path: retype(path, "destinations", pa.array([["E1"]])), "'destinations' is of type list"),
         (lambda path: retype(path, "destinations", pa.array([7])), "'destinations' is of type int64"),
-        (lambda path: retype(path, "destinations", pa.array([[0, None]])), "'destinations' must not have empty places"),
-        (lambda path: retype(path, "node", pa.array([1 << 40])), "'node' holds what no trace holds"),
-        (lambda path: retype(path, "node", pa.array([None], pa.int32())), "'node' must not be empty, but 1 row"),
+        (lambda path: retype(path, "destinations", pa.array([[0, None]])), "'destinations' must not contain nulls"),
+        (lambda path: retype(path, "node", pa.array([1 << 40])), "'node' does not fit int32"),
+        (lambda path: retype(path, "node", pa.array([None], pa.int32())), "'node' must not be null, but 1 row"),
     ],
 )
 def test_a_spoiled_events_file_is_named(tmp_path: Path, spoil: Callable[[Path], object], words: str) -> None:
@@ -195,10 +195,10 @@ def test_a_spoiled_events_file_is_named_run_by_run_too(tmp_path: Path, spoil: Ca
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (truncate, "damaged or no Parquet file"),
+        (truncate, "damaged or not a Parquet file"),
         (lambda path: drop(path, "complete"), "no column 'complete'"),
         (lambda path: retype(path, "complete", pa.array(["yes"])), "'complete' is of type string; a trace has bool"),
-        (lambda path: retype(path, "run", pa.array([None], pa.string())), "'run' must not be empty"),
+        (lambda path: retype(path, "run", pa.array([None], pa.string())), "'run' must not be null"),
     ],
 )
 def test_a_spoiled_runs_file_is_named(tmp_path: Path, spoil: Callable[[Path], object], words: str) -> None:
@@ -211,12 +211,12 @@ def test_a_spoiled_runs_file_is_named(tmp_path: Path, spoil: Callable[[Path], ob
 
 
 def test_a_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="holds no trace: it has no folder runs/"):
+    with pytest.raises(TraceError, match="is not a trace: it has no folder runs/"):
         read_runs([tmp_path])
     with pytest.raises(TraceError, match="nowhere does not exist"):
         read_runs([tmp_path / "nowhere"])
     (tmp_path / "events").mkdir()
-    with pytest.raises(TraceError, match="holds no whole trace"):
+    with pytest.raises(TraceError, match="holds no complete trace"):
         list(read_events([tmp_path]))
 
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.schema import EVENTS, RUNS, EventKind, EventRow
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.schema import EventKind, EventRow
 from ordercast.trace.writer import TraceWriter
 
 RUNS_ROW = {"protocol": "spo", "nodes": 3, "channel": "many", "seed": 7, "config": "{}", "complete": True, "sent": 2}
@@ -146,7 +147,7 @@ def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "_r", ".r", "a/b", "../r", "a\\b", "a\0b"])
 def test_a_name_that_is_no_visible_file_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(TraceError, match="cannot name a run"):
+    with pytest.raises(TraceError, match="invalid run name"):
         TraceWriter(tmp_path, name)
 
 
@@ -181,7 +182,7 @@ def test_an_unwritable_folder_is_a_trace_error(tmp_path: Path, monkeypatch: pyte
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(TraceError, match=r"t: .*Permission denied.*may be written"):
+    with pytest.raises(TraceError, match=r"t: .*Permission denied.*is writable"):
         TraceWriter(tmp_path / "t", "r")
 
 

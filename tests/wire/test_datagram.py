@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ordercast.wire import datagram
-from ordercast.wire.datagram import HEADER, Rejection, join, read_header, split, write_header
+from ordercast.wire.datagram import HEADER, Rejection, pack_records, read_header, unpack_records, write_header
 
 RECORDS = st.lists(st.binary(min_size=1, max_size=40), max_size=8)
 
@@ -24,7 +24,7 @@ def naive_split(body: bytes) -> list[bytes] | None:
 
 def test_a_header_is_these_24_bytes() -> None:
     written = write_header(
-        flags=datagram.OPENING | datagram.FROM_CHANNEL,
+        flags=datagram.OPENING | datagram.FROM_RELAY,
         key_id=0x21,
         sender=0x3141,
         to=0x2718,
@@ -36,7 +36,7 @@ def test_a_header_is_these_24_bytes() -> None:
 
 
 def test_flags_and_senders_have_the_documented_numbers() -> None:
-    assert (datagram.SEALED, datagram.OPENING, datagram.TO_CHANNEL, datagram.FROM_CHANNEL) == (1, 2, 4, 8)
+    assert (datagram.SEALED, datagram.OPENING, datagram.TO_RELAY, datagram.FROM_RELAY) == (1, 2, 4, 8)
     assert (datagram.RELAY, datagram.UNKNOWN) == (0xFFFF, 0xFFFE)
 
 
@@ -67,34 +67,34 @@ def test_a_header_that_is_cut_short() -> None:
 
 
 def records_of(body: bytes) -> list[bytes]:
-    records = split(body)
+    records = unpack_records(body)
     assert isinstance(records, list)
     return [bytes(record) for record in records]
 
 
 def test_records_stand_behind_their_lengths() -> None:
-    body = join([b"abc", b"z" * 258])
+    body = pack_records([b"abc", b"z" * 258])
     assert body == b"\x00\x03abc\x01\x02" + b"z" * 258
     assert records_of(body) == [b"abc", b"z" * 258]
-    assert split(b"") == []
+    assert unpack_records(b"") == []
 
 
 def test_the_longest_record() -> None:
     longest = bytes(0xFFFF)
-    assert records_of(join([longest, b"x"])) == [longest, b"x"]
+    assert records_of(pack_records([longest, b"x"])) == [longest, b"x"]
 
 
 @given(RECORDS)
 def test_what_is_joined_is_split_again(records: list[bytes]) -> None:
-    assert records_of(join(records)) == records
+    assert records_of(pack_records(records)) == records
 
 
 @given(RECORDS)
 def test_a_body_is_cut_only_between_records(records: list[bytes]) -> None:
-    body = join(records)
-    ends = {len(join(records[:count])) for count in range(len(records) + 1)}
+    body = pack_records(records)
+    ends = {len(pack_records(records[:count])) for count in range(len(records) + 1)}
     for size in range(len(body)):
-        assert isinstance(split(body[:size]), list) == (size in ends)
+        assert isinstance(unpack_records(body[:size]), list) == (size in ends)
 
 
 @given(st.binary(max_size=80) | st.lists(st.integers(0, 3), max_size=40).map(bytes))
@@ -104,4 +104,4 @@ def test_a_body_is_cut_only_between_records(records: list[bytes]) -> None:
 @example(b"\xff\xff")
 def test_any_bytes_are_split_as_a_naive_reader_does(body: bytes) -> None:
     expected = naive_split(body)
-    assert split(body) == (Rejection.MALFORMED if expected is None else expected)
+    assert unpack_records(body) == (Rejection.MALFORMED if expected is None else expected)

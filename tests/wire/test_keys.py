@@ -21,19 +21,19 @@ def test_the_first_key_is_the_current_one() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "there is no key in here"),
-        ("# nothing\n", "there is no key in here"),
-        (f"\n{ONE}", "line 2 of here is no key"),
-        (f"1:{ONE[:-1]}", "line 1 of here is no key"),
-        (f"1:{ONE}0", "line 1 of here is no key"),
-        (f"1:{ONE[:-1]}g", "line 1 of here is no key"),
-        (f"1:{ONE}:{ONE}", "line 1 of here is no key"),
-        (f"-1:{ONE}", "line 1 of here is no key"),
-        (f"{ONE}:1", "line 1 of here is no key"),
-        (f"١:{ONE}", "line 1 of here is no key"),
+        ("", "no key in here"),
+        ("# nothing\n", "no key in here"),
+        (f"\n{ONE}", "line 2 of here is not a key"),
+        (f"1:{ONE[:-1]}", "line 1 of here is not a key"),
+        (f"1:{ONE}0", "line 1 of here is not a key"),
+        (f"1:{ONE[:-1]}g", "line 1 of here is not a key"),
+        (f"1:{ONE}:{ONE}", "line 1 of here is not a key"),
+        (f"-1:{ONE}", "line 1 of here is not a key"),
+        (f"{ONE}:1", "line 1 of here is not a key"),
+        (f"١:{ONE}", "line 1 of here is not a key"),
         (f"0:{ONE}", "1 to 255, not 0"),
         (f"256:{ONE}", "1 to 255, not 256"),
-        (f"3:{ONE}\n3:{TWO}", "line 2 of here has the id 3 a second time"),
+        (f"3:{ONE}\n3:{TWO}", "line 2 of here repeats the id 3"),
     ],
 )
 def test_a_wrong_line_is_told_without_the_key(text: str, sentence: str) -> None:
@@ -82,7 +82,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_bytes(b"\xff\xfe\x00" * 30)
     path.chmod(0o600)
-    with pytest.raises(ConfigError, match=f"line 1 of {path} is no key"):
+    with pytest.raises(ConfigError, match=f"line 1 of {path} is not a key"):
         keys_from_file(path)
 
 

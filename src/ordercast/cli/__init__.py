@@ -1,4 +1,4 @@
-"""The command line: reads arguments, calls one room, prints. Exit 0: it holds; 1: it does not; 2: bad input."""
+"""The command line: reads arguments, calls one package, prints. Exit 0: success; 1: failure found; 2: bad input."""
 
 from ordercast.cli.app import main
 

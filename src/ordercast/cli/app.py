@@ -1,4 +1,7 @@
-"""The commands of `ordercast`, and how every failure becomes one sentence and an exit status."""
+"""The commands of `ordercast`, and how every failure becomes one sentence and an exit status.
+
+A command's module is imported when the command is called: `ordercast --help` reads the table `COMMANDS` instead.
+"""
 
 import sys
 import traceback
@@ -7,48 +10,63 @@ from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ordercast import __version__
 from ordercast.cli.printing import BROKEN_PIPE
 from ordercast.model.errors import OrdercastError, reason_of
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_INTERRUPTED = 130  # what typer makes of an interrupt, without a word
+_INTERRUPTED = 130  # typer's exit status for an interrupt, about which it prints nothing
 
 COMMANDS = {
-    "simulate": "simulate",
-    "audit": "audit",
-    "check": "check",
-    "sweep": "sweep",
-    "soak": "soak",
-    "shrink": "shrink",
-    "evaluate": "evaluate",
-    "report": "report",
-    "replay": "replay",
-    "node": "node",
-    "channel": "channel",
-    "key": "doctor",
-    "doctor": "doctor",
+    "simulate": "Simulate one run and print its summary.",
+    "audit": "Check that recorded traces keep the promises of their service.",
+    "check": "Search every schedule of a small group for a counterexample.",
+    "sweep": "Simulate all runs of a parameter grid on Spark.",
+    "soak": "Simulate and audit random configurations on Spark until a limit is reached.",
+    "shrink": "Reduce a failing run to a small one and write it with a test.",
+    "evaluate": "Measure every table and figure of the papers on Spark.",
+    "report": "Build the report page of an evaluation from its stored results.",
+    "replay": "Run a recorded counterexample step by step.",
+    "node": "Join a live group: send each line of standard input, print each message.",
+    "relay": "Relay the datagrams of a live group in one order, until interrupted.",
+    "key": "Generate a key for a live group.",
+    "doctor": "Check whether this machine is ready for a live group.",
 }
-"""Each command, and the module that has it as NAME_command: it is loaded when it is called, or listed with all."""
+"""Each command with its line in `ordercast --help`, which is also the first line of its own help.
+
+The command NAME is the function NAME_command of the module `ordercast.cli.NAME`.
+"""
 
 
 class _Commands(TyperGroup):
+    """A group that imports a command only to run it."""
+
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        """As people meet them."""
+        """In the order of the table."""
         del ctx
         return list(COMMANDS)
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
-        """None if there is no such command."""
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:  # type: ignore[override]
+        """The line of a command for the list of all; None if there is no such command."""
         del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"ordercast.cli.{COMMANDS[cmd_name]}")
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_HELP)
-        alone.command(cmd_name)(getattr(module, f"{cmd_name}_command"))
-        return typer.main.get_command(alone)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is called, imported."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load_command(str(name)), rest
+
+
+def load_command(name: str) -> TyperCommand:
+    """Imports a command of the table."""
+    module = import_module(f"ordercast.cli.{name}")
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_HELP)
+    single.command(name)(getattr(module, f"{name}_command"))
+    command = typer.main.get_command(single)
+    assert isinstance(command, TyperCommand)
+    return command
 
 
 app = typer.Typer(
@@ -70,19 +88,19 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def ordercast(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Ordered group communication over networks that lose messages."""
-    del version  # asked for before any command is
+    del version  # handled by its callback
 
 
 def main() -> None:
-    """Runs the command line; errors that we raise on purpose are sentences on standard error, exit 2.
+    """Runs the command line; an error that we raise on purpose is a sentence on standard error and exit status 2.
 
-    A reader of our output that leaves early, as `head` does, says nothing about the outcome: where typer and rich would
-    end with 1, which is a verdict, the status is one that no verdict has. Being told to end, as by `timeout`, counts
-    as an interrupt: nothing is left behind.
+    If the reader of our output leaves early, as `head` does, the exit status says neither success nor failure: typer
+    and rich would end with 1, which is a verdict. SIGTERM, as sent by `timeout`, is handled like an interrupt, so that
+    no partial output is left behind.
     """
     signal(SIGTERM, default_int_handler)
     try:
@@ -91,21 +109,21 @@ def main() -> None:
         typer.echo(f"ordercast: {error}", err=True)
         sys.exit(2)
     except OSError as error:
-        typer.echo(f"ordercast: {_told(error)}", err=True)
+        typer.echo(f"ordercast: {_sentence(error)}", err=True)
         sys.exit(2)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
             sys.exit(BROKEN_PIPE)
         if ended.code == _INTERRUPTED:
-            typer.echo("ordercast: stopped; nothing half-written was kept", err=True)
+            typer.echo("ordercast: interrupted; no partial output was kept", err=True)
         raise
     except Exception:
         traceback.print_exc()
         sys.exit(70)  # EX_SOFTWARE of sysexits.h: Python's own status, 1, is that of a verdict
 
 
-def _told(error: OSError) -> str:
-    """Rooms make sentences of what they cannot read or write; what is left is a path that was asked about, or print."""
+def _sentence(error: OSError) -> str:
+    """Reads and writes of files raise our own errors; what is left is a path that was only looked at, or printing."""
     if error.filename is not None:
-        return f"cannot use {error.filename}: {error.strerror}; name another"
-    return f"cannot print the outcome: {reason_of(error)}; give standard output a place with room"
+        return f"cannot use {error.filename}: {error.strerror}; give another path"
+    return f"cannot write to standard output: {reason_of(error)}; redirect it to a place with free space"

@@ -1,62 +1,79 @@
-"""`ordercast audit`: whether the promises of a service are kept in a trace."""
+"""`ordercast audit`: whether traces keep the promises of their service."""
 
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from ordercast.audit.verdict import Finding, Verdict, Witness
 from ordercast.cli.printing import counted
-from ordercast.cli.progress import bar
-from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.cli.progress import progress_bar
+from ordercast.cli.spark import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
-from ordercast.trace.files import write_whole
-from ordercast.trace.reader import count_events
 
-_SHOWN = 3  # witnesses of each property on the screen; the JSON file has more
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ordercast.audit.verdict import Verdict, Witness
+from ordercast.trace.small_files import write_atomically
+
+_SHOWN = 3  # witnesses of each property that are printed; the JSON file has more
 
 
 def audit_command(
-    folders: Annotated[list[Path], typer.Argument(help="Traces; the members of one live group are judged together.")],
+    folders: Annotated[
+        list[Path], typer.Argument(help="Traces; those of the members of one live group are audited together.")
+    ],
     service: Annotated[
-        Service | None, typer.Option(help="Judge by this service instead of the one that each run promises.")
+        Service | None, typer.Option(help="The service to check (default: the one that each run promises).")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the verdict there.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the verdict to this JSON file.")] = None,
     spark: Annotated[
-        bool | None, typer.Option("--spark/--no-spark", help="Judge on Spark or not; if not said, by the size.")
+        bool | None,
+        typer.Option("--spark/--no-spark", help="Audit on Spark or in this process (default: by the size)."),
     ] = None,
     master: Annotated[str | None, MASTER] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Judge a trace while it grows; stop at the first violation.")
+        bool, typer.Option("--follow", help="Audit a trace while it is written; stop at the first violation.")
     ] = False,
     until_idle: Annotated[
-        float | None, typer.Option(help="With --follow: seconds without a new file after which the trace is whole.")
+        float | None, typer.Option(help="With --follow: seconds without a new file after which the trace is complete.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="With --follow: where to remember how far it is; if not said, in the trace.")
+        Path | None, typer.Option(help="With --follow: folder of its checkpoint (default: in the trace).")
     ] = None,
 ) -> None:
-    """Judges traces. Exit 0: every property of the service holds; 1: one is violated; 2: unreadable input."""
-    require(follow or (until_idle is None and checkpoint is None), "--until-idle and --checkpoint are for --follow")
+    """Check that recorded traces keep the promises of their service.
+
+    Exit 0: every property of the service holds; 1: one is violated, with witnesses; 2: unreadable input.
+    """
+    from rich.console import Console
+
+    require(
+        follow or (until_idle is None and checkpoint is None),
+        "--until-idle and --checkpoint have no effect without --follow",
+    )
     if follow:
-        require(len(folders) == 1 and spark is not False, "--follow takes one folder, and needs Spark")
-        require(until_idle is None or 0 < until_idle < 1e9, "--until-idle must be a positive number of seconds")
+        require(
+            len(folders) == 1 and spark is not False,
+            "--follow takes exactly one folder, and needs Spark: omit --no-spark",
+        )
+        require(
+            until_idle is None or 0 < until_idle < 1e9,
+            f"--until-idle must be a positive number of seconds, not {until_idle}",
+        )
         if found := _follow(folders[0], service, master, until_idle, checkpoint):
             if json is not None:
                 _write(json, _so_far(found))
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
-        spark, master = False, None  # it is whole now: what can be judged only at the end is judged here
-    require(master is None or spark is not False, "--master says where Spark is, --no-spark that there is to be none")
-    verdict = _judged(folders, service, True if master is not None else spark, master)
+        spark, master = False, None  # it is complete now: check the properties that only the end decides
+    require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
+    verdict = _audited(folders, service, True if master is not None else spark, master)
     if json is not None:
         _write(json, verdict)
     print_verdict(verdict, Console())
@@ -65,13 +82,13 @@ def audit_command(
 
 def _follow(
     folder: Path, service: Service | None, master: str | None, until_idle: float | None, checkpoint: Path | None
-) -> list[Witness]:
-    """Follows a trace until it ends, somebody interrupts, or something is broken: what is."""
+) -> "list[Witness]":
+    """Follows a trace until it ends, is interrupted, or a property is violated; returns the violations."""
     with pipeline_extra():
-        from ordercast import pipeline  # noqa: PLC0415
+        from ordercast import pipeline
     stop = Event()
-    with opened(master) as session:
-        # Not an exception: one in the midst of a call to Spark would leave nobody able to stop it.
+    with spark_session(master) as session:
+        # Not an exception: one within a call to Spark would leave the query running.
         before = {number: signal(number, lambda *_: stop.set()) for number in (SIGINT, SIGTERM)}
         try:
             found = pipeline.follow(session, folder, service, checkpoint=checkpoint, until_idle=until_idle, stop=stop)
@@ -79,29 +96,32 @@ def _follow(
             for number, handler in before.items():
                 signal(number, handler)
     if stop.is_set() and not found:
-        _note("stopped; nothing is broken so far. What is lacking is judged when the trace is whole: ordercast audit")
+        _note("interrupted; no violation so far. Audit the complete trace too: some properties are decided at its end")
         raise typer.Exit(0)
     for witness in found[:_SHOWN]:
         typer.echo(f"{witness.violation.breaks}, run {witness.run}: {witness.violation.sentence}")
     return found
 
 
-def _so_far(found: list[Witness]) -> Verdict:
-    """What is known where following stopped: nothing was asked that only the end can tell."""
+def _so_far(found: "list[Witness]") -> "Verdict":
+    """The verdict where following stopped, without the properties that only the end decides."""
+    from ordercast.audit.verdict import Finding, Verdict
+
     verdict = Verdict(runs=len({witness.run for witness in found}))
     for witness in found:
         finding = verdict.findings.setdefault(witness.violation.breaks, Finding(runs=verdict.runs, at_least=True))
         finding.violations += 1
         finding.witnesses.append(witness)
-    verdict.not_whole.append("followed up to the first violation only: what came later was not judged or counted")
+    verdict.not_whole.append("followed up to the first violation only: later events were not audited or counted")
     return verdict
 
 
-def _judged(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> Verdict:
+def _audited(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> "Verdict":
     """Audits by the engine that suits the size, or on Spark if asked to."""
-    from ordercast.pipeline import Engine, audit, choose_engine  # noqa: PLC0415
+    from ordercast.pipeline import Engine, audit, choose_engine
+    from ordercast.trace.reader import count_events
 
-    events = count_events(folders)  # what is no trace is told before Spark takes its time to start
+    events = count_events(folders)  # input that is not a trace is refused before Spark starts
     engine = Engine.SPARK if spark else choose_engine(events)
     if engine is Engine.SPARK and spark is False:
         engine = Engine.VECTORISED
@@ -109,28 +129,32 @@ def _judged(folders: list[Path], service: Service | None, spark: bool | None, ma
         return audit(folders, service, engine=engine, note=_note)
     if not spark:
         _note(f"{events:,} events are audited on Spark; --no-spark audits them in this process")
-    with opened(master) as session, bar("parts") as progress:
+    with spark_session(master) as session, progress_bar("parts") as progress:
         return audit(folders, service, spark=session, note=_note, progress=progress)
 
 
-def _write(path: Path, verdict: Verdict) -> None:
+def _write(path: Path, verdict: "Verdict") -> None:
+    import msgspec
+
     document = msgspec.json.encode(verdict.as_document())
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(document)
         else:
-            write_whole(path, document)
+            write_atomically(path, document)
     except OSError as error:
         reason = error.strerror or error
-        raise TraceError(f"cannot write the verdict {path}: {reason}; choose another place") from error
+        raise TraceError(f"cannot write the verdict {path}: {reason}; choose another path") from error
 
 
 def _note(sentence: str) -> None:
     typer.echo(f"ordercast: {sentence}", err=True)
 
 
-def print_verdict(verdict: Verdict, console: Console) -> None:
-    """The table that `ordercast audit` prints."""
+def print_verdict(verdict: "Verdict", console: "Console") -> None:
+    """Prints the verdict as a table."""
+    from rich.table import Table
+
     table = Table("property", "verdict", "runs", "violations", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, finding in verdict.findings.items():
         if not finding.holds:
@@ -145,7 +169,7 @@ def print_verdict(verdict: Verdict, console: Console) -> None:
     console.print(f"{counted(verdict.runs, 'run')}, {deliveries}")
     console.print(table)
     if any(finding.at_least for finding in verdict.findings.values()):
-        console.print("  at least, none seen: counted in the parts of long runs that were looked into", style="yellow")
+        console.print("  at least, none seen: only some partitions of long runs were audited in detail", style="yellow")
     for sentence in verdict.not_whole:
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for name, finding in verdict.findings.items():

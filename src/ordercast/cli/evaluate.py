@@ -10,30 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ordercast.cli.printing import counted
-from ordercast.cli.progress import bar
-from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.cli.progress import progress_bar
+from ordercast.cli.spark import MASTER, pipeline_extra, spark_session
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import RunConfig
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ordercast.evaluation.experiment import Experiment
     from ordercast.evaluation.results import Result
 
 
 def evaluate_command(
-    out: Annotated[Path, typer.Option(help="Write the results there.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")],
     master: Annotated[str | None, MASTER] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few seeds: shapes within a minute or two.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this table or figure; as often as wanted.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few seeds: rough results within two minutes.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this table or figure, repeatable.")] = None,
 ) -> None:
-    """Measures every table and figure of the papers. Exit 0: all were run; 1: some runs failed; 2: bad input."""
+    """Measure every table and figure of the papers on Spark.
+
+    Exit 0: all runs are done; 1: some failed; 2: bad input.
+    """
+    from rich.console import Console
+
     with pipeline_extra():
-        from ordercast.evaluation import Size  # noqa: PLC0415
-        from ordercast.evaluation.results import Evaluation, store  # noqa: PLC0415
-        from ordercast.pipeline import measure  # noqa: PLC0415
+        from ordercast.evaluation import Size
+        from ordercast.evaluation.results import Evaluation, store
+        from ordercast.pipeline import measure
 
     size = Size.QUICK if quick else Size.FULL
     names, chosen = _choose(size, only)
@@ -43,9 +49,9 @@ def evaluate_command(
     store(out, "evaluation.json", evaluation)
     console = Console()
     failed = 0
-    with opened(master) as spark:
+    with spark_session(master) as spark:
         for experiment in chosen:
-            with bar(experiment.name) as progress:
+            with progress_bar(experiment.name) as progress:
 
                 def on_spark(configs: Sequence[RunConfig], progress: Any = progress) -> list[dict[str, Any]]:
                     return measure(spark, configs, progress=progress)
@@ -53,36 +59,36 @@ def evaluate_command(
                 result = experiment.run(on_spark)
             store(out, f"{result.name}.json", result)
             failed += _print(result, console)
-    sentence = f"The results are in {out}; make the page with: ordercast report {shlex.quote(str(out))}"
+    sentence = f"The results are in {out}; build the page with: ordercast report {shlex.quote(str(out))}"
     console.print(sentence, soft_wrap=True, markup=False, highlight=False)
     raise typer.Exit(1 if failed else 0)
 
 
 def _choose(size: Any, only: list[str] | None) -> tuple[tuple[str, ...], "list[Experiment]"]:
-    from ordercast.evaluation import experiments  # noqa: PLC0415
+    from ordercast.evaluation import experiments
 
     every = experiments(size)
     names = tuple(experiment.name for experiment in every)
     for name in only or []:
         if name not in names:
-            raise ConfigError(f"there is no table or figure {name!r}; there are: {', '.join(names)}")
+            raise ConfigError(f"unknown table or figure {name!r}; choose one of: {', '.join(names)}")
     return names, [experiment for experiment in every if not only or experiment.name in only]
 
 
 def _commands_before(out: Path, size: str) -> tuple[str, ...]:
-    """What was run into a folder already; a page must not show few seeds as if they were many."""
-    from ordercast.evaluation.results import SUMMARY, Evaluation, load  # noqa: PLC0415
+    """The commands that wrote into this folder before; results of different sizes must not be mixed on a page."""
+    from ordercast.evaluation.results import SUMMARY, Evaluation, load
 
     if not (out / SUMMARY).exists():
         return ()
     found = load(out / SUMMARY, Evaluation)
     if found.size != size:
-        raise ConfigError(f"{out} holds {found.size} results, and these would be {size} ones; choose another place")
+        raise ConfigError(f"{out} holds {found.size} results, and these would be {size}; choose another folder")
     return tuple(found.command.splitlines())
 
 
-def _print(result: "Result", console: Console) -> int:
-    """The sentences of a result; returns how many runs failed."""
+def _print(result: "Result", console: "Console") -> int:
+    """Prints the findings of a result; returns the number of failed runs."""
     console.print(f"[bold]{result.name}[/]  {result.source}", soft_wrap=True, highlight=False)
     for finding in result.findings:
         mark = "–" if finding.agrees is None else "✓" if finding.agrees else "✗"

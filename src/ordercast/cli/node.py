@@ -4,13 +4,15 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ordercast.cli.joined import (
+from ordercast.cli.input_lines import InputLine, parse_line
+from ordercast.cli.live_options import (
     INSECURE,
     KEY,
     MEMBERS,
@@ -24,134 +26,199 @@ from ordercast.cli.joined import (
 )
 from ordercast.cli.pipes import Output, lines_of
 from ordercast.cli.printing import BROKEN_PIPE
-from ordercast.cli.said import Said, said
-from ordercast.cli.status import StatusView
-from ordercast.live.group import Group, Message
-from ordercast.live.joining import Joining, join
+from ordercast.live.events import Message, View
+from ordercast.live.join import Joining, join
 from ordercast.live.metrics import serve_metrics
+from ordercast.live.settings import Settings
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
-from ordercast.model.machine import View
-from ordercast.model.runs import Record
 
-_GROUP, _SHOW = "The group", "What is shown and kept"
+if TYPE_CHECKING:
+    from ordercast.cli.status import StatusView
+    from ordercast.live.group import Group
+
+_GROUP, _OUTPUT_PANEL = "Group", "Output and recording"
 _INPUT, _OUTPUT = 0, 1
 
 
 def node_command(
-    group: Annotated[str, typer.Argument(help="The name of the group: all members give the same.")],
+    group: Annotated[str, typer.Argument(help="Name of the group; the same at all members.")],
     member_list: Annotated[str | None, MEMBERS] = None,
     size: Annotated[
         int | None,
         typer.Option(
-            help="How many members there are, instead of who: they find each other at --multicast.",
+            help="Number of members, instead of --members: they discover each other at --multicast.",
             rich_help_panel=_GROUP,
         ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(help="Which member this is; if not said, the first whose place is free.", rich_help_panel=_GROUP),
+        typer.Option(
+            help="Name of this member. Default: the first whose address is free on this machine.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            help="TOML file with the group's settings; the other options override it.",
+            rich_help_panel=_GROUP,
+        ),
     ] = None,
     order: Annotated[
-        str, typer.Option(help="partial, total, priority or sequenced; all the same.", rich_help_panel=_GROUP)
-    ] = "total",
-    window: Annotated[int | None, typer.Option(help="Packets under way.", rich_help_panel=_GROUP)] = None,
+        str | None,
+        typer.Option(
+            help="partial, total, priority or sequenced; the same at all members. Default: total.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Packets that a member may have in flight.", rich_help_panel=_GROUP)
+    ] = None,
     resilience: Annotated[
-        int, typer.Option(help="Failures that sequenced messages survive.", rich_help_panel=_GROUP)
-    ] = 0,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds for all members to come together.", rich_help_panel=_GROUP)
-    ] = 60.0,
+        int | None,
+        typer.Option(
+            help="Members besides the sequencer that hold a message before it is delivered (order sequenced). "
+            "Default: 0.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
+    failure_timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds without traffic from a member after which it counts as failed. Default: 3.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for all members to join.", rich_help_panel=_GROUP)] = 60.0,
     bind: Annotated[
         str | None,
-        typer.Option(help="With --size: our own address, such as 10.0.0.1:0; 0 is any port.", rich_help_panel=NETWORK),
+        typer.Option(
+            help="With --size: address of this member, such as 10.0.0.1:0; port 0 is any free port.",
+            rich_help_panel=NETWORK,
+        ),
     ] = None,
     key: Annotated[Path | None, KEY] = None,
     insecure: Annotated[bool, INSECURE] = False,
     multicast: Annotated[str | None, MULTICAST] = None,
-    channel: Annotated[
-        str | None, typer.Option(help="Where an `ordercast channel` is.", rich_help_panel=NETWORK)
-    ] = None,
-    mtu: Annotated[int | None, MTU] = None,
-    datagram: Annotated[int | None, typer.Option(help="Bytes of a datagram.", rich_help_panel=NETWORK)] = None,
-    round_trip: Annotated[
-        float | None,
-        typer.Option(help="Seconds to another member and back; if not said, measured.", rich_help_panel=NETWORK),
-    ] = None,
-    silence: Annotated[
-        float | None,
+    relay: Annotated[
+        str | None,
         typer.Option(
-            help="Seconds without a sign of life after which a member is taken for dead; if not said, 3.",
+            help="Address of an `ordercast relay` (orders total and priority). Default: the first member relays.",
             rich_help_panel=NETWORK,
         ),
     ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Write a trace of this member there.", rich_help_panel=_SHOW)
+    mtu: Annotated[int | None, MTU] = None,
+    max_datagram_size: Annotated[
+        int | None,
+        typer.Option(help="Bytes of a datagram before fragmentation. Default: 60000.", rich_help_panel=NETWORK),
     ] = None,
-    recorded: Annotated[Record, typer.Option(help="How much it keeps.", rich_help_panel=_SHOW)] = Record.ALL,
+    max_message_size: Annotated[
+        int | None, typer.Option(help="Bytes of a message. Default: 64 MiB.", rich_help_panel=NETWORK)
+    ] = None,
+    round_trip: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds of a round trip to another member. Default: measured when joining.", rich_help_panel=NETWORK
+        ),
+    ] = None,
+    busy_poll: Annotated[
+        bool,
+        typer.Option(
+            help="Poll the socket for up to 80 µs after a single message, where that shortens the round trip.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = True,
+    record: Annotated[
+        Path | None, typer.Option(help="Folder for a trace of this member.", rich_help_panel=_OUTPUT_PANEL)
+    ] = None,
+    record_detail: Annotated[
+        Literal["all", "deliveries"], typer.Option(help="What the trace contains.", rich_help_panel=_OUTPUT_PANEL)
+    ] = "all",
     metrics: Annotated[
-        str | None, typer.Option(help="PORT or HOST:PORT to serve /metrics at.", rich_help_panel=_SHOW)
+        str | None,
+        typer.Option(help="PORT or HOST:PORT to serve Prometheus metrics at.", rich_help_panel=_OUTPUT_PANEL),
     ] = None,
     status: Annotated[
-        bool, typer.Option("--status", help="Show how it stands on standard error.", rich_help_panel=_SHOW)
+        bool, typer.Option("--status", help="Show statistics on standard error.", rich_help_panel=_OUTPUT_PANEL)
     ] = False,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
-    """Joins a group, sends each line of standard input, and prints each message as SENDER, a tab, TEXT.
+    """Join a live group: send each line of standard input, print each message.
 
-    `@B,C text` goes to B and C only (orders partial and total), `!9 text` has the priority 9 (order priority); a
-    backslash in front sends the rest as it is. At the end of its input it stays until everybody has everything.
-    Exit 0: all was delivered; 1: the group was given up, or did not come about; 2: an argument is wrong, or a line
-    could not be sent.
+    Messages are printed as SENDER, a tab, TEXT. A line `@B,C text` goes to B and C only (orders partial and total),
+    `!9 text` has priority 9 (order priority); after a backslash in front the rest is sent as it is. At the end of its
+    input it stays until all members have received everything and have ended, too.
+    Exit status 0: everything was delivered; 1: the group was aborted, or did not open; 2: an argument is wrong, or a
+    line could not be sent.
     """
     served_at = address_or_port(metrics) if metrics is not None else None
     node = _Node(status=status, served_at=served_at)
+    given = {
+        "order": order,
+        "window": window,
+        "resilience": resilience,
+        "failure_timeout": failure_timeout,
+        "round_trip": round_trip,
+        "mtu": mtu,
+        "max_datagram_size": max_datagram_size,
+        "max_message_size": max_message_size,
+        "multicast": multicast,
+        "relay": relay,
+    }
+    overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     joining = join(
         group,
         members=members_from(member_list) if member_list is not None else None,
         size=size,
-        bind=bind,
         name=name,
-        order=order,
+        bind=bind,
+        settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
         key=key,
         insecure=insecure,
-        multicast=multicast,
-        channel=channel,
-        mtu=mtu,
-        datagram=datagram,
-        window=window,
-        round_trip=round_trip,
-        silence=silence,
-        resilience=resilience,
         timeout=timeout,
         record=record,
-        recorded=recorded,
+        record_detail=record_detail,
+        busy_poll=busy_poll,
         on_view=node.on_view,
         on_waiting=node.on_waiting,
     )
+    if record is not None:
+        _keep_small()
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
 
 
+def _keep_small() -> None:
+    """Halves the memory of a process that records; for a process of our own only: an application may use all of this.
+
+    pyarrow, which writes the trace, imports numpy and pandas where they are installed, to see whether values are
+    theirs; and its default allocator keeps what it has freed.
+    """
+    for package in ("numpy", "pandas"):
+        sys.modules.setdefault(package, None)  # type: ignore[arg-type] # None: an import fails
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
 class _Node:
-    """The life of a member, from its joining to an exit status."""
+    """A member, from joining to an exit status."""
 
     def __init__(self, *, status: bool, served_at: tuple[str, int] | None) -> None:
         self._shows_status, self._served_at = status, served_at
         self._group: Group | None = None
         self._view: StatusView | None = None
-        self._stopped: str | None = None  # why, if not by itself
+        self._stopped: str | None = None  # why, if it was stopped
         self._refused = 0
 
     def on_view(self, view: View) -> None:
-        """The group goes on without somebody; if it does while we join, that is told when we are in it."""
-        if self._group is not None:
-            self._say(f"the group goes on with {', '.join(self._group.members)}: {view.why}")
+        """The membership changed."""
+        self._say(f"the group continues with {', '.join(view.members)}: {view.why}")
 
     def on_waiting(self, sentence: str) -> None:
-        """Not all are there yet."""
+        """Some members are missing."""
         self._say(sentence)
 
     async def run(self, joining: Joining) -> int:
-        """The exit status. What can fail here alone is tried before the others count on us."""
+        """The exit status. What can fail here alone is tried before the others rely on this member."""
         server = None
         if self._served_at is not None:
             host, port = self._served_at
@@ -167,27 +234,30 @@ class _Node:
         assert task is not None
         loop = asyncio.get_running_loop()
         for signal in (SIGINT, SIGTERM):
-            loop.add_signal_handler(signal, self._stop, task, f"stopped by {Signals(signal).name}")
+            loop.add_signal_handler(signal, self._stop, task, f"interrupted by {Signals(signal).name}")
         try:
             self._group = group = await joining
             self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
-            return await self._live(group, task)
+            return await self._take_part(group, task)
         except asyncio.CancelledError:
-            return await self._give_up()
+            return await self._abort()
         except GroupError as error:
             self._say(str(error))
             return 1
-        except ConfigError as error:  # ours alone: the others need not wait until we seem to be dead
+        except ConfigError:  # of this member alone: the others need not wait for the failure timeout
             if self._group is not None:
-                await self._group.abort(str(error))
+                await self._group.abort("its standard input cannot be read")
             raise
 
-    async def _live(self, group: Group, task: "asyncio.Task[Any]") -> int:
+    async def _take_part(self, group: "Group", task: "asyncio.Task[Any]") -> int:
         output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
-        self._view = StatusView(group.stats) if self._shows_status else None
+        if self._shows_status:
+            from ordercast.cli.status import StatusView
+
+            self._view = StatusView(group.stats)
         sending = asyncio.ensure_future(self._send(group))
         try:
-            await asyncio.gather(self._hear(group, output), sending)
+            await asyncio.gather(self._print_messages(group, output), sending)
         finally:
             sending.cancel()
             if self._stopped is None:
@@ -195,30 +265,30 @@ class _Node:
             if self._view is not None:
                 self._view.close()
                 self._view = None
-            self._tell_of_record(group)
+            self._report_recording(group)
         return 2 if self._refused else 0
 
-    async def _send(self, group: Group) -> None:
-        """All lines, and then the end."""
+    async def _send(self, group: "Group") -> None:
+        """Sends all lines, and closes."""
         number = 0
         try:
-            async for line in lines_of(_INPUT, group.largest):
+            async for line in lines_of(_INPUT, group.max_message_size):
                 number += 1
                 await self._send_line(group, number, line)
         except OSError as error:
-            raise ConfigError(f"standard input cannot be read: {error.strerror}") from error
+            raise ConfigError(f"cannot read standard input: {error.strerror}") from error
         await group.close()
 
-    async def _send_line(self, group: Group, number: int, line: bytes) -> None:
+    async def _send_line(self, group: "Group", number: int, line: bytes) -> None:
         try:
-            was_cut = len(line) > group.largest
-            text, to, priority = Said(line) if was_cut else said(line)
+            was_cut = len(line) > group.max_message_size
+            text, to, priority = InputLine(line) if was_cut else parse_line(line)
             await group.send(text, to=to, priority=priority)
         except LocalProtocolError as error:
             self._refused += 1
             self._say(f"line {number} was not sent: {error}")
 
-    async def _hear(self, group: Group, output: Output) -> None:
+    async def _print_messages(self, group: "Group", output: Output) -> None:
         async for batch in group.batches():
             if not os.isatty(_OUTPUT):
                 await output.write(b"".join(map(_printed, batch)))
@@ -233,46 +303,46 @@ class _Node:
             self._stopped = why
             task.cancel()
 
-    async def _give_up(self) -> int:
+    async def _abort(self) -> int:
         assert self._stopped is not None
-        self._say(f"{self._stopped}; the group is given up" if self._group else self._stopped)
+        self._say(f"{self._stopped}; the group is aborted" if self._group else self._stopped)
         if self._group is not None:
             await self._group.abort(self._stopped)
-            self._tell_of_record(self._group)
+            self._report_recording(self._group)
         return BROKEN_PIPE if self._stopped == _READER_GONE else 1
 
-    def _tell_of_record(self, group: Group) -> None:
-        failed = group.stats().record_failed
-        if failed is not None:
-            self._say(failed)
+    def _report_recording(self, group: "Group") -> None:
+        error = group.stats().recording_error
+        if error is not None:
+            self._say(error)
 
     def _say(self, sentence: str) -> None:
-        told = f"ordercast: {_harmless(sentence)}"  # others may have said why the group is over
+        line = f"ordercast: {_harmless(sentence)}"  # it may contain text of other members
         if self._view is not None:
-            self._view.say(told)
+            self._view.say(line)
         else:
             with suppress(OSError):
-                print(told, file=sys.stderr, flush=True)  # noqa: T201
+                print(line, file=sys.stderr, flush=True)  # noqa: T201 (for people)
 
 
-_READER_GONE = "left by the reader of its output"
+_READER_GONE = "the reader of its output has gone"
 
 
 def _why_not_written(error: OSError) -> str:
-    return _READER_GONE if isinstance(error, BrokenPipeError) else f"unable to write its output ({error.strerror})"
+    return _READER_GONE if isinstance(error, BrokenPipeError) else f"its output cannot be written ({error.strerror})"
 
 
-def _others(group: Group) -> list[str]:
+def _others(group: "Group") -> list[str]:
     return [name for name in group.members if name != group.me]
 
 
 def _printed(message: Message) -> bytes:
-    """One line, whatever is in it."""
+    """One line, whatever the message contains."""
     return b"%b\t%b\n" % (message.sender.encode(), message.payload.replace(b"\n", b"\\n"))
 
 
 def _shown(message: Message) -> str:
-    """The same for a terminal, which does what control characters say: no member may clear another's screen."""
+    """The same for a terminal, without control characters: no member may control another's terminal."""
     return _harmless(_printed(message).decode(errors="replace").rstrip("\n"))
 
 

@@ -1,7 +1,7 @@
-"""Standard input and output of a member: read and written by threads, so that a slow pipe never stops the member.
+"""Standard input and output of a member, read and written by threads, so that a slow pipe never stops the member.
 
-Whoever writes to us waits when the group cannot take more, and the group slows down when our reader is slow; meanwhile
-the member goes on to answer the others, who would otherwise take it for dead.
+The writer of our input waits when the group cannot take more, and the group slows down when the reader of our output is
+slow; meanwhile the member keeps answering the others, which would otherwise suspect it of having failed.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from queue import SimpleQueue
 from threading import Semaphore, Thread
 
 _CHUNK = 1 << 16
-_AHEAD = 2  # chunks that are read and not asked for yet
+_AHEAD = 2  # chunks that are read ahead
 _UNWRITTEN = 1 << 20  # bytes that may wait for a slow reader
 
 
 async def lines_of(descriptor: int, longest: int) -> AsyncIterator[bytes]:
-    """The lines of a pipe, a terminal or a file, without their ends; one that is longer is cut and ends in no line."""
+    """The lines of a pipe, a terminal or a file, without their ends; of one longer than `longest`, one byte more."""
     pending = bytearray()
     async for chunk in _chunks(descriptor):
         *ended, rest = chunk.split(b"\n")
@@ -35,7 +35,7 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
     room = Semaphore(_AHEAD)
 
     def work() -> None:
-        """Straight from the system: a thread that waits in a file object of Python's would not let the process end."""
+        """With os.read: a thread that waits in a Python file object would keep the process from ending."""
         chunk: bytes | OSError = b" "
         while chunk and not isinstance(chunk, OSError):
             room.acquire()
@@ -60,10 +60,10 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
 
 
 class Output:
-    """Bytes to be written, in as few calls as there can be."""
+    """Writes bytes in as few system calls as possible."""
 
     def __init__(self, descriptor: int, failed: Callable[[OSError], None]) -> None:
-        """`failed` is called, in the event loop, when the reader has gone or the disk is full."""
+        """`failed` is called in the event loop if a write fails, because the reader has gone or the disk is full."""
         self._descriptor, self._failed = descriptor, failed
         self._loop = asyncio.get_running_loop()
         self._waiting: list[bytes] = []
@@ -76,7 +76,7 @@ class Output:
         Thread(target=self._write_all, daemon=True, name="ordercast-output").start()
 
     async def write(self, data: bytes) -> None:
-        """Takes some bytes; waits while the reader is far behind."""
+        """Queues bytes; waits while too many are queued."""
         if self.error is not None:
             return
         self._waiting.append(data)
@@ -86,7 +86,7 @@ class Output:
             await self.flushed()
 
     async def flushed(self) -> None:
-        """Comes back when everything is written, or nothing can be."""
+        """Waits until everything is written, or a write has failed."""
         await self._idle.wait()
 
     def _hand_on(self) -> None:

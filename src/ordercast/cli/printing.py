@@ -1,25 +1,27 @@
-"""Standard output for people."""
+"""Formatting that several commands share."""
 
 import re
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BROKEN_PIPE = 141
-"""The status that a shell gives a program that wrote to a reader that had gone."""
+"""The exit status that a shell reports for a program whose reader closed the pipe (128 + SIGPIPE)."""
 
 _BEFORE_A_NODE = re.compile(r"(?<=[:;]) (?=E\d+(?:: | has set ))")
 
 
 def counted(number: int, of: str) -> str:
-    """So many of something: 1 run, 2 runs."""
+    """A number with its noun: 1 run, 2 runs."""
     return f"{number:,} {of}" if number == 1 else f"{number:,} {of}s"
 
 
 def in_lines(sentence: str) -> list[str]:
-    """A sentence on what is broken; what each node still waits for is a line of its own."""
+    """A sentence about a broken promise, split so that each node's waiting state is on a line of its own."""
     return _BEFORE_A_NODE.split(sentence)
 
 
-def print_promise_broken(console: Console, what: object) -> None:
-    """The sentence of a violation or a failure."""
+def print_promise_broken(console: "Console", what: object) -> None:
+    """Prints the sentence of a counterexample or a failure."""
     console.print("\n  ".join(in_lines(f"broken: {what}")), style="red", markup=False, soft_wrap=True)

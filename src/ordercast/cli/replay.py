@@ -1,113 +1,155 @@
-"""`ordercast replay`: a file that tells how something breaks, acted out step by step."""
+"""`ordercast replay`: a file that records how something breaks, executed step by step."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import print_promise_broken
-from ordercast.cli.searched import print_broken, print_figures, searching
-from ordercast.cli.shrink import replay_simulation
-from ordercast.explorer.files import KIND, read_schedule
-from ordercast.explorer.outcome import Outcome, outcome_of
-from ordercast.explorer.replay import Replay
-from ordercast.explorer.rows import names_of_messages, rows_of
-from ordercast.explorer.stories import MOST, search_again, search_sound
-from ordercast.explorer.wording import happening_in_words, schedule_from_words, step_in_words
-from ordercast.explorer.world import World
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
-from ordercast.model.toml import read_toml
-from ordercast.swarm.files import KIND as SIMULATION
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ordercast.explorer.outcome import Outcome
+    from ordercast.explorer.state_space import StateSpace
+
+_SCHEDULE, _SIMULATION = "schedule", "simulation"
 
 
 def replay_command(
-    file: Annotated[Path, typer.Argument(help="A schedule or a simulation that was kept.")],
-    draw: Annotated[bool, typer.Option("--draw", help="Draw what happens here.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Draw it as SVG there.")] = None,
-    search: Annotated[bool, typer.Option("--search", help="Of a schedule: search its bounds for one anew.")] = False,
-    sound: Annotated[bool, typer.Option("--sound", help="Search them under the sound rules instead.")] = False,
-    most: Annotated[int, typer.Option(min=1, help="States after which such a search is cut.")] = MOST,
+    file: Annotated[Path, typer.Argument(help="A schedule or a simulation, as `check` or `shrink` wrote it.")],
+    draw: Annotated[bool, typer.Option("--draw", help="Print a space-time diagram.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Write the diagram to this SVG file.")] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="For a schedule: search within its bounds for a counterexample.")
+    ] = False,
+    sound: Annotated[bool, typer.Option("--sound", help="The same search with the sound rules.")] = False,
+    max_states: Annotated[int, typer.Option(min=1, help="Stop such a search after this number of states.")] = 1_000_000,
 ) -> None:
-    """Acts out what a file tells. Exit 0: no promise is broken; 1: one is; 2: the file cannot be read."""
-    replays = {KIND: _replay_schedule, SIMULATION: replay_simulation}
+    """Run a recorded counterexample step by step.
+
+    Exit 0: no promise is broken; 1: one is; 2: the file cannot be read.
+    """
+    from ordercast.trace.small_files import read_toml
+
     kind = read_toml(file).get("kind")
-    if kind not in replays:
-        found = f"is of kind {kind!r}" if kind is not None else "does not say of which kind it is"
-        raise ConfigError(f"{file} {found}; there are: {', '.join(replays)}")
+    if kind not in {_SCHEDULE, _SIMULATION}:
+        found = f"has the kind {kind!r}" if kind is not None else "has no `kind`"
+        raise ConfigError(f"{file} {found}; `ordercast replay` reads: {_SCHEDULE}, {_SIMULATION}")
     if search or sound:
-        require(kind == KIND, f"{file} tells of a {kind}; only the bounds of a {KIND} can be searched")
-        require(
-            not (draw or svg), "--search and --sound find schedules, but draw none: write them down, and replay them"
-        )
-        broken = _search(file, most, sound=sound)
+        require(kind == _SCHEDULE, f"{file} is a {kind}; --search and --sound need a {_SCHEDULE}")
+        require(not (draw or svg), "--search and --sound draw nothing; omit --draw and --svg")
+        broken = _search(file, max_states, sound=sound)
+    elif kind == _SCHEDULE:
+        broken = _replay_schedule(file, draw=draw, svg=svg)
     else:
-        broken = replays[kind](file, draw=draw, svg=svg)
+        broken = _replay_simulation(file, draw=draw, svg=svg)
     if broken:
         raise typer.Exit(1)
 
 
-def _search(file: Path, most: int, *, sound: bool) -> bool:
-    """Whether a promise can be broken within the bounds of a schedule."""
-    told = read_schedule(file)
-    with searching() as progress:
-        report = (search_sound if sound else search_again)(told, most, progress)
+def _search(file: Path, max_states: int, *, sound: bool) -> bool:
+    """True if a promise can be broken within the bounds of a schedule."""
+    from rich.console import Console
+
+    from ordercast.cli.check_output import print_counterexample, print_figures, search_progress
+    from ordercast.explorer.paper_counterexamples import search_again, search_sound
+    from ordercast.explorer.schedule_files import read_schedule
+
+    schedule = read_schedule(file)
+    with search_progress() as progress:
+        report = (search_sound if sound else search_again)(schedule, max_states, progress)
     console = Console(highlight=False)
     print_figures(console, report)
     rules = "sound rules" if sound else "rules of the file"
-    if report.violation is not None:
-        print_broken(console, report.violation)
+    if report.counterexample is not None:
+        print_counterexample(console, report.counterexample)
         verdict, style = f"the {rules} break a promise within the bounds of the file", "red"
     elif report.exhausted:
-        verdict, style = (
-            f"nothing is broken: under the {rules} no schedule within these bounds breaks a promise",
-            "green",
-        )
+        verdict, style = f"no promise is broken: exhaustive search with the {rules}", "green"
     else:
-        verdict, style = f"nothing is broken so far under the {rules}; the search was cut, --most searches on", "yellow"
+        verdict, style = f"no promise is broken so far with the {rules}; raise --max-states to search on", "yellow"
     console.print(verdict, style=style, soft_wrap=True)
-    return report.violation is not None
+    return report.counterexample is not None
 
 
 def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
-    """Whether a promise is broken."""
-    told = read_schedule(file)
-    world = World(told.scenario)
-    outcome = outcome_of(world, schedule_from_words(world, told.schedule))
+    """True if a promise is broken."""
+    from rich.console import Console
+
+    from ordercast.cli.pictures import show_picture
+    from ordercast.cli.printing import print_promise_broken
+    from ordercast.explorer.notation import parse_schedule
+    from ordercast.explorer.outcome import outcome_of
+    from ordercast.explorer.rows import names_of_messages, rows_of
+    from ordercast.explorer.schedule_files import read_schedule
+    from ordercast.explorer.state_space import StateSpace
+
+    schedule = read_schedule(file)
+    space = StateSpace(schedule.scenario)
+    outcome = outcome_of(space, parse_schedule(space, schedule.schedule))
     console = Console(highlight=False)
-    if told.about:
-        console.print(told.about, markup=False, soft_wrap=True)
-    _tell(console, world, outcome)
+    if schedule.about:
+        console.print(schedule.about, markup=False, soft_wrap=True)
+    _print_steps(console, space, outcome)
     if outcome.sentence:
         print_promise_broken(console, outcome.sentence)
     else:
         console.print("no promise is broken", style="green")
-    if outcome.sentence != told.sentence:
-        expected = told.sentence or "nothing"
+    if outcome.sentence != schedule.sentence:
+        expected = schedule.sentence or "nothing"
         console.print(f"the file expects: {expected}", style="yellow", markup=False, soft_wrap=True)
     if draw or svg:
-        names = names_of_messages(world)
-        rows = rows_of(world, outcome.shown())
-        show_picture(rows, world.size, console if draw else None, svg, names=names, steps=True)
+        rows = rows_of(space, outcome.shown())
+        names = names_of_messages(space)
+        show_picture(rows, space.size, console if draw else None, svg, names=names, steps=True)
     return bool(outcome.sentence)
 
 
-def _tell(console: Console, world: World, outcome: Outcome) -> None:
+def _print_steps(console: "Console", space: "StateSpace", outcome: "Outcome") -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ordercast.explorer.execution import Execution
+    from ordercast.explorer.notation import format_effects, format_step
+
     table = Table(box=None, pad_edge=False)
     for column in ("step", "what happens", "what follows from it"):
         table.add_column(column, justify="right" if column == "step" else "left")
-    replay = Replay(world)
+    execution = Execution(space)
     for number, step in enumerate(outcome.shown(), start=1):
-        words = step_in_words(replay, step)
+        words = format_step(execution, step)
         if number == len(outcome.steps) + 1:
             table.add_row("", "[dim]from here on nothing is lost[/dim]", "")
-        follows = ", ".join(happening_in_words(world, replay.take(step)))
-        table.add_row(str(number), escape(words), escape(follows))
+        effects = ", ".join(format_effects(space, execution.take(step)))
+        table.add_row(str(number), escape(words), escape(effects))
     left = len(outcome.continuation) + len(outcome.steps) - len(outcome.shown())
     if left:
-        table.add_row("", f"[dim]and so on, {left} steps more[/dim]", "")
+        table.add_row("", f"[dim]… {left} more steps[/dim]", "")
     console.print(table)
+
+
+def _replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
+    """True if the run fails."""
+    from rich.console import Console
+
+    from ordercast.cli.printing import print_promise_broken
+    from ordercast.cli.shrink import draw_run
+    from ordercast.swarm.files import read_story
+    from ordercast.swarm.judging import attempt
+
+    recorded = read_story(file)
+    found = attempt(recorded.config)
+    console = Console(highlight=False)
+    if recorded.about:
+        console.print(recorded.about, soft_wrap=True, markup=False)
+    for failure in found.failures:
+        print_promise_broken(console, failure)
+    if not found.failures:
+        console.print("no promise is broken", style="green")
+    if recorded.failure.kind not in {failure.kind for failure in found.failures}:
+        console.print(f"the file expects: {recorded.failure}", style="yellow", soft_wrap=True, markup=False)
+    if draw or svg:
+        draw_run(found.rows, recorded.config.group.nodes, console if draw else None, svg)
+    return bool(found.failures)

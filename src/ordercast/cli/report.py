@@ -4,19 +4,23 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ordercast.cli.spark import pipeline_extra
 
 
 def report_command(
-    folder: Annotated[Path, typer.Argument(help="Where `ordercast evaluate` wrote its results.")],
+    folder: Annotated[Path, typer.Argument(help="The folder that `ordercast evaluate` wrote.")],
     verdict: Annotated[
-        list[Path] | None, typer.Option(help="What `ordercast audit --json` wrote; as often as wanted.")
+        list[Path] | None, typer.Option(help="A file that `ordercast audit --json` wrote, repeatable.")
     ] = None,
 ) -> None:
-    """Makes one page, and each plot as SVG and PNG. Exit 0: made; 2: no results there."""
+    """Build the report page of an evaluation from its stored results.
+
+    Each plot is also written as SVG and PNG. Exit 0: built; 2: the folder has no results.
+    """
+    from rich.console import Console
+
     with pipeline_extra():
-        from ordercast.report import build  # noqa: PLC0415
+        from ordercast.report import build
     page = build(folder, verdict or [])
     Console().print(f"The page is {page}", soft_wrap=True, markup=False, highlight=False)

@@ -1,29 +1,25 @@
-"""`ordercast shrink`: a run that fails, made as small as it can be; and such a run acted out again."""
+"""`ordercast shrink`: a failing run, reduced to a small one that fails in the same way."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
-from ordercast.cli.pictures import show_picture
-from ordercast.cli.printing import print_promise_broken
 from ordercast.cli.progress import status_line
-from ordercast.drawing import MOST_TRANSMISSIONS
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.swarm.draw import draw_config
-from ordercast.swarm.files import Story, read_story, write_story
-from ordercast.swarm.judging import attempt
-from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, Progress, Shrunk, shrink
-from ordercast.trace.reader import read_runs
 from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ordercast.swarm.files import Story
+    from ordercast.swarm.shrink import Progress, Shrunk
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
 _AFTERWARDS = 12  # events
@@ -31,29 +27,37 @@ _AFTERWARDS = 12  # events
 
 def shrink_command(
     what: Annotated[
-        str, typer.Argument(help="A number of the swarm, a run's configuration (.json, .toml), or a trace's folder.")
+        str,
+        typer.Argument(help="A number of the swarm, a run's configuration (.json, .toml), or the folder of a trace."),
     ],
-    out: Annotated[Path, typer.Option(help="Write the small run and its test there.")] = Path("shrunk"),
+    out: Annotated[Path, typer.Option(help="Folder for the small run and its test.")] = Path("shrunk"),
     protocol: Annotated[
-        str | None, typer.Option(help=f"With a number: one of {', '.join(PROTOCOLS)}; if not said, spo.")
+        str | None, typer.Option(help=f"For a number: one of {', '.join(PROTOCOLS)} (default: spo).")
     ] = None,
-    run: Annotated[
-        str | None, typer.Option(help="With a folder: which run; if not said, the first that fails so.")
-    ] = None,
+    run: Annotated[str | None, typer.Option(help="For a folder: the run (default: the first that fails).")] = None,
     kind: Annotated[
-        str | None, typer.Option(help="The way of failing to keep, such as same_order; if not said, the gravest.")
+        str | None, typer.Option(help="The failure to preserve, such as same_order (default: the most serious).")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="The longest that the search may take.")] = 60.0,
-    draw: Annotated[bool, typer.Option("--draw", help="Draw what is left here.")] = False,
-    svg: Annotated[Path | None, typer.Option(help="Draw it as SVG there.")] = None,
+    seconds: Annotated[float, typer.Option(help="Time limit of the search.")] = 60.0,
+    draw: Annotated[bool, typer.Option("--draw", help="Print a space-time diagram of the small run.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Write the diagram to this SVG file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Makes a run that fails small. Exit 0: it does not fail; 1: it does, and is written down; 2: bad input."""
-    require(0 < seconds < 1e9, "--seconds must be positive")
-    require(not (json and draw), "--json and --draw both want standard output; take --svg FILE for the picture")
+    """Reduce a failing run to a small one and write it with a test.
+
+    Exit 0: the run does not fail; 1: it fails, and the small run is written; 2: bad input.
+    """
+    from rich.console import Console
+
+    from ordercast.swarm.files import write_story
+    from ordercast.swarm.judging import attempt
+    from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, shrink
+
+    require(0 < seconds < 1e9, f"--seconds must be positive, not {seconds:g}")
+    require(not (json and draw), "--json and --draw both write to standard output; use --svg FILE for the picture")
     name, found, otherwise = "", None, ""
     for name, config in _configs(what, protocol, run):
-        with _shown() as progress:
+        with _progress() as progress:
             try:
                 found = shrink(config, kind=kind, seconds=seconds, progress=progress)
             except DoesNotFailError as error:
@@ -66,77 +70,72 @@ def shrink_command(
     require(found or not otherwise, otherwise)
     if found is None:
         raise typer.Exit(0)
-    story = story_of_shrunk(name, found)
-    places = write_story(out, name, story)
-    _print(found, story, places, as_json=json)
+    recorded = shrunk_run(name, found)
+    paths = write_story(out, name, recorded)
+    _print(found, recorded, paths, as_json=json)
     if draw or svg:
-        _draw(attempt(found.config).rows, found.config.group.nodes, Console() if draw else None, svg)
+        draw_run(attempt(found.config).rows, found.config.group.nodes, Console() if draw else None, svg)
     raise typer.Exit(1)
 
 
-def story_of_shrunk(name: str, found: Shrunk) -> Story:
-    """What is told of a run that was made small."""
-    rest = "" if found.minimal else "; there was no time to make it smaller"
-    return Story(found.config, found.failure, f"{name}: made small from {found.before}{rest}")
+def shrunk_run(name: str, found: "Shrunk") -> "Story":
+    """A shrunk run as it is written to a file."""
+    from ordercast.swarm.files import Story
+
+    rest = "" if found.minimal else "; not minimal: the time limit was reached"
+    return Story(found.config, found.failure, f"{name}: shrunk from {found.before}{rest}")
 
 
-def replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
-    """Runs what a file tells, and says whether it fails."""
-    story = read_story(file)
-    found = attempt(story.config)
-    console = Console(highlight=False)
-    if story.about:
-        console.print(story.about, soft_wrap=True, markup=False)
-    for failure in found.failures:
-        print_promise_broken(console, failure)
-    if not found.failures:
-        console.print("no promise is broken", style="green")
-    if story.failure.kind not in {failure.kind for failure in found.failures}:
-        console.print(f"the file expects: {story.failure}", style="yellow", soft_wrap=True, markup=False)
-    if draw or svg:
-        _draw(found.rows, story.config.group.nodes, console if draw else None, svg)
-    return bool(found.failures)
+def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", svg: Path | None) -> None:
+    """Draws as much of a run as fits a picture: of one that does not end, until shortly after its last progress."""
+    from ordercast.cli.pictures import show_picture
+    from ordercast.drawing import MOST_TRANSMISSIONS
 
-
-def _draw(rows: Sequence[EventRow], nodes: int, console: Console | None, svg: Path | None) -> None:
-    """As much as a picture shows: of a run that does not end, until a little after something last moved."""
     moved = max((place for place, row in enumerate(rows) if row[3] in _MOVES), default=0)
     shown, transmissions = [], 0
     for place, row in enumerate(rows):
         transmissions += row[3] == EventKind.TRANSMIT
         if transmissions > MOST_TRANSMISSIONS or (place > moved + _AFTERWARDS):
-            typer.echo("ordercast: the picture shows the beginning; what follows goes on like its end", err=True)
+            typer.echo("ordercast: the picture shows the beginning; the rest repeats its end", err=True)
             break
         shown.append(row)
     show_picture(shown, nodes, console, svg)
 
 
 def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple[str, RunConfig]]:
-    """The runs that are meant, each with a name."""
+    """The runs to try, each with a name."""
+    from ordercast.swarm.draw import draw_config
+    from ordercast.swarm.files import read_story
+
     path, is_number = Path(what), what.isdecimal()
-    require(protocol is None or is_number, f"--protocol is for a number of the swarm; {what} says which it has")
-    require(run is None or (not is_number and path.is_dir()), f"--run is for the folder of a trace, and {what} is none")
+    require(protocol is None or is_number, f"--protocol has no effect for {what}, only for a number of the swarm")
+    require(
+        run is None or (not is_number and path.is_dir()),
+        f"--run has no effect for {what}, only for the folder of a trace",
+    )
     if is_number:
         protocol = protocol or "spo"
         require(protocol in PROTOCOLS, f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
         yield f"{protocol}-{what}", draw_config(int(what), protocol=protocol)
     elif path.is_dir():
+        from ordercast.trace.reader import read_runs
+
         rows = [row for row in read_runs([path]) if run in {None, row[RUN]}]
-        require(rows, f"{path} holds no run {run!r}" if run else f"{path} holds no runs")
+        require(rows, f"{path} has no run {run!r}" if run else f"{path} has no runs")
         for row in rows:
-            told = f"run {row[RUN]} of {path} is no simulation, which alone can be run again"
-            yield row[RUN], _config(row[CONFIG] or "{}", told)
+            cannot = f"run {row[RUN]} of {path} is not a simulation, and only simulations can be repeated"
+            yield row[RUN], _config(row[CONFIG] or "{}", cannot)
     elif path.suffix == ".toml":
         yield path.stem, read_story(path).config
     else:
         yield path.stem, _config(_text(path), str(path))
 
 
-def _config(text: str, told: str) -> RunConfig:
+def _config(text: str, context: str) -> RunConfig:
     try:
         return RunConfig.from_json(text)
     except ConfigError as error:
-        raise ConfigError(f"{told}: {error}") from error
+        raise ConfigError(f"{context}: {error}") from error
 
 
 def _text(path: Path) -> str:
@@ -144,19 +143,24 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path} is no number, no configuration and no trace: {reason_of(error)}; "
-            "name a number of the swarm, a .json or .toml file, or a folder"
+            f"{path} is not a number, a configuration or a trace: {reason_of(error)}; "
+            "give a number of the swarm, a .json or .toml file, or a folder"
         ) from error
 
 
 @contextmanager
-def _shown() -> Iterator[Progress | None]:
-    with status_line("runs once …") as tell:
-        yield tell and (lambda what, size, tried: tell(f"{size} after {tried:,} runs; now: {what}"))
+def _progress() -> "Iterator[Progress | None]":
+    with status_line("running it once …") as show:
+        yield show and (lambda what, size, tried: show(f"{size} after {tried:,} runs; trying: {what}"))
 
 
-def _print(found: Shrunk, story: Story, places: tuple[Path, Path], *, as_json: bool) -> None:
-    scenario, test = places
+def _print(found: "Shrunk", recorded: "Story", paths: tuple[Path, Path], *, as_json: bool) -> None:
+    import msgspec
+    from rich.console import Console
+
+    from ordercast.cli.printing import print_promise_broken
+
+    scenario, test = paths
     if as_json:
         document = {
             "failure": {"kind": found.failure.kind, "sentence": found.failure.sentence},
@@ -174,7 +178,7 @@ def _print(found: Shrunk, story: Story, places: tuple[Path, Path], *, as_json: b
     console = Console(highlight=False)
     console.print(f"{found.before} → {found.after}, {found.tried:,} runs, {found.seconds:g} s", soft_wrap=True)
     if not found.minimal:
-        console.print("It may become smaller yet: time was too short, or chance is needed; see --seconds.")
-    print_promise_broken(console, story.failure)
-    console.print(f"The run is in {scenario}, and its test in {test};", soft_wrap=True, markup=False)
-    console.print(f"see it with: ordercast replay {quote(str(scenario))} --draw", soft_wrap=True, markup=False)
+        console.print("It may not be minimal: the time limit was reached, or the failure needs chance; see --seconds.")
+    print_promise_broken(console, recorded.failure)
+    console.print(f"The run is in {scenario}, its test in {test};", soft_wrap=True, markup=False)
+    console.print(f"replay it with: ordercast replay {quote(str(scenario))} --draw", soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""`ordercast soak`: random runs of all protocols on Spark, each judged, for as long as wanted."""
+"""`ordercast soak`: random runs of all protocols on Spark, each audited, until a limit is reached."""
 
 from pathlib import Path
 from shlex import quote
@@ -6,53 +6,59 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ordercast.cli.printing import counted
-from ordercast.cli.shrink import story_of_shrunk
-from ordercast.cli.spark import MASTER, opened, pipeline_extra
+from ordercast.cli.spark import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, TraceError, reason_of
-from ordercast.swarm.files import write_story
-from ordercast.swarm.shrink import DoesNotFailError, shrink
-from ordercast.swarm.soak import EVERY_PROTOCOL
+from ordercast.protocols.registry import PROTOCOLS
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from ordercast.pipeline import Soak
 
 
 def soak_command(
-    out: Annotated[Path, typer.Option(help="Remember there what is done, and keep what fails.")],
-    seconds: Annotated[float | None, typer.Option(help="Go on for so long.")] = None,
-    deliveries: Annotated[int | None, typer.Option(help="Go on until so many deliveries were judged in all.")] = None,
-    runs: Annotated[int | None, typer.Option(help="Go on until there were so many runs in all.")] = None,
-    protocols: Annotated[str, typer.Option(help="Such as spo,st; if not said, all.")] = "",
+    out: Annotated[Path, typer.Option(help="Folder for its state and for failing runs.")],
+    seconds: Annotated[float | None, typer.Option(help="Time limit.")] = None,
+    deliveries: Annotated[
+        int | None, typer.Option(help="Stop when this number of deliveries has been audited in all.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option(help="Stop after this number of runs in all.")] = None,
+    protocols: Annotated[str, typer.Option(help="Such as spo,st (default: all).")] = "",
     first: Annotated[
-        int | None, typer.Option(help="The number that a new soak begins with; others, other runs; if not said, 0.")
+        int | None, typer.Option(help="The first number of a new soak; each number is another run (default: 0).")
     ] = None,
     master: Annotated[str | None, MASTER] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a soak that was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a soak that was stopped.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Runs random configurations and judges them. Exit 0: all held; 1: some failed; 2: bad input, or no Spark."""
+    """Simulate and audit random configurations on Spark until a limit is reached.
+
+    Exit 0: no run failed; 1: some failed; 2: bad input, or no Spark.
+    """
+    from rich.console import Console
+
     limits = {"--seconds": seconds, "--deliveries": deliveries, "--runs": runs}
     require(
-        any(limit is not None for limit in limits.values()), "say when it is enough: --seconds, --deliveries or --runs"
+        any(limit is not None for limit in limits.values()),
+        "give a limit: --seconds, --deliveries or --runs",
     )
     for option, limit in limits.items():
-        require(limit is None or 0 < limit < 1e15, f"{option} must be positive")
-    require(first is None or 0 <= first < 1e15, "--first must not be negative")
+        require(limit is None or 0 < limit < 1e15, f"{option} must be positive, not {limit}")
+    require(first is None or 0 <= first < 1e15, f"--first must not be negative: {first}")
     with pipeline_extra():
-        from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401, PLC0415 - a session needs Spark
-    work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark takes its time to start
+        from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401 - a session needs Spark
+    work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark starts, which takes long
     if resume and not work.rounds:
-        _say(f"there is nothing in {out} to go on with: a new soak begins")
-    with work.held(), opened(master) as spark:
+        _say(f"{out} has nothing to resume: starting a new soak")
+    with work.held(), spark_session(master) as spark:
         try:
             soak(spark, work, Limits(seconds=seconds, deliveries=deliveries, runs=runs), note=_note)
         except KeyboardInterrupt:
-            typer.echo(f"What is done stays in {out}; go on with it by --resume.", err=True)
+            typer.echo(f"Finished rounds are kept in {out}; continue with --resume.", err=True)
             raise
     kept = _kept(work)
     if json:
@@ -63,16 +69,19 @@ def soak_command(
 
 
 def _protocols(text: str) -> tuple[str, ...]:
-    wanted = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or EVERY_PROTOCOL
+    wanted = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or tuple(sorted(PROTOCOLS))
     for name in wanted:
-        if name not in EVERY_PROTOCOL:
-            raise ConfigError(f"unknown protocol {name!r}; choose one of: {', '.join(EVERY_PROTOCOL)}")
+        if name not in PROTOCOLS:
+            raise ConfigError(f"unknown protocol {name!r}; choose one of: {', '.join(sorted(PROTOCOLS))}")
     return wanted
 
 
 def _kept(work: "Soak") -> list[Path]:
-    """What failed, each as the configuration that it was, and made small: a file to replay, and a test."""
-    from ordercast.pipeline.soak.soak import FAILURES  # noqa: PLC0415
+    """Writes each failing run as its configuration and, shrunk, as a file to replay and a test."""
+    from ordercast.cli.shrink import shrunk_run
+    from ordercast.pipeline.soak.soak import FAILURES
+    from ordercast.swarm.files import write_story
+    from ordercast.swarm.shrink import DoesNotFailError, shrink
 
     folder, kept = work.out / FAILURES, []
     for number in work.failed:
@@ -84,11 +93,11 @@ def _kept(work: "Soak") -> list[Path]:
                 folder.mkdir(exist_ok=True)
                 whole.write_text(config.to_json(), encoding="utf-8")
             except OSError as error:
-                raise TraceError(f"cannot keep the run {name} that failed: {reason_of(error)}") from error
-            _say(f"number {number} failed, and is made small")
+                raise TraceError(f"cannot write the failing run {name}: {reason_of(error)}") from error
+            _say(f"number {number} failed; shrinking it")
             try:
-                small, _ = write_story(folder, name, story_of_shrunk(name, shrink(config)))
-            except DoesNotFailError:  # it took too long there, or did so under another ordercast
+                small, _ = write_story(folder, name, shrunk_run(name, shrink(config)))
+            except DoesNotFailError:  # it exceeded a time limit there, or failed with another version
                 small = whole
         kept.append(small)
     return kept
@@ -98,13 +107,13 @@ def _note(work: "Soak") -> None:
     """A line for each round."""
     tally = work.tally
     _say(
-        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries judged, "
+        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries audited, "
         f"{counted(tally.failed, 'run')} failed, {work.seconds:,.0f} s"
     )
 
 
 def _say(line: str) -> None:
-    """How far it is, on standard error even if that is a file: whoever waits for hours may look there."""
+    """Progress on standard error even if that is a file: a soak of hours is watched in its log."""
     typer.echo(f"soak: {line}", err=True)
 
 
@@ -115,11 +124,11 @@ def _document(work: "Soak") -> dict[str, object]:
     return {**msgspec.structs.asdict(work.tally), "seconds": work.seconds, "failures": failed}
 
 
-def _print(work: "Soak", kept: list[Path], console: Console) -> None:
+def _print(work: "Soak", kept: list[Path], console: "Console") -> None:
     tally = work.tally
     console.print(
-        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries judged "
-        f"({tally.with_levels:,} with what nodes knew), {counted(tally.failed, 'run')} failed; {work.seconds:,.0f} s",
+        f"{counted(tally.runs, 'run')}, {tally.deliveries:,} deliveries audited "
+        f"({tally.with_levels:,} with levels), {counted(tally.failed, 'run')} failed; {work.seconds:,.0f} s",
         soft_wrap=True,
         highlight=False,
     )
@@ -141,11 +150,13 @@ def _print(work: "Soak", kept: list[Path], console: Console) -> None:
 def _what_to_do(kept: Path) -> str:
     place = quote(str(kept))
     if kept.suffix == ".toml":
-        return f"made small: ordercast replay {place} --draw"
-    return f"not so when it was run here; once more: ordercast shrink {place}"
+        return f"shrunk: ordercast replay {place} --draw"
+    return f"it did not fail in this process; try again: ordercast shrink {place}"
 
 
-def _table(first: str, *numbers: str) -> Table:
+def _table(first: str, *numbers: str) -> "Table":
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column(first, min_width=32)
     for name in numbers:

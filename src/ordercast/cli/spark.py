@@ -1,4 +1,4 @@
-"""What commands that work on Spark have in common."""
+"""What the commands that work on Spark share."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,28 +9,28 @@ import typer
 from ordercast.cli.progress import status_line
 from ordercast.model.errors import ConfigError
 
-MASTER = typer.Option(help="Where Spark is: local[4], spark://HOST:PORT or sc://HOST:PORT; if not said, in here.")
+MASTER = typer.Option(help="Master URL: local[4], spark://HOST:PORT, sc://HOST:PORT (default: Spark in this process).")
 """The option --master."""
 
 
 @contextmanager
 def pipeline_extra() -> Iterator[None]:
-    """Turns the absence of the pipeline's packages into a sentence; they are imported when a command needs them."""
+    """Turns a missing package of the extra `pipeline` into a `ConfigError`."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"this needs Spark, and {error.name} is not there: pip install 'ordercast[pipeline]'"
+            f"this command needs Spark, and {error.name} is not installed: pip install 'ordercast[pipeline]'"
         ) from error
 
 
 @contextmanager
-def opened(master: str | None) -> Iterator[Any]:
-    """A session, to be handed on as it is: only the pipeline knows Spark. Whoever watches is told while it starts."""
+def spark_session(master: str | None) -> Iterator[Any]:
+    """A Spark session, with a status line while it starts. Only the pipeline knows its type."""
     with pipeline_extra():
-        from ordercast.pipeline.session import session  # noqa: PLC0415
-    with ExitStack() as waiting:
-        waiting.enter_context(status_line("Spark starts …"))
+        from ordercast.pipeline.session import session
+    with ExitStack() as starting:
+        starting.enter_context(status_line("starting Spark …"))
         with session(master) as spark:
-            waiting.close()
+            starting.close()
             yield spark

@@ -1,4 +1,4 @@
-"""How a member stands, in the terminal, while it goes on."""
+"""Statistics of a member in the terminal, refreshed while it runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,31 +14,33 @@ _EVERY = 0.5
 
 
 def status(now: Stats, before: Stats | None = None) -> Group:
-    """Members and their messages, and what it takes; rates since an earlier look."""
+    """A table of members and their messages, and a line of counters; rates since an earlier look."""
     seconds = now.uptime - before.uptime if before else 0.0
     title = f"{now.group}: {now.me} ({now.protocol}), {_time(now.uptime)}"
     table = Table(
         title=Text(title, "table.title"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
-    for name, justify in (("member", "left"), ("delivered", "right"), ("a second", "right"), ("", "left")):
+    for name, justify in (("member", "left"), ("delivered", "right"), ("per second", "right"), ("", "left")):
         table.add_column(name, justify="right" if justify == "right" else "left")
-    for name, count in now.delivered.items():
-        rate = (count - before.delivered[name]) / seconds if before and seconds > 0 else 0.0
+    for name, count in now.messages_delivered.items():
+        rate = (count - before.messages_delivered[name]) / seconds if before and seconds > 0 else 0.0
         table.add_row(Text(name), f"{count:,}", f"{rate:,.0f}", "" if name in now.members else "[red]gone[/]")
-    logs = now.logs
-    held = logs.waiting + logs.sent + logs.held + logs.accepted + logs.preacknowledged
-    dropped = sum(now.dropped.values()) + now.overrun
-    lost = f"{now.retransmissions:,} copies, {now.requests:,} requests, {now.recoveries:,} recoveries"
-    told = (
-        f"sent {now.sent:,}, waiting {_bytes(now.waiting_bytes)}, to be read {_bytes(now.inbox_bytes)}, "
-        f"{held:,} packets held; {lost}; "
-        f"in {_bytes(now.bytes_in)}, out {_bytes(now.bytes_out)}; {dropped:,} dropped"
+    held = sum(now.logs.values())
+    dropped = sum(now.datagrams_rejected.values()) + now.units_overrun
+    losses = (
+        f"{now.retransmissions:,} retransmissions, {now.retransmission_requests:,} requests, "
+        f"{now.recoveries:,} recoveries"
     )
-    return Group(table, Text(told, style="dim"))
+    counters = (
+        f"sent {now.messages_sent:,}, pending {_bytes(now.pending_bytes)}, unread {_bytes(now.unread_bytes)}, "
+        f"{held:,} packets held; {losses}; "
+        f"received {_bytes(now.bytes_received)}, sent {_bytes(now.bytes_sent)}; {dropped:,} dropped"
+    )
+    return Group(table, Text(counters, style="dim"))
 
 
 class StatusView:
-    """Shows it on standard error until it is closed."""
+    """Shows them on standard error until it is closed."""
 
     def __init__(self, stats: Callable[[], Stats]) -> None:
         self._stats, self._before = stats, stats()
@@ -47,11 +49,11 @@ class StatusView:
         self._task = asyncio.ensure_future(self._show())
 
     def say(self, line: str) -> None:
-        """Writes a line above."""
+        """Prints a line above the table."""
         self._live.console.print(Text(line), soft_wrap=True)
 
     def close(self) -> None:
-        """Leaves the last picture."""
+        """Leaves the final statistics."""
         self._task.cancel()
         self._live.stop()
         Console(stderr=True).print(status(self._stats()))

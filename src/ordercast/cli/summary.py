@@ -1,4 +1,4 @@
-"""What a run came to, for people and for scripts."""
+"""The summary of a run, as text and as JSON."""
 
 from pathlib import Path
 from shlex import quote
@@ -11,7 +11,7 @@ from rich.text import Text
 from ordercast.cli.printing import counted
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
-from ordercast.model.runs import Record
+from ordercast.model.runs import TraceDetail
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult
 from ordercast.simulator.workloads import senders
@@ -50,20 +50,20 @@ def as_json(result: RunResult) -> str:
 
 
 def print_summary(result: RunResult, console: Console, out: Path | None) -> None:
-    """The summary that `ordercast simulate` prints."""
+    """Prints the summary."""
     counts = result.counters
     console.print(_headline(result))
     console.print(_counts(result))
     levels = Table("reached", "p50", "p99", "most", "longest log", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     longest = {Level.ACCEPTED: counts.longest_accepted}
-    if result.config.protocol != Service.SEQUENCED.value:  # there what is pre-acknowledged waits for nothing more
+    if result.config.protocol != Service.SEQUENCED.value:  # its pre-acknowledged packets wait for nothing
         longest[Level.PREACKNOWLEDGED] = counts.longest_preacknowledged
     for level, times in counts.latency.items():
         if level is Level.ACKNOWLEDGED and result.config.protocol == Service.SEQUENCED.value:
-            continue  # nobody acknowledges there
+            continue  # it has no such level
         log = f"{longest[level]:,}" if level in longest else "delivered" if level is Level.ACKNOWLEDGED else "–"
-        told = (times.percentile(50), times.percentile(99), times.highest)
-        shown = [_time(time) if times.count else "–" for time in told]
+        shown_times = (times.percentile(50), times.percentile(99), times.highest)
+        shown = [_time(time) if times.count else "–" for time in shown_times]
         levels.add_row(_LEVELS[level], *shown, log)
     console.print(levels)
     if counts.waiting:
@@ -74,8 +74,8 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
                 console.print(f"  {name_of(node)}: {line}", soft_wrap=True, markup=False)
     if out is not None:
         sentence = f"The trace is in {out}"
-        if result.config.record is not Record.NONE:
-            sentence += f"; judge it with: ordercast audit {quote(str(out))}"
+        if result.config.record is not TraceDetail.NONE:
+            sentence += f"; audit it with: ordercast audit {quote(str(out))}"
         console.print(sentence, soft_wrap=True, markup=False)
 
 
@@ -94,13 +94,17 @@ def _counts(result: RunResult) -> Table:
         ),
         ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
         ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
-        ("losses", counts.lost, f"units that missed a node; {counts.lost_data:,} of them were data for it"),
+        (
+            "losses",
+            counts.lost,
+            f"units that did not reach a node; {counts.lost_data:,} of them data for it",
+        ),
         (
             "repairs",
             counts.retransmitted,
-            f"copies for {counts.requests:,} requests; {repairs} for each such loss",
+            f"retransmissions for {counts.requests:,} requests; {repairs} for each such loss",
         ),
-        ("discarded", counts.discarded, f"data units thrown away; {counts.duplicated:,} units came twice"),
+        ("discarded", counts.discarded, f"data units discarded on receipt; {counts.duplicated:,} units arrived twice"),
     ):
         table.add_row(name, f"{count:,}", explained)
     if result.config.protocol == Service.SEQUENCED.value:
@@ -112,20 +116,20 @@ def _counts(result: RunResult) -> Table:
     if counts.recoveries:
         stopped = _time(counts.frozen_time // counts.recoveries)
         if result.config.protocol == Service.SEQUENCED.value:
-            told = f"times a node stopped until there was a new view, {stopped} on average"
-            table.add_row("stops", f"{counts.recoveries:,}", told)
+            text = f"times a node stopped until the next view, {stopped} on average"
+            table.add_row("stops", f"{counts.recoveries:,}", text)
         else:
-            told = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets put in their places"
-            table.add_row("recoveries", f"{counts.recoveries:,}", told)
+            text = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets inserted"
+            table.add_row("recoveries", f"{counts.recoveries:,}", text)
     return table
 
 
 def _waiting(result: RunResult) -> Table:
-    """From the send to the delivery, the highest priority first."""
+    """Times from the send to the delivery, the highest priority first."""
     table = Table("priority", "deliveries", "p50", "p99", "most", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for priority, times in sorted(result.counters.waiting.items(), reverse=True):
-        told = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
-        table.add_row(str(priority), f"{times.count:,}", *told)
+        shown = [_time(time) for time in (times.percentile(50), times.percentile(99), times.highest)]
+        table.add_row(str(priority), f"{times.count:,}", *shown)
     return table
 
 
@@ -135,22 +139,16 @@ def _headline(result: RunResult) -> Text:
     if result.complete:
         verdict = Text(_success(result), style="bold green")
     else:
-        why = (
-            "a node gave up"
-            if result.aborted
-            else "nothing moves any more"
-            if result.stalled
-            else "nothing is left to happen"
-        )
+        why = "a node aborted" if result.aborted else "no progress" if result.stalled else "no event is left"
         verdict = Text(f"incomplete, {why}", style="bold red")
     return Text(what) + verdict + Text(f" after {_time(result.virtual_time)}")
 
 
 def _success(result: RunResult) -> str:
-    """What a complete run came to: where a group goes on without a node, that one's last messages may be lost."""
+    """The result of a complete run; if a node left the group, its last messages may be lost."""
     if result.left:
         gone = ", ".join(name_of(node) for node in result.left)
-        return f"all that the others sent was delivered to all of them; they went on without {gone}"
+        return f"all messages of the others delivered to all of them; {gone} left the group"
     reached = "delivered" if result.config.protocol == Service.SEQUENCED.value else "acknowledged"
     return f"every message {reached} everywhere"
 
@@ -160,10 +158,10 @@ def _per(count: int, base: int) -> str:
 
 
 def _time(nanoseconds: int) -> str:
-    """Three digits, in the unit that shows them before the point or behind it."""
+    """A duration with three digits, in a suitable unit."""
     for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
         value = nanoseconds / size
-        if value >= 999.5:  # three digits would be written as a power of ten
+        if value >= 999.5:  # %.3g would use an exponent
             return f"{value:,.0f} {unit}"
         if value >= 0.9995:
             return f"{value:.3g} {unit}"

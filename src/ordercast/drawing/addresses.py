@@ -1,16 +1,16 @@
-"""To whom messages go, in as few signs as it takes."""
+"""The destinations of messages, in short notation."""
 
 from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    """To whom a message was sent, and how urgent it is."""
+    """The destinations and the priority of a message."""
 
     destinations: tuple[int, ...]
     priority: int | None
 
     def note(self, source: int, nodes: int) -> str:
-        """In the shorter way: →{2,3}, or →others, or →all; and !3 for priority 3."""
+        """The shorter of →{2,3}, →others and →all; !3 is priority 3."""
         ways = [f"→{{{','.join(str(node + 1) for node in self.destinations)}}}"]
         if len(self.destinations) == nodes:
             ways.append("→all")

@@ -1,4 +1,4 @@
-"""Where things stand in the SVG: columns within a moment, moments along the time, lanes below each other.
+"""The layout of the SVG: columns within a moment, moments along the time, lanes below each other.
 
 Time runs to the right and never back, but not evenly. Usually so many pixels are so many nanoseconds; a long silence
 is cut to a fixed width, and where much happens at one node at once, the picture is drawn wider there so that no label
@@ -15,9 +15,9 @@ from ordercast.drawing.scene import Flight, Mark, Moment, Scene
 LABEL = 12  # font sizes
 SMALL = 10
 LINE = 14  # from one line of a label to the next
-FLIGHT = 96  # what a usual flight measures along the time
-BREAK = 72  # a silence
-STAVE = 1400  # about the longest stretch of time that goes side by side
+FLIGHT = 96  # the length of a typical flight along the time axis
+BREAK = 72  # a cut in the time axis
+STAVE = 1400  # about the maximum width of a row of the picture
 
 _LETTER = 0.66  # the width of a letter, for a font of size 1
 _LEAST = 4  # between two instants
@@ -106,10 +106,12 @@ class Layout:
 
 
 def lay_out(scene: Scene) -> Layout:
-    """Places everything."""
+    """Computes the layout."""
     spots = {(moment.time, moment.node): _spot(moment, scene.nodes) for moment in scene.moments}
     whole = _along_the_time(scene, spots, inf).right
-    axis = _along_the_time(scene, spots, 1.06 * whole / ceil(whole / STAVE) + FLIGHT / 2)  # or the last one is a stump
+    axis = _along_the_time(
+        scene, spots, 1.06 * whole / ceil(whole / STAVE) + FLIGHT / 2
+    )  # so that the last one is not much shorter
     lines = [line for spot in spots.values() for line in spot.reaches()]
     above, below = LINE * -min([-1, *lines]) + 10, LINE * max([1, *lines]) + 10
     staves = (0.0, *axis.cuts, axis.right)
@@ -117,7 +119,7 @@ def lay_out(scene: Scene) -> Layout:
 
 
 class _Axis(NamedTuple):
-    """The time axis: where each instant is, where silences are cut, where staves are, where it ends."""
+    """The time axis: where each instant is, where it is cut, where staves are, where it ends."""
 
     times: dict[int, float]
     breaks: tuple[float, ...]

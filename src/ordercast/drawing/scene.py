@@ -1,4 +1,4 @@
-"""From event rows to what is to be seen, before anybody decides where it goes on the paper.
+"""From event rows to the elements of a picture, before the layout.
 
 A scene holds flights (one transmission and its arrivals) and moments (what one node did at one instant, in its own
 order). Rows that say one thing twice are shown once: a `send` at the instant of its own transmission is that
@@ -62,7 +62,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Where a transmission came, or should have come."""
+    """The arrival of a transmission at a node, or its loss."""
 
     node: int
     time: int
@@ -72,7 +72,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """One transmission: a unit that a node put on the channel, and what became of it at the others."""
+    """One transmission: a unit that a node put on the channel, and its arrivals and losses."""
 
     number: int
     node: int
@@ -81,24 +81,24 @@ class Flight:
     """data, copy, status, poll, request or control."""
     messages: tuple[Message, ...]
     note: str
-    """Of data sent at this very instant: to whom; of a request: what it asks for."""
+    """Of data sent at this instant: the destinations; of a request: what it asks for."""
     arrivals: tuple[Arrival, ...]
     names: Names = field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
-        """What it is called on its arrows: its messages, what it asks for, or its kind."""
+        """Its label on arrows: its messages, what it asks for, or its kind."""
         return " ".join(spans(self.messages, self.names)) or self.note or self.kind
 
     @property
     def label(self) -> str:
-        """What it is called where it leaves."""
+        """Its label at the sender."""
         return {"copy": f"copy {self.name}", "data": self.name + self.note}.get(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that a node did by itself, with all messages that it did it to at that instant."""
+    """An event at a node, with all messages that it concerns at that instant."""
 
     event: str
     messages: tuple[Message, ...]
@@ -124,7 +124,7 @@ class Moment:
     """Its own marks and transmissions, in the node's order."""
 
     def fate(self, flight: Flight) -> Mark | None:
-        """What became at once of a unit that arrived here now; None for one without messages."""
+        """The immediate effect of a unit that arrived now; None for one without messages."""
         for doing in self.doings:
             if isinstance(doing, Mark) and doing.event in FATES and set(doing.messages) & set(flight.messages):
                 return doing
@@ -133,7 +133,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that a picture shows."""
+    """The elements of a picture."""
 
     nodes: int
     flights: tuple[Flight, ...]
@@ -141,7 +141,7 @@ class Scene:
     moments: tuple[Moment, ...]
     """Ascending by time, then node."""
     flight_time: int
-    """How long a unit usually takes: the natural measure of time; at least 1."""
+    """The typical flight time of a unit, which scales the time axis; at least 1."""
     steps: bool = False
     """Time counts steps, rather than nanoseconds."""
     named: bool = False
@@ -161,7 +161,7 @@ class Scene:
         return sorted({moment.time for moment in self.moments})
 
     def is_silence(self, gap: int) -> bool:
-        """Whether so long a time without any event is cut."""
+        """True if a time of this length without events is cut."""
         return gap > 2 * self.flight_time
 
     def crashes(self) -> dict[int, int]:
@@ -175,9 +175,9 @@ class Scene:
 
 
 FOREIGN = "foreign"
-"""The mark of a message that arrived where it was not addressed: a discard that nobody need worry about."""
+"""The mark of a message that arrived where it was not addressed: a harmless discard."""
 FATES = ("receive", "accept", "discard", FOREIGN)
-"""What can become at once of a message that arrives; `receive` if nothing did: it is kept for later."""
+"""The immediate effects of a message that arrives; `receive`: it is kept for later."""
 _MARKS = frozenset(
     {
         "send",
@@ -220,7 +220,7 @@ def microseconds(time: int, digits: int = 1) -> str:
 
 
 def make_scene(rows: Iterable[Row], nodes: int, names: Names | None = None, *, steps: bool = False) -> Scene:
-    """The scene of these rows; a run too large to be drawn is refused."""
+    """The scene of these rows. Raises `ConfigError` if the run is too large to be drawn."""
     names = names or {}
     events = sorted((Event(*row) for row in rows), key=lambda event: (event.time, event.node, event.step))
     _refuse_what_cannot_be_drawn(events, nodes)
@@ -245,7 +245,7 @@ def _usual_flight_time(flights: Iterable[Flight], moments: Sequence[Moment]) -> 
 
 
 def require_drawable(nodes: int, transmissions: int) -> None:
-    """Refuses a run too large to be drawn; so many transmissions are known of so far."""
+    """Raises `ConfigError` if a run with this number of transmissions is too large to be drawn."""
     require(2 <= nodes <= MOST_NODES, f"a picture shows 2 to {MOST_NODES} nodes, not {nodes}: draw a smaller group")
     require(
         transmissions <= MOST_TRANSMISSIONS,
@@ -281,7 +281,7 @@ def _flights(
     for number, rows in rows_of.items():
         start = next((row for row in rows if row.event == "transmit"), None)
         if start is None:
-            continue  # the recording began while it was under way
+            continue  # the recording began while it was in flight
         kind = start.detail or "control"
         carried = tuple(sorted({message for row in rows for message in row.messages()}))
         note = _what_is_asked(requests.get(number, ()), names) if kind == "request" else ""
@@ -304,7 +304,7 @@ def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
 
 
 def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) -> dict[int | None, Flight]:
-    """The flights, with data and copies that a node which had crashed would have heard lost there.
+    """The flights; data and copies that would have reached a crashed node are lost there.
 
     A trace says nothing of them. What came to two nodes at least was for everybody who listens.
     """
@@ -362,7 +362,7 @@ def _moments(
 
 
 def _joinable(here: dict[object, Mark | Flight], mark: Mark) -> object:
-    """Where a mark goes among those of its moment: to an equal one, unless its messages did more in between."""
+    """The place of a mark among those of its moment: with an equal one, unless its messages did more in between."""
     for key, doing in reversed(here.items()):
         if isinstance(doing, Mark):
             if (doing.event, doing.note) == (mark.event, mark.note):

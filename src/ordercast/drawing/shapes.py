@@ -60,7 +60,7 @@ _ALARMS = {
 
 
 def group(classes: str, tip: str, *parts: str) -> str:
-    """Shapes that belong together, with the words that are shown when one points at them."""
+    """A group of shapes, with a tooltip."""
     title = f"<title>{escape(tip)}</title>" if tip else ""
     return f'<g class="{classes}">{title}{"".join(parts)}</g>'
 
@@ -143,13 +143,13 @@ def cross(x: float, y: float) -> str:
 
 
 def echo(x: float, y: float, side: int) -> str:
-    """A unit that its own sender hears from the channel: a small arc above (-1) or below (1) the lane."""
+    """A unit that its own sender receives from the channel: a small arc above (-1) or below (1) the lane."""
     arc = f'<path d="M{x - 22:.1f} {y + side * 3:.1f}q11 {side * 15} 19 {side * 5}"/>'
     return arc + f'<path class="solid" d="M{x - 1:.1f} {y + side * 5:.1f}l-6 {side * 1}l3 {side * 5}z"/>'
 
 
 def lost_echo(x: float, y: float, side: int) -> str:
-    """A unit that its own sender misses: the arc ends in a cross beside the lane, where no mark can cover it."""
+    """A unit that its own sender loses: the arc ends in a cross beside the lane, where no mark can cover it."""
     arc = f'<path d="M{x - 26:.1f} {y + side * 2:.1f}q3 {side * 7} 8 {side * 8}"/>'
     return arc + cross(x - 17, y + side * 11)
 

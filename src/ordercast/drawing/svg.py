@@ -1,4 +1,4 @@
-"""A run as SVG: time goes to the right, each node is a line, each arrival an arrow; whoever points at a thing is told.
+"""A run as SVG: time goes to the right, each node is a line, each arrival an arrow; elements have tooltips.
 
 The picture stands by itself: no script, no font or style from elsewhere. It follows the reader's light or dark scheme.
 """
@@ -178,7 +178,7 @@ def _marks(spot: Spot, layout: Layout, scene: Scene) -> Iterator[str]:
 
 
 def _legend(scene: Scene, width: float, top: float) -> tuple[list[str], float]:
-    """What occurs in the picture, explained; and where the picture ends."""
+    """The legend of what occurs in the picture; and where the picture ends."""
     arrivals = [(flight, arrival) for flight in scene.flights for arrival in flight.arrivals]
     entries: list[tuple[str, float, str]] = []
     for kind, meaning in _KINDS.items():

@@ -18,7 +18,7 @@ from ordercast.model.nodes import name_of
 
 _NARROWEST = 10  # columns of a lane
 _WIDEST = 32
-_APART = "  "  # between two things said on one line
+_APART = "  "  # between two texts on one line
 _CROSS = "✗"
 
 _GLYPHS = {
@@ -47,7 +47,7 @@ Cells: TypeAlias = dict[int, str]
 
 
 class _Stroke(NamedTuple):
-    """What an arrow is made of; tails and heads for both directions, to the right first."""
+    """The characters of an arrow; tails and heads for both directions, to the right first."""
 
     shaft: str
     crossing: str
@@ -127,7 +127,7 @@ class _Sheet:
         return self._render(unit, {lane: name_of(node) for node, lane in enumerate(self.lanes)})
 
     def silence(self, time: int) -> str:
-        """The line that stands for a silence until then, however long."""
+        """The line that stands for a time without events."""
         return self._render("···", dict.fromkeys(self._alive(time), "┊"))
 
     def instant(self, time: int) -> list[str]:
@@ -203,14 +203,14 @@ def _stroke(flight: Flight, *, lost: bool) -> _Stroke:
 
 
 def _lay(lines: list[Cells], arrow: Cells) -> int:
-    """Puts an arrow on the first row where it crosses nothing; which row that is."""
+    """Puts an arrow on the first row where it crosses nothing; returns that row."""
     row = next((row for row, line in enumerate(lines) if not line.keys() & arrow.keys()), len(lines))
     lines[row:] = [{**(lines[row] if row < len(lines) else {}), **arrow}, *lines[row + 1 :]]
     return row
 
 
 def _words(moment: Moment) -> list[str]:
-    """What a node did at an instant, in words, without what its arrows say already."""
+    """What a node did at an instant, as text, without what its arrows show."""
     arrived = {message for flight, _ in moment.arrivals if flight.node != moment.node for message in flight.messages}
     words = [
         f"{_CROSS if arrival.lost else _GLYPHS['echo'][0]} {flight.name}"
@@ -232,7 +232,7 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _legend(scene: Scene, width: int) -> list[str]:
-    """The meaning of whatever occurs in the picture, and of nothing else."""
+    """The legend of what occurs in the picture."""
     arrivals = [(flight, arrival) for flight in scene.flights for arrival in flight.arrivals]
     strokes = {_stroke(flight, lost=arrival.lost) for flight, arrival in arrivals if arrival.node != flight.node}
     seen = {flight.kind if flight.kind in _GLYPHS else "control" for flight in scene.flights}

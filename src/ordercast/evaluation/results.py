@@ -133,11 +133,11 @@ Stored = TypeVar("Stored", Result, Evaluation)
 
 def store(folder: Path, name: str, value: Result | Evaluation) -> None:
     """Writes a value into a folder, atomically."""
-    from ordercast.trace.files import write_whole  # noqa: PLC0415 - loads Arrow, which a report does not need
+    from ordercast.trace.small_files import write_atomically  # noqa: PLC0415 - loads Arrow, which a report does not need
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
+        write_atomically(folder / name, msgspec.json.format(msgspec.json.encode(value), indent=1))
     except OSError as error:
         raise ConfigError(
             f"cannot write the results into {folder}: {reason_of(error)}; choose another folder"

@@ -1,4 +1,8 @@
-"""Every schedule of a small group, on the machines themselves: what a proof on paper would have to cover."""
+"""An explicit-state model checker: every schedule of a small group, on the protocols' own machines.
+
+`state_space` has the states and transitions, `scenario` what is promised, `explore` the search, `reduction` the
+partial-order reduction, `continuations` the liveness check, `counterexample` the result.
+"""
 
 from ordercast.explorer.explore import Report, Search
 from ordercast.explorer.scenario import Promise, Scenario

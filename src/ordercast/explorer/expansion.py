@@ -1,86 +1,86 @@
-"""States expanded one after another, each with a path that leads to it: what each process of a split search does."""
+"""Expands states, each with a path that leads to it: the work of one process of a distributed search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ordercast.explorer.completion import Completion
+from ordercast.explorer.actions import Actions
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.counterexample import Counterexample, counterexample_from, shortened
 from ordercast.explorer.portable import Path, Portable
-from ordercast.explorer.reduction import Everything, Plan, Reduction
+from ordercast.explorer.reduction import NoReduction, Reduction, Selection
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.strands import Strands
-from ordercast.explorer.verdict import Violation, ends_badly, shortened
-from ordercast.explorer.world import State, World
+from ordercast.explorer.state_space import State, StateSpace
 
 
 @dataclass
 class Tally:
-    """What was seen so far."""
+    """The counts of a search so far."""
 
     edges: int = 0
     continued: int = 0
     longest: int = 0
     node_states: int = 0
     broken: Path | None = None
-    """A path whose last step breaks a promise, or from whose end the group does not end well."""
+    """A path whose last step breaks a promise, or from whose end the liveness goal is missed."""
 
 
 class Expansion:
     """Expands states of a scenario."""
 
     def __init__(self, scenario: Scenario, *, reduced: bool = True) -> None:
-        self.world = World(scenario)
+        self.space = StateSpace(scenario)
         self.tally = Tally()
-        self.portable = Portable(self.world)
-        self._plan: Plan = Reduction(self.world) if reduced else Everything(self.world)
-        self.strands = max(Strands(self.world).of_step.values())
-        """The highest bit of what may sleep."""
-        self._completion = Completion(self.world)
+        self.portable = Portable(self.space)
+        self._selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
+        self.highest_action = max(Actions(self.space).of_step.values())
+        """The highest bit of a sleep set."""
+        self._continuations = FairContinuations(self.space)
 
     def expand(self, path: Path, state: State, asleep: int) -> Iterator[tuple[int, State, int]]:
-        """The steps that are searched from a state, where each leads, and what sleeps there.
+        """The steps to explore from a state, each with its successor and the sleep set there.
 
-        It comes to an end where something is broken.
+        It stops at the first broken promise.
         """
-        world, plan, tally = self.world, self._plan, self.tally
-        free = world.free_steps(state)
-        if not free and not self.ends_well(path, state):
+        space, plan, tally = self.space, self._selection, self.tally
+        free = space.progress_steps(state)
+        if not free and not self.reaches_goal(path, state):
             return
-        for step, strand in plan.steps(state, free, asleep):
+        for step, action in plan.steps(state, free, asleep):
             tally.edges += 1
-            after, effect = world.take(state, step)
-            if effect is not None and world.problem(after, effect):
+            after, effect = space.successor(state, step)
+            if effect is not None and space.problem(after, effect):
                 tally.broken = self.portable.longer(path, state, step)
                 return
-            yield step, after, plan.asleep_behind(state, step, strand, effect, asleep)
-            asleep |= strand
+            yield step, after, plan.sleep_set_after(state, step, action, effect, asleep)
+            asleep |= action
 
     def comes_back(self, path: Path, state: State) -> None:
-        """To a state that was expanded before, by a path that may go round in a circle of receipts for ever."""
-        if self.portable.ends_in_receipt(path) and not self._completion.settles(state):
+        """A path leads back to a state that was expanded before: it may be a cycle of receipts."""
+        if self.portable.ends_in_receipt(path) and not self._continuations.settles(state):
             self.tally.broken = path
 
-    def forget_what_is_broken(self) -> None:
-        """Goes on with other states; what was found is told already."""
+    def forget_counterexample(self) -> None:
+        """Continues with other states; the counterexample found was reported."""
         self.tally.broken = None
 
-    def ends_well(self, path: Path, state: State) -> bool:
-        """Whether a loss-free continuation from a state completes."""
-        bad = self._completion.bad_end(state) is not None
+    def reaches_goal(self, path: Path, state: State) -> bool:
+        """True if the fair continuations from a state succeed."""
+        bad = self._continuations.failure_from(state) is not None
         if bad:
             self.tally.broken = path
-        self.tally.continued, self.tally.longest = self._completion.runs, self._completion.longest
-        self.tally.node_states = len(self.world.nodes.states)
+        self.tally.continued, self.tally.longest = self._continuations.runs, self._continuations.longest
+        self.tally.node_states = len(self.space.nodes.states)
         return not bad
 
 
-def violation_of(scenario: Scenario, path: Path) -> Violation | None:
-    """What a path breaks, without the steps that it does not need."""
-    world = World(scenario)
-    completion = Completion(world)
-    steps = Portable(world).steps(path)
-    state = world.start()
+def counterexample_of(scenario: Scenario, path: Path) -> Counterexample | None:
+    """The counterexample at the end of a path, without the steps that it does not need."""
+    space = StateSpace(scenario)
+    continuations = FairContinuations(space)
+    steps = Portable(space).steps(path)
+    state = space.initial_state()
     for count, step in enumerate(steps, start=1):
-        state, effect = world.take(state, step)
-        if effect is not None and world.problem(state, effect):
-            return shortened(world, completion, steps[:count], live=False)
-    return ends_badly(world, completion, steps, state)
+        state, effect = space.successor(state, step)
+        if effect is not None and space.problem(state, effect):
+            return shortened(space, continuations, steps[:count], live=False)
+    return counterexample_from(space, continuations, steps, state)

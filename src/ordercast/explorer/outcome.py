@@ -1,40 +1,40 @@
-"""What a schedule comes to: what its last step breaks, or what is broken though nothing is lost any more."""
+"""The outcome of a schedule: the promise that its last step breaks, or that its fair continuation breaks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.completion import Completion
-from ordercast.explorer.replay import Replay
-from ordercast.explorer.world import World
+from ordercast.explorer.continuations import FairContinuations
+from ordercast.explorer.execution import Execution
+from ordercast.explorer.state_space import StateSpace
 
 _SHOWN = 24  # steps of a continuation
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a schedule."""
+    """The outcome of a schedule."""
 
     steps: tuple[int, ...]
-    """The schedule, as far as it went."""
+    """The schedule, up to the step that breaks a promise."""
     continuation: tuple[int, ...]
-    """The fair continuation that ends badly, if it is that which does."""
+    """The fair continuation that fails, if one does."""
     sentence: str
     """The promise that is broken; empty if none is."""
     stuck: bool = False
-    """What is broken is that the continuation does not end well, rather than its last step."""
+    """The continuation misses the liveness goal, rather than breaking a promise by its last step."""
 
     def shown(self) -> tuple[int, ...]:
-        """What is worth showing: what goes on for ever need not be shown for ever."""
+        """The steps to show: of an endless continuation only the beginning."""
         return (*self.steps, *(self.continuation[:_SHOWN] if self.stuck else self.continuation))
 
 
-def outcome_of(world: World, steps: Sequence[int]) -> Outcome:
-    """Acts a schedule out, and then lets everything happen that can."""
-    replay = Replay(world)
+def outcome_of(space: StateSpace, steps: Sequence[int]) -> Outcome:
+    """Executes a schedule, and then the fair continuations."""
+    execution = Execution(space)
     taken = []
-    for happening in replay.run(steps):
-        taken.append(happening.step)
-        if happening.problem:
-            return Outcome(tuple(taken), (), happening.problem)
-    end = Completion(world).bad_end(replay.state)
+    for executed in execution.run(steps):
+        taken.append(executed.step)
+        if executed.problem:
+            return Outcome(tuple(taken), (), executed.problem)
+    end = FairContinuations(space).failure_from(execution.state)
     return Outcome(tuple(taken), end.steps, end.sentence, end.live) if end else Outcome(tuple(taken), (), "")

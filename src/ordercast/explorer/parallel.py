@@ -1,9 +1,9 @@
-"""A search on all cores: each state has an owner, who alone decides whether it is new.
+"""A search on all cores: each state is owned by one process, which alone decides whether it is new.
 
-All processes go from level to level together: what is reached from states of one level is handed to its owners, and
-they expand it in the next. So it does not matter how many processes there are: states and edges of what is exhausted or
-cut are the same, and something broken is found at the same level, though not always the same thing. The owner of a
-state goes with the state of one of its nodes, so that most steps stay at home.
+All processes advance level by level: successors of the states of one level are sent to their owners, which expand them
+in the next. The result does not depend on the number of processes: an exhaustive search, or one that is cut off, has
+the same states and transitions, and a counterexample is found at the same level, though not always the same one. The
+owner of a state is derived from the state of one of its nodes, so that most successors stay with their process.
 """
 
 import struct
@@ -14,16 +14,16 @@ from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from signal import SIG_DFL, SIGTERM, signal
 
-from ordercast.explorer.expansion import Expansion, Tally, violation_of
+from ordercast.explorer.actions import EXPANDED
+from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
 from ordercast.explorer.explore import SAMPLE, Progress, Report
 from ordercast.explorer.portable import Path
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.strands import EXPANDED
-from ordercast.explorer.world import State
+from ordercast.explorer.state_space import State
 from ordercast.model.errors import ConfigError
 
 Row = tuple[Path, int]
-"""A state on its way to its owner: a path to it, and what sleeps in it."""
+"""A state on its way to its owner: a path to it, and its sleep set."""
 
 
 class Share:
@@ -33,32 +33,32 @@ class Share:
         self.expansion, self.reduced = Expansion(scenario, reduced=reduced), reduced
         self._number, self._of = number, of
         self._portable = self.expansion.portable
-        start = self.expansion.world.start()
+        start = self.expansion.space.initial_state()
         self._packing = struct.Struct(f"{len(start)}I")
         self._pack = self._packing.pack
-        self.asleep: dict[bytes, int] = {}
-        """By state what sleeps there, and whether it has been expanded. Keys are the states themselves, not digests."""
+        self.sleep_sets: dict[bytes, int] = {}
+        """By state: its sleep set, and whether it has been expanded. Keys are the states themselves, not digests."""
         self.frontier: list[tuple[Path, State, bytes]] = []
         if self._owner(start) == number:
             self._arrive(b"", start, self._pack(*start), 0)
 
     def take_in(self, rows: Iterable[Row]) -> None:
-        """Takes in what others reached; paths that are alike come one after another."""
-        for path, asleep in sorted(rows):
+        """Takes in what other processes reached, in the order of paths, so that their common steps are taken once."""
+        for path, sleep_set in sorted(rows):
             state = self._portable.state(path)
-            self._arrive(path, state, self._pack(*state), asleep)
+            self._arrive(path, state, self._pack(*state), sleep_set)
 
     def level(self) -> list[list[Row]]:
-        """Expands all that has arrived; gives by owner what was reached."""
+        """Expands all states of the frontier; returns the successors by owner."""
         reached: list[dict[bytes, tuple[Path, State, int]]] = [{} for _ in range(self._of)]
         frontier, self.frontier = self.frontier, []
         for path, state, here in frontier:
-            asleep = self.asleep[here]
-            self.asleep[here] = asleep | EXPANDED
-            for step, after, behind in self.expansion.expand(path, state, asleep):
+            sleep_set = self.sleep_sets[here]
+            self.sleep_sets[here] = sleep_set | EXPANDED
+            for step, after, behind in self.expansion.expand(path, state, sleep_set):
                 key, owner = self._pack(*after), self._owner(after)
-                ours = self.asleep.get(key)
-                if ours is not None and not ours & ~behind & ~EXPANDED:  # this is nothing new to it
+                ours = self.sleep_sets.get(key)
+                if ours is not None and not ours & ~behind & ~EXPANDED:  # the owner knows it already
                     if ours & EXPANDED:
                         self.expansion.comes_back(self._portable.longer(path, state, step), after)
                     continue
@@ -69,33 +69,35 @@ class Share:
                     reached[owner][key] = (*known[:2], known[2] & behind)
             if self.expansion.tally.broken is not None:
                 break
-        for key, (path, state, asleep) in reached[self._number].items():  # now, as others take in what is theirs
-            self._arrive(path, state, key, asleep)
+        for key, (path, state, sleep_set) in reached[
+            self._number
+        ].items():  # now, as the other processes do with theirs
+            self._arrive(path, state, key, sleep_set)
         reached[self._number] = {}
-        return [[(path, asleep) for path, _, asleep in rows.values()] for rows in reached]
+        return [[(path, sleep_set) for path, _, sleep_set in rows.values()] for rows in reached]
 
     def portable_states(self) -> Iterator[tuple[bytes, int, Path | None]]:
-        """All states: a digest of each, what sleeps in it, and, of those to be expanded, a path."""
+        """All states: the digest and the sleep set of each, and a path to those still to be expanded."""
         paths = {key: path for path, _, key in self.frontier}
-        for key, asleep in self.asleep.items():
-            yield self._portable.digest(self._packing.unpack(key)), asleep & ~EXPANDED, paths.get(key)
+        for key, sleep_set in self.sleep_sets.items():
+            yield self._portable.digest(self._packing.unpack(key)), sleep_set & ~EXPANDED, paths.get(key)
 
     def continue_frontier(self) -> None:
-        """Sees whether some of what is not searched would end well."""
+        """Checks liveness in a sample of the frontier."""
         for path, state, _ in self.frontier[::SAMPLE]:
-            if not self.expansion.ends_well(path, state):
+            if not self.expansion.reaches_goal(path, state):
                 return
 
     def _owner(self, state: State) -> int:
         return self._portable.home(state) % self._of
 
-    def _arrive(self, path: Path, state: State, key: bytes, asleep: int) -> None:
-        known = self.asleep.get(key)
-        woken = 0 if known is None else known & ~asleep & ~EXPANDED
+    def _arrive(self, path: Path, state: State, key: bytes, sleep_set: int) -> None:
+        known = self.sleep_sets.get(key)
+        woken = 0 if known is None else known & ~sleep_set & ~EXPANDED
         if known is None:
-            self.asleep[key] = asleep
+            self.sleep_sets[key] = sleep_set
         elif woken:
-            self.asleep[key] = known & ~woken & ~EXPANDED
+            self.sleep_sets[key] = known & ~woken & ~EXPANDED
         if known is not None and known & EXPANDED:
             self.expansion.comes_back(path, state)
         if known is None or (woken and known & EXPANDED):
@@ -105,15 +107,12 @@ class Share:
 def explore_on(
     processes: int,
     scenario: Scenario,
-    most: int = 1_000_000,
+    max_states: int = 1_000_000,
     *,
     reduced: bool = True,
     progress: Progress | None = None,
 ) -> Report:
-    """Searches a scenario on so many processes; see `Report` for what comes back.
-
-    Raises `ConfigError` if one of them dies.
-    """
+    """Searches a scenario with this number of processes. Raises `ConfigError` if one of them dies."""
     began = time.perf_counter()
     forks = "fork" in get_all_start_methods()
     context = get_context("fork" if forks else None)
@@ -132,26 +131,26 @@ def explore_on(
         theirs.close()
         workers.append(worker)
     try:
-        return _conducted(pipes, scenario, most, began, progress)
+        return _coordinate(pipes, scenario, max_states, began, progress)
     except (EOFError, ConnectionError) as error:
         raise ConfigError(
-            "a process of the search died, for want of memory perhaps; ask for fewer states by --most, or take Spark"
+            "a worker process of the search died, probably out of memory; lower --max-states, or search on Spark"
         ) from error
     finally:
         for worker in workers:
-            worker.terminate()  # it holds nothing but memory
+            worker.terminate()  # it has nothing to clean up
             worker.join()
 
 
-def _conducted(
-    pipes: list[Connection], scenario: Scenario, most: int, began: float, progress: Progress | None
+def _coordinate(
+    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: Progress | None
 ) -> Report:
-    """Goes from level to level until nothing is left, something is broken, or it is enough."""
-    letters: list[list[Row]] = [[] for _ in pipes]
+    """Runs level by level until no state is left, a promise is broken, or the limit is reached."""
+    batches: list[list[Row]] = [[] for _ in pipes]
     depth, last = 0, False
     while True:
-        for pipe, letter in zip(pipes, letters, strict=True):
-            pipe.send((letter, last))
+        for pipe, batch in zip(pipes, batches, strict=True):
+            pipe.send((batch, last))
         answers = [pipe.recv() for pipe in pipes]
         if not last:
             states, left = (sum(answer[place] for answer in answers) for place in (0, 1))
@@ -161,8 +160,8 @@ def _conducted(
             progress(states, time.perf_counter() - began)
         if last or broken or not left:
             break
-        letters = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
-        last = states >= most  # some of what is left is continued
+        batches = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
+        last = states >= max_states  # liveness is then checked in a sample of the frontier
         depth += 1
     return Report(
         states=states,
@@ -173,19 +172,20 @@ def _conducted(
         continued=sum(tally.continued for tally in tallies),
         longest=max(tally.longest for tally in tallies),
         depth=depth,
-        violation=violation_of(scenario, min(broken, key=lambda path: (len(path), path))) if broken else None,
+        counterexample=counterexample_of(scenario, min(broken, key=lambda path: (len(path), path))) if broken else None,
     )
 
 
 def _work(
     pipe: Connection, scenario: Scenario, number: int, of: int, *, reduced: bool, inherited: Sequence[Connection]
 ) -> None:
-    """What a process does until nobody tells it anything any more.
+    """The main function of a worker process; it ends when its pipe is closed.
 
-    `inherited` are the other ends, which a fork copies: while somebody holds one, no pipe says that its owner is gone.
+    `inherited`: the coordinator's ends of pipes, which a fork copies; a pipe reports its end only when all copies are
+    closed.
     """
-    signal(SIGTERM, SIG_DFL)  # whatever whoever began the search does when told to end, we end at once
-    with suppress(EOFError, KeyboardInterrupt, ConnectionError, MemoryError):  # whoever conducts knows, or is told
+    signal(SIGTERM, SIG_DFL)  # the handler of the parent is inherited
+    with suppress(EOFError, KeyboardInterrupt, ConnectionError, MemoryError):  # the coordinator notices the closed pipe
         for end in inherited:
             end.close()
         share = Share(scenario, number, of, reduced=reduced)
@@ -196,4 +196,4 @@ def _work(
                 share.continue_frontier()
             outgoing = [] if last else share.level()
             left = len(share.frontier) + sum(map(len, outgoing))
-            pipe.send((len(share.asleep), left, share.expansion.tally, outgoing))
+            pipe.send((len(share.sleep_sets), left, share.expansion.tally, outgoing))

@@ -1,10 +1,9 @@
-"""States and schedules that mean the same in every process.
+"""An encoding of states and schedules that is valid in every process.
 
-Inside a world states, units and timers are numbered as they are met, so numbers say nothing elsewhere. A *path* does:
-it is a schedule from the start, eight bytes for each step, in which timers go by their names and the units of a bag by
-their contents. A state is sent as a path that leads to it, and told from others by a digest of all that it holds, of 16
-bytes: two different states of a search would have to share one for anything to be overlooked, and among a billion
-states that has odds of one to 10^20.
+A `StateSpace` numbers states, units and timers as they are met, so the numbers are valid in one process only. A *path*
+is valid everywhere: a schedule from the initial state, eight bytes for each step, which identifies timers by name and
+the units of a bag by content. A state is sent as a path that leads to it, and identified by a digest of 16 bytes: a
+collision, which would hide a state, has a probability of 10^-20 among a billion states.
 """
 
 from array import array
@@ -12,7 +11,7 @@ from functools import cache
 from hashlib import blake2b
 from zlib import crc32
 
-from ordercast.explorer.world import Kind, State, World
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.runs import Channel
 
 Path = bytes
@@ -20,49 +19,49 @@ _WIDTH = 8  # bytes of a step
 
 
 class Portable:
-    """Reads and writes them for one world."""
+    """Encodes and decodes paths and states of one state space."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._bags = world.scenario.channel is Channel.ANY
-        self._of_node = cache(lambda number: _digest(repr(world.nodes.states[number]).encode()))
-        self._of_unit = cache(lambda number: _digest(repr(world.nodes.units[number]).encode()))
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self._bags = space.scenario.channel is Channel.ANY
+        self._of_node = cache(lambda number: _digest(repr(space.nodes.states[number]).encode()))
+        self._of_unit = cache(lambda number: _digest(repr(space.nodes.units[number]).encode()))
         self._of_queue = cache(self._digest_of_queue)
-        self._busiest = max(range(world.size), key=lambda node: len(world.scenario.scripts[node]))
-        self._replayed = array("q")
-        self._states = [world.start()]
+        self._busiest = max(range(space.size), key=lambda node: len(space.scenario.scripts[node]))
+        self._previous = array("q")
+        self._states = [space.initial_state()]
 
     def digest(self, state: State) -> bytes:
-        """What tells a state from all others."""
-        world = self._world
-        parts = [self._of_node(number) for number in state[: world.size]]
-        parts += [self._of_queue(number) for number in state[world.first_link : world.past_links]]
-        parts.append(repr(state[world.past_links :]).encode())
+        """The digest that identifies a state."""
+        space = self._space
+        parts = [self._of_node(number) for number in state[: space.size]]
+        parts += [self._of_queue(number) for number in state[space.first_link : space.past_links]]
+        parts.append(repr(state[space.past_links :]).encode())
         return _digest(b"".join(parts))
 
     def home(self, state: State) -> int:
-        """A number that goes with the state of the node that sends most: most steps do not change it."""
+        """A number derived from the state of the node that sends most; most steps do not change it."""
         return int.from_bytes(self._of_node(state[self._busiest])[:2], "little")
 
     def longer(self, path: Path, state: State, step: int) -> Path:
-        """The path that goes one step further, from the state that it leads to."""
+        """The path with one more step, from the state that it leads to."""
         return path + self._portable(state, step).to_bytes(_WIDTH, "little")
 
     def ends_in_receipt(self, path: Path) -> bool:
-        """Whether its last step is one."""
-        return path[-_WIDTH] & 7 == Kind.RECEIVE
+        """True if its last step is a receipt."""
+        return path[-_WIDTH] & 7 == StepKind.RECEIVE
 
     def steps(self, path: Path) -> list[int]:
-        """A path as steps of this world."""
-        state, steps = self._world.start(), []
-        for step in _parted(path):
+        """The steps of a path, as numbers of this state space."""
+        state, steps = self._space.initial_state(), []
+        for step in _split(path):
             steps.append(self._local(state, step))
-            state, _ = self._world.take(state, steps[-1])
+            state, _ = self._space.successor(state, steps[-1])
         return steps
 
     def state(self, path: Path) -> State:
-        """Where a path leads. Paths that come one after another share most of their steps: these are not taken anew."""
-        wanted, taken = _parted(path), self._replayed
+        """The state that a path leads to. Steps shared with the previous path are not repeated."""
+        wanted, taken = _split(path), self._previous
         shared = 0
         for one, other in zip(wanted, taken, strict=False):
             if one != other:
@@ -71,39 +70,39 @@ class Portable:
         del self._states[shared + 1 :]
         for step in wanted[shared:]:
             state = self._states[-1]
-            self._states.append(self._world.take(state, self._local(state, step))[0])
-        self._replayed = wanted
+            self._states.append(self._space.successor(state, self._local(state, step))[0])
+        self._previous = wanted
         return self._states[-1]
 
     def _portable(self, state: State, step: int) -> int:
         what, which = step & 0xFFFF, step >> 16
-        if step & 7 == Kind.FIRE:
-            which = crc32(self._world.nodes.timer_names[which].encode())
-        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+        if step & 7 == StepKind.FIRE:
+            which = crc32(self._space.nodes.timer_names[which].encode())
+        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
             which = self._by_contents(state[what >> 3]).index(which)
         return what | which << 16
 
     def _local(self, state: State, step: int) -> int:
         what, which = step & 0xFFFF, step >> 16
-        if step & 7 == Kind.FIRE:
-            nodes = self._world.nodes
+        if step & 7 == StepKind.FIRE:
+            nodes = self._space.nodes
             timers = nodes.timers[state[what >> 3]]
             which = next(timer for timer in timers if crc32(nodes.timer_names[timer].encode()) == which)
-        elif self._bags and step & 7 in {Kind.RECEIVE, Kind.LOSE, Kind.TWICE}:
+        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
             which = self._by_contents(state[what >> 3])[which]
         return what | which << 16
 
     def _by_contents(self, queue: int) -> list[int]:
-        """The places of a bag in an order that is the same everywhere."""
-        units = self._world.queues.contents[queue]
-        return sorted(self._world.queues.places(queue), key=lambda place: self._of_unit(units[place]))
+        """The places of a bag in an order that is the same in every process."""
+        units = self._space.queues.contents[queue]
+        return sorted(self._space.queues.places(queue), key=lambda place: self._of_unit(units[place]))
 
     def _digest_of_queue(self, number: int) -> bytes:
-        units = [self._of_unit(unit) for unit in self._world.queues.contents[number]]
+        units = [self._of_unit(unit) for unit in self._space.queues.contents[number]]
         return _digest(b"".join(sorted(units) if self._bags else units))
 
 
-def _parted(path: Path) -> "array[int]":
+def _split(path: Path) -> "array[int]":
     steps = array("q")
     steps.frombytes(path)
     return steps

@@ -1,267 +1,268 @@
-"""Leaves out interleavings that differ only in the order of steps that have nothing to do with each other.
+"""Partial-order reduction: leaves out interleavings that differ only in the order of independent steps.
 
-Two rules work together. Both look at nothing but a state and how the search came to it; so what is searched does not
-depend on who searches, and the same states are visited each time.
+Two techniques work together: sleep sets and persistent sets. Both depend on nothing but a state and how the search
+reached it, so the same states are visited each time, whichever process expands them.
 
-A *strand* is all steps of one kind at one place: what may be disturbed on a link, what may be received from it, the
-timers of a node, its submissions, its crash. A step belongs to the node that takes it, or to which its link leads.
+An *action* is all steps of one kind at one place: the faults of a link, the receipts from it, the timers of a node, its
+submissions, its crash. A step belongs to the node that takes it, or to which its link leads.
 
-**What slept sleeps on** (sleep sets). From a state the strands are searched one after another. If a and then b were
-searched, and a step of b does not bear on a, then behind that step a need not be searched: a before b has been. a is
-*asleep* there, and stays so behind each step that does not bear on it. A state that is reached in several ways sleeps
-as far as it does by all of them; should it be reached anew with strands awake that slept when it was expanded, these
-are searched then. Disturbances and timers come first: so a unit is lost as soon as it can be, and a timer fires
-right behind the last step of its node.
+**Sleep sets.** The actions of a state are explored one after another. If a and then b were explored, and a step of b
+is independent of a, then a need not be explored after that step: a before b has been. Action a is *asleep* there, and
+stays so after each step that is independent of it. A state that is reached in several ways has the intersection of
+their sleep sets; if it is reached again with actions awake that slept when it was expanded, these are explored then.
+Faults and timers come first: so a unit is lost as soon as possible, and a timer fires right after the last step of its
+node.
 
-A step t bears on a strand if
+A step t is *dependent* on an action if
 
-- both belong to the machine of one node; or both to one link, or one of them is the crash of the node of the other;
-- t sends into the strand's link, and that was empty, or is in no order: then there is something new to it;
-- t sends, and so do steps of the strand, on a channel of one order;
-- units may yet come again behind all that is under way, and one of the two does this, the other sends into the link;
-- timers wait until nothing is under way, and one of the two fires: all bears on that;
-- only those that go on are judged, and t delivers, or changes who does otherwise than by a crash.
+- both belong to the machine of one node; or both to one link; or one of them is the crash of the node of the other;
+- t sends into the link of the action, and the link was empty, or has no order: then it offers a new step;
+- t sends, and so do steps of the action, on a channel of one order;
+- units may yet be duplicated behind all that is in flight, and one of the two does this, the other sends into the link;
+- timers wait until no unit is in flight, and one of the two fires: it depends on everything;
+- only survivors are checked, and t delivers, or changes who survives otherwise than by a crash.
 
-**One node goes first** (stubborn sets). Near its end a schedule consists of receipts that make nobody speak. What a
-node can do *alone*, if no other does anything, follows from its own state, the queues to it, and the disturbances that
-are left; it is worked out once for each such combination. In a state s let T be all steps of a node r. Only T is
-searched if
+**Persistent sets.** Near its end a schedule consists of receipts that cause no sending. What a node can do on its own,
+while no other node takes a step, is its *local future*: it follows from its own state, the queues to it, and the
+budget of faults that is left, and is computed once for each such combination. In a state s let T be all steps of a
+node r. Only T is explored if
 
-1. alone, no node other than r would ever send: nothing new comes to r before r acts;
-2. T has a *key* that is awake: a submission of r, or a receipt at r in which it sends nothing;
-3. the keys bring about nothing that another node, alone, would claim of r: that an item is accepted or pre-acknowledged
-   there (and, where only those that go on are judged, not both r and another change who does, or deliver);
-4. while units may yet come again behind all that is under way, no step in T sends;
-5. if timers wait until nothing is under way, something is under way to r.
+1. in their local futures no node other than r ever sends: nothing new arrives at r before r acts;
+2. T has a *key* step that is awake: a submission of r, or a receipt at r in which it sends nothing;
+3. key steps cause nothing that another node, in its local future, would claim of r: that an item is accepted or
+   pre-acknowledged there (and, where only survivors are checked, not both r and another change who survives, or
+   deliver);
+4. while units may yet be duplicated behind all that is in flight, no step in T sends;
+5. if timers wait until no unit is in flight, some unit is in flight to r.
 
-**Nothing is lost.** Take a schedule w from a state s to a final state, in which everything is submitted and delivered,
-or to a step that breaks a promise, and let no strand that sleeps in s be able to begin w: be the strand of a step in
-w that could be moved to its front. Nothing sleeps in the first state, so all schedules are such there. By induction
-over the length of w: the search comes to the same end.
+**Why nothing is missed.** Take a schedule w from a state s to a final state, in which everything is submitted and
+delivered, or to a step that breaks a promise, such that no action asleep in s can begin w: is the action of a step in
+w that could be moved to its front. In the initial state nothing is asleep, so all schedules are such there. By
+induction over the length of w: the search reaches the same end.
 
-*Some step t of w that can begin it is searched.* If all strands that are awake are, that is so of its first step. If
-only T is, and w has a step of r, let t be the first of these and u what stands before it. Then t could have come
-before u: by (1) nothing new came to r in u, and leave to lose, to fire or to crash only dwindles. And t u leads where u
-t leads: they touch different nodes, and take units from different queues; what r sends in t is put behind what others
-take out, by (1) nobody else sends, by (4) nothing else is put behind, where a queue is a bag there is no behind; both
-use up the same leave, whose sum sufficed for u t; and by (5) no timer fires in u.
+*Some step t of w that can begin it is explored.* If all actions that are awake are explored, that is true of its first
+step. If only T is, and w has a step of r, let t be the first of these and u the steps before it. Then t could have come
+before u: by (1) nothing new arrived at r in u, and the budget of losses, timers and crashes only shrinks. And t u leads
+to the same state as u t: they touch different nodes, and take units from different queues; what r sends in t is put
+behind what others take out, by (1) no other node sends, by (4) nothing else is put behind, and a bag has no order; both
+use the same budget, which sufficed for u t; and by (5) no timer fires in u.
 
-*What is left of w can be found from there.* Let t be of the strand that was searched first among all that can begin w
-(if the state was expanded several times: at the last of these times). A strand that sleeps behind t slept before it or
-was searched before it, and t does not bear on it. Could it begin the rest of w, it could begin w: either it would
-sleep in s, or have been chosen in place of t. The rest is shorter than w.
+*The rest of w can be found from there.* Let t be of the action that was explored first among all that can begin w (if
+the state was expanded several times: at the last of these times). An action that is asleep after t was asleep before it
+or explored before it, and t is independent of it. If it could begin the rest of w, it could begin w: either it would
+be asleep in s, or have been chosen in place of t. The rest is shorter than w.
 
-*If w has no step of r* it does not end in a final state, since there the key has been used up; so it breaks a promise.
-A key k that is awake is searched, it stays possible throughout w, and w is possible behind it, with no more strands
-asleep than in s. There is an end to this: submissions use up scripts, receipts without a sending use up units.
+*If w has no step of r* it does not end in a final state, since there the key step has been taken; so it breaks a
+promise. A key step k that is awake is explored, it stays enabled throughout w, and w is possible after it, with no more
+actions asleep than in s. This ends: submissions use up scripts, receipts without a sending use up units.
 
-*The promise is broken all the same.* Most are judged by one machine, its input and its past, which are the same in any
-order. That orders of delivery have a cycle, or logs that must be equal differ, stays true once it is. A claim about
-others is untrue if it comes before what it claims. The last step of w makes it; before it come no other steps than
-in w, and so what was untrue remains so; and keys, which are not in w, bring about nothing of it, by (3). Where only the
-logs of those that go on are judged, the steps that matter keep their order, by the last of the conditions above, and
-by (3); all but crashes, and who has not crashed yet is one more that is judged.
+*The promise is broken all the same.* Most promises are checked by one machine, its input and its past, which are the
+same in any order. That orders of delivery have a cycle, or logs that must be equal differ, stays true once it is. A
+claim about others is untrue if it comes before what it claims. The last step of w makes it; before it come no other
+steps than in w, so what was untrue remains so; and key steps, which are not in w, cause nothing of it, by (3). Where
+only the logs of survivors are checked, the steps that matter keep their order, by the last of the conditions above, and
+by (3); all but crashes, and a node that has not crashed yet is one more that is checked.
 
-*Nor is a circle of receipts lost*, by which no final state is ever reached. What was said of w holds of every beginning
-of a way round and round it. So there are searched schedules of any length in which nothing uses up leave, and among
-finitely many states these go round in a circle too.
+*Nor is a cycle of receipts missed*, by which no final state is ever reached. What was said of w holds of every prefix
+of a run around the cycle. So there are explored schedules of any length in which nothing uses up the budget, and
+among finitely many states these run in a cycle too.
 """
 
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Protocol
 
-from ordercast.explorer.channel import EMPTY
-from ordercast.explorer.nodes import Effect
-from ordercast.explorer.strands import Strands
-from ordercast.explorer.world import Kind, State, World
+from ordercast.explorer.actions import Actions
+from ordercast.explorer.links import EMPTY
+from ordercast.explorer.node_states import Effect
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.config import require
 from ordercast.model.runs import Channel
 
-_WHO_GOES_ON = 1
-"""The bit, beside those of items at levels, of all that is judged by who goes on."""
+_SURVIVORS = 1
+"""A bit beside those of items at levels: a delivery or a change of who survives, if only survivors are checked."""
 
 
-class Plan(Protocol):
-    """What is searched from a state."""
+class Selection(Protocol):
+    """Which steps are explored from a state."""
 
-    def steps(self, state: State, free: list[int], asleep: int) -> list[tuple[int, int]]:
-        """The steps to search, each with its strand as a bit; strands are whole, and in the order of their bits."""
+    def steps(self, state: State, free: list[int], sleep_set: int) -> list[tuple[int, int]]:
+        """The steps to explore, each with its action as a bit; actions are complete, in the order of their bits."""
         ...
 
-    def asleep_behind(self, state: State, step: int, strand: int, effect: Effect | None, asleep: int) -> int:
-        """What sleeps behind a step of a strand, of what slept before it or was searched before it."""
+    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
+        """The sleep set after a step: those actions, sleep_set or explored before it, that it is independent of."""
         ...
 
 
-class Everything:
+class NoReduction:
     """All interleavings."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
 
-    def steps(self, state: State, free: list[int], asleep: int) -> list[tuple[int, int]]:
+    def steps(self, state: State, free: list[int], sleep_set: int) -> list[tuple[int, int]]:
         """All steps."""
-        del asleep
-        return [(step, 0) for step in self._world.steps(state, free)]
+        del sleep_set
+        return [(step, 0) for step in self._space.steps(state, free)]
 
-    def asleep_behind(self, state: State, step: int, strand: int, effect: Effect | None, asleep: int) -> int:
-        """Nothing."""
-        del state, step, strand, effect, asleep
+    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
+        """Empty."""
+        del state, step, action, effect, sleep_set
         return 0
 
 
 @dataclass(slots=True)
-class Alone:
-    """What a node can do if no other does anything."""
+class LocalFuture:
+    """What a node can do while no other node takes a step."""
 
     sends: bool = False
-    """It may send, sooner or later; the rest of its future is then not known."""
+    """It may send, sooner or later; the rest of its future is then unknown."""
     sending: int = 0
-    """The strands in which it may send now."""
+    """The actions in which it may send now."""
     keys: int = 0
-    """The strands that have a key now."""
-    brings: int = 0
-    """What a key may bring about, and any step that bears on who goes on, as bits."""
+    """The actions that have a key step now."""
+    causes: int = 0
+    """What a key step may cause, and any step that changes who survives, as bits."""
     claims: int = 0
-    """What it may ever claim of others, as bits."""
+    """What it may ever claim about others, as bits."""
 
 
 class Reduction:
-    """The interleavings that are not equivalent, or some of each kind."""
+    """Sleep sets and persistent sets: at least one of each class of equivalent interleavings."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._strands = Strands(world)
-        promise, size = world.scenario.promise, world.size
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        self._actions = Actions(space)
+        promise, size = space.scenario.promise, space.size
         require(
             not promise.most_under_way,
-            "how much is under way at once depends on what a reduced search leaves out: search without reduction",
+            "the promise `most_under_way` depends on interleavings that the reduction leaves out: use --no-reduction",
         )
         self._claims_levels = promise.ladder or promise.views
-        self._judged_by_who_goes_on = promise.views and not promise.uniform
-        self._items = len(world.scenario.items)
-        self._one, self._bags = (world.scenario.channel is channel for channel in (Channel.ONE, Channel.ANY))
-        self._patient = world.scenario.patient
-        receivers = enumerate(world.links.receivers)
+        self._checks_survivors = promise.views and not promise.uniform
+        self._items = len(space.scenario.items)
+        self._one, self._bags = (space.scenario.channel is channel for channel in (Channel.ONE, Channel.ANY))
+        self._patient = space.scenario.patient
+        receivers = enumerate(space.links.receivers)
         links: list[list[int]] = [[] for _ in range(size)]
         for link, receiver in receivers:
-            links[receiver].append(world.first_link + link)
+            links[receiver].append(space.first_link + link)
         self._links = links
-        self._budgets = range(world.past_links, world.past_links + 4)
+        self._budgets = range(space.past_links, space.past_links + 4)
         self._local = [itemgetter(node, *links[node], *self._budgets) for node in range(size)]
-        self._known: list[dict[tuple[int, ...], Alone]] = [{} for _ in range(size)]
+        self._known: list[dict[tuple[int, ...], LocalFuture]] = [{} for _ in range(size)]
 
-    def steps(self, state: State, free: list[int], asleep: int) -> list[tuple[int, int]]:
-        """The steps to search."""
-        strand_of = self._strands.of_step
-        found = [(strand_of[step & 0xFFFF], step) for step in self._world.steps(state, free)]
-        first = self._goes_first(state, asleep) if free else None
-        searched = ~asleep if first is None else ~asleep & self._strands.of_node[first]
-        return [(step, strand) for strand, step in sorted(found) if strand & searched]
+    def steps(self, state: State, free: list[int], sleep_set: int) -> list[tuple[int, int]]:
+        """The steps to explore."""
+        action_of = self._actions.of_step
+        found = [(action_of[step & 0xFFFF], step) for step in self._space.steps(state, free)]
+        node = self._persistent_node(state, sleep_set) if free else None
+        explored = ~sleep_set if node is None else ~sleep_set & self._actions.of_node[node]
+        return [(step, action) for action, step in sorted(found) if action & explored]
 
-    def asleep_behind(self, state: State, step: int, strand: int, effect: Effect | None, asleep: int) -> int:
-        """Whatever the step does not bear on."""
-        world, strands = self._world, self._strands
-        asleep &= strands.apart_from[strand]
-        if not asleep or effect is None:
-            return asleep if step & 7 != Kind.LATER else asleep & ~self._sending(state)
+    def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
+        """The actions that the step is independent of."""
+        space, actions = self._space, self._actions
+        sleep_set &= actions.independent_of[action]
+        if not sleep_set or effect is None:
+            return sleep_set if step & 7 != StepKind.LATER else sleep_set & ~self._sending(state)
         if effect.sends:
-            first_link, again = world.first_link, state[world.duplicates]
+            first_link, again = space.first_link, state[space.duplicates]
             for _, links in effect.sends:
                 for link in links:
                     if self._bags or state[first_link + link] == EMPTY:
-                        asleep &= ~strands.of_link[link]
+                        sleep_set &= ~actions.of_link[link]
                     elif again:
-                        asleep &= ~strands.disturbing[link]
-            if self._one and asleep:
-                asleep &= ~self._sending(state)
-        if self._judged_by_who_goes_on and asleep:
-            node = world.nodes.states[effect.next].node
-            if self._changes_who_goes_on(state[node], effect.next):
+                        sleep_set &= ~actions.faults[link]
+            if self._one and sleep_set:
+                sleep_set &= ~self._sending(state)
+        if self._checks_survivors and sleep_set:
+            node = space.nodes.states[effect.next].node
+            if self._changes_survivors(state[node], effect.next):
                 return 0
-        return asleep
+        return sleep_set
 
     def _sending(self, state: State) -> int:
-        """The strands of which a step would send."""
+        """The actions of which a step would send."""
         found = 0
-        for alone in self._all_alone(state):
-            found |= alone.sending
+        for future in self._local_futures(state):
+            found |= future.sending
         return found
 
-    def _all_alone(self, state: State) -> list[Alone]:
+    def _local_futures(self, state: State) -> list[LocalFuture]:
         found = []
         for node, local in enumerate(self._local):
             known = self._known[node].get(local(state))
-            found.append(self._work_out(node, self._isolated(node, state)) if known is None else known)
+            found.append(self._local_future(node, self._isolated(node, state)) if known is None else known)
         return found
 
-    def _goes_first(self, state: State, asleep: int) -> int | None:
-        """The node whose steps suffice, if there is one."""
-        world = self._world
-        everybody = self._all_alone(state)
-        speakers = [node for node, alone in enumerate(everybody) if alone.sends]
-        if len(speakers) > 1:
+    def _persistent_node(self, state: State, sleep_set: int) -> int | None:
+        """The node whose steps form a persistent set, if there is one."""
+        space = self._space
+        futures = self._local_futures(state)
+        senders = [node for node, future in enumerate(futures) if future.sends]
+        if len(senders) > 1:
             return None
-        for node in speakers or range(world.size):
-            alone = everybody[node]
-            if not alone.keys & ~asleep or (alone.sending and state[world.duplicates] and not self._bags):
+        for node in senders or range(space.size):
+            future = futures[node]
+            if not future.keys & ~sleep_set or (future.sending and state[space.duplicates] and not self._bags):
                 continue
             if self._patient and all(state[link] == EMPTY for link in self._links[node]):
                 continue
-            if not any(alone.brings & other.claims for other in everybody if other is not alone):
+            if not any(future.causes & other.claims for other in futures if other is not future):
                 return node
         return None
 
     def _isolated(self, node: int, state: State) -> State:
-        """The same state, if nothing were under way to others; timers that wait for silence are not thought of."""
-        world = self._world
-        mine = {*range(world.size), *self._links[node], *self._budgets} - ({world.firings} if self._patient else set())
+        """The same state with empty queues to other nodes, and without timers that wait until no unit is in flight."""
+        space = self._space
+        mine = {*range(space.size), *self._links[node], *self._budgets} - ({space.firings} if self._patient else set())
         return tuple(value if place in mine else 0 for place, value in enumerate(state))
 
-    def _work_out(self, node: int, state: State) -> Alone:
-        """What a node can do, from a state in which nothing is under way to others."""
+    def _local_future(self, node: int, state: State) -> LocalFuture:
+        """The local future of a node, from a state with empty queues to others."""
         key = self._local[node](state)
         known = self._known[node].get(key)
         if known is None:
-            known = self._known[node][key] = Alone()  # what a step that changes nothing leads back to
-            for step in self._world.steps(state):
-                strand = self._strands.of_step[step & 0xFFFF]
-                if strand & self._strands.of_node[node]:
-                    self._follow(known, node, state, step, strand)
+            known = self._known[node][key] = LocalFuture()  # found by a step that leads back to the same state
+            for step in self._space.steps(state):
+                action = self._actions.of_step[step & 0xFFFF]
+                if action & self._actions.of_node[node]:
+                    self._follow(known, node, state, step, action)
         return known
 
-    def _follow(self, alone: Alone, node: int, state: State, step: int, strand: int) -> None:
-        after, effect = self._world.take(state, step)
+    def _follow(self, future: LocalFuture, node: int, state: State, step: int, action: int) -> None:
+        after, effect = self._space.successor(state, step)
         kind = step & 7
         if effect is not None and (effect.sends or effect.problem):
-            alone.sends = True
-            alone.sending |= strand
+            future.sends = True
+            future.sending |= action
         if effect is not None and effect.problem:
             return
-        brings, claims = self._visible(state[node], after[node], effect)
-        if kind == Kind.SUBMIT or (kind == Kind.RECEIVE and effect is not None and not effect.sends):
-            alone.keys |= strand
-            alone.brings |= brings
-        alone.brings |= brings & _WHO_GOES_ON
-        alone.claims |= claims
-        if not alone.sends:
-            later = self._work_out(node, after)
-            alone.sends |= later.sends
-            alone.claims |= later.claims
+        causes, claims = self._visible(state[node], after[node], effect)
+        if kind == StepKind.SUBMIT or (kind == StepKind.RECEIVE and effect is not None and not effect.sends):
+            future.keys |= action
+            future.causes |= causes
+        future.causes |= causes & _SURVIVORS
+        future.claims |= claims
+        if not future.sends:
+            later = self._local_future(node, after)
+            future.sends |= later.sends
+            future.claims |= later.claims
 
     def _visible(self, before: int, after: int, effect: Effect | None) -> tuple[int, int]:
-        """What a step brings about that others may claim, and what it claims of others; both as bits."""
-        nodes, brings, claims = self._world.nodes, 0, 0
+        """What a step causes that others may claim, and what it claims about others; both as bits."""
+        nodes, causes, claims = self._space.nodes, 0, 0
         if self._claims_levels and effect is not None:
             for level in (1, 2):
-                brings |= (nodes.reached[after][level] & ~nodes.reached[before][level]) << 1 + self._items * level
+                causes |= (nodes.reached[after][level] & ~nodes.reached[before][level]) << 1 + self._items * level
             for level, item in effect.risen:
                 claims |= 1 << 1 + self._items * (level - 1) + item
-        if self._judged_by_who_goes_on and self._changes_who_goes_on(before, after):
-            brings, claims = brings | _WHO_GOES_ON, claims | _WHO_GOES_ON
-        return brings, claims
+        if self._checks_survivors and self._changes_survivors(before, after):
+            causes, claims = causes | _SURVIVORS, claims | _SURVIVORS
+        return causes, claims
 
-    def _changes_who_goes_on(self, before: int, after: int) -> bool:
-        was, now = (self._world.nodes.states[state] for state in (before, after))
+    def _changes_survivors(self, before: int, after: int) -> bool:
+        was, now = (self._space.nodes.states[state] for state in (before, after))
         return (was.log, was.view, was.left, was.crashed) != (now.log, now.view, now.left, now.crashed)

@@ -1,41 +1,41 @@
-"""A schedule as event rows, in the column order of a trace: what pictures are drawn from. Time counts steps."""
+"""A schedule as event rows, in the column order of a trace, for drawing. Time counts steps."""
 
 from collections.abc import Iterable
 
-from ordercast.explorer.replay import Happening, Replay
-from ordercast.explorer.world import Kind, World
+from ordercast.explorer.execution import ExecutedStep, Execution
+from ordercast.explorer.state_space import StateSpace, StepKind
 from ordercast.model.machine import Abort, Deliver, Discard, Numbered, Output, Reached, Resumed, Send, Stopped, View
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import EventKind, EventRow
 
 
-def rows_of(world: World, steps: Iterable[int]) -> list[EventRow]:
-    """What happens at the nodes; the first step is at time 1."""
+def rows_of(space: StateSpace, steps: Iterable[int]) -> list[EventRow]:
+    """The events of a schedule; the first step is at time 1."""
     rows: list[EventRow] = []
-    recorder = Recorder(world.size, rows.extend, deliveries_only=False)
-    for time, happening in enumerate(Replay(world).run(steps), start=1):
-        _record(recorder, time, happening)
+    recorder = Recorder(space.size, rows.extend, deliveries_only=False)
+    for time, executed in enumerate(Execution(space).run(steps), start=1):
+        _record(recorder, time, executed)
     recorder.flush()
     return rows
 
 
-def names_of_messages(world: World) -> dict[tuple[int, int], str]:
-    """What the scripts call each message, by its source and number."""
-    return {(item.source, item.first): item.submission.payload.decode() for item in world.scenario.items}
+def names_of_messages(space: StateSpace) -> dict[tuple[int, int], str]:
+    """The names of messages in the scripts, by source and number."""
+    return {(item.source, item.first): item.submission.payload.decode() for item in space.scenario.items}
 
 
-def _record(recorder: Recorder, time: int, happening: Happening) -> None:
-    node, transmission = happening.node, happening.transmission
-    if happening.kind is Kind.CRASH:
+def _record(recorder: Recorder, time: int, executed: ExecutedStep) -> None:
+    node, transmission = executed.node, executed.transmission
+    if executed.kind is StepKind.CRASH:
         recorder.note(time, node, EventKind.CRASH, None)
-    elif happening.kind is Kind.FIRE:
-        recorder.note(time, node, EventKind.TIMEOUT, getattr(happening.event, "name", None))
-    elif transmission is not None and happening.kind is Kind.RECEIVE:
+    elif executed.kind is StepKind.FIRE:
+        recorder.note(time, node, EventKind.TIMEOUT, getattr(executed.event, "name", None))
+    elif transmission is not None and executed.kind is StepKind.RECEIVE:
         recorder.arrive(time, node, transmission.unit, transmission.number)
-    elif transmission is not None and happening.kind is Kind.LOSE:
+    elif transmission is not None and executed.kind is StepKind.LOSE:
         recorder.lose(time, node, transmission.unit, transmission.number, "lost")
-    sent = iter(happening.sent)
-    for output in happening.outputs:
+    sent = iter(executed.sent)
+    for output in executed.outputs:
         if isinstance(output, Send):
             leaving = next(sent)
             recorder.transmit(time, node, leaving.unit, leaving.number, again=leaving.again)

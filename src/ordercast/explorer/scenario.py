@@ -1,4 +1,4 @@
-"""What is explored: a group of machines, what their applications send, and how bad the channel may be."""
+"""A scenario: a group of machines, what their applications send, what is promised, and the budget of faults."""
 
 import re
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.registry import MachineClass
 
-_MOST = 1_000_000  # of anything that may happen to a group
+_MOST = 1_000_000  # maximum of each budget
 _ITEM = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\{(\d+(?:,\d+)*)\})?")
 
 
 def scripts(*lines: str) -> tuple[tuple[Submit, ...], ...]:
-    """By node what it sends, in the papers' notation.
+    """What each node sends, in the papers' notation.
 
-    "x{2,3} y{1}" is x to E2 and E3, then y to E1; "z" is z to everybody, and "h[5]" one of priority 5.
+    "x{2,3} y{1}" is x to E2 and E3, then y to E1; "z" is z to all nodes, and "h[5]" has priority 5.
     """
     return tuple(tuple(_submission(item, len(lines)) for item in line.split()) for line in lines)
 
 
 def script_in_words(script: Iterable[Submit]) -> str:
-    """The line that says so."""
+    """A script in this notation."""
     return " ".join(map(submission_in_words, script))
 
 
@@ -36,7 +36,7 @@ def submission_in_words(submission: Submit) -> str:
 
 
 def packet_in_words(packet: Packet) -> str:
-    """A packet that need not be one of a script."""
+    """A packet, which need not be in a script."""
     carried = _in_words(packet.payload or b"nothing", packet.priority, packet.destinations)
     return f"{carried} as message {packet.first} of {name_of(packet.source)}"
 
@@ -49,7 +49,7 @@ def _in_words(payload: bytes, priority: int, destinations: int) -> str:
 
 def _submission(item: str, nodes: int) -> Submit:
     match = _ITEM.fullmatch(item)
-    require(match, f"{item!r} is not written like x{{2,3}}, like z for everybody, or like h[5] with a priority")
+    require(match, f"{item!r} is not an item of a script; write x{{2,3}}, or z for all nodes, or h[5] with a priority")
     assert match is not None
     name, priority, named = match.groups()
     to = [int(node) for node in named.split(",")] if named else list(range(1, nodes + 1))
@@ -60,36 +60,37 @@ def _submission(item: str, nodes: int) -> Submit:
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """What the service owes its applications, beyond all and only what is addressed to each, once."""
+    """What a service promises, besides delivering to each node all and only what is addressed to it, once."""
 
     sender_order: bool = True
     """Each sender's order is kept."""
     urgent_first: bool = False
-    """What is more urgent may overtake on the way to the application: there only the order of one priority is kept."""
+    """Messages of higher priority may be delivered first: each sender's order is kept within one priority only."""
     one_order: bool = False
     """The orders of delivery of all nodes together have no cycle."""
     in_pairs: bool = False
-    """Of that only what two nodes can see: both deliver what goes to both in the same order."""
+    """Only in pairs: any two nodes deliver what is addressed to both in the same order."""
     ladder: bool = True
     """Pre-acknowledged means accepted by every destination, acknowledged pre-acknowledged by every destination."""
-    in_the_end: Level | None = Level.ACKNOWLEDGED
-    """How far everything gets once nothing is lost any more; the highest level means delivered too, None nothing."""
+    liveness_goal: Level | None = Level.ACKNOWLEDGED
+    """Liveness: the level that every message reaches once no more units are lost; the highest level includes
+    delivery. None: liveness is not checked."""
     never_less: tuple[str, ...] = ()
-    """Vectors of the machine that never go down, such as the papers' TREQ."""
+    """Vectors of the machine that never decrease, such as the papers' TREQ."""
     never_discards: tuple[str, ...] = ()
-    """Reasons for which a machine never throws a unit away."""
+    """Reasons for which a machine never discards a unit."""
     views: bool = False
-    """The group goes on without nodes that fail: what is promised is promised of those that go on, and in one order.
-    Pre-acknowledged means accepted by all that a node knows to be members; there is no level above it."""
+    """The group goes on without nodes that fail: promises hold for the survivors, in one order. Pre-acknowledged means
+    accepted by all members of a node's view; there is no level above it."""
     most_under_way: int = 0
-    """No more units than so many are ever under way to one node; 0: as many as you like."""
+    """Maximum number of units in flight to one node; 0: unlimited."""
     uniform: bool = False
-    """Nor are those that failed given anything but a beginning of what the others are given."""
+    """Uniform agreement: nodes that failed delivered a prefix of what the survivors deliver."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A group, its scripts, its channel, and how often it may be disturbed."""
+    """A group, its scripts, its channel, its promises, and its budget of faults."""
 
     machine: MachineClass
     group: GroupConfig
@@ -98,26 +99,26 @@ class Scenario:
     channel: Channel = Channel.MANY
     losses: int = 0
     loses: tuple[str, ...] = ()
-    """What alone may be lost: "a", a message; "a at E3", there; "status", a unit without data. Empty is everything."""
+    """Units that may be lost: "a", a message; "a at E3", there; "status", a unit without data. Empty: all."""
     duplicates: int = 0
     firings: int = 0
-    """Timers that fire while the search goes on; afterwards, in the fair continuations, they fire without limit."""
+    """Timers that fire during the search; in the fair continuations they fire without limit."""
     patient: bool = False
-    """Timers fire only when no unit is under way: fewer schedules, and so longer ones."""
+    """Timers fire only when no unit is in flight: fewer schedules."""
     drained: bool = False
-    """A machine may be told that nothing more waits for it."""
+    """A machine may be told that no unit is waiting for it."""
     crashes: int = 0
-    """Nodes that stop for ever."""
+    """Nodes that crash."""
     rounds: int = 40
-    """Rounds of timers in which a fair continuation must come to its end."""
+    """Rounds of timers within which a fair continuation must reach the goal."""
 
     def __post_init__(self) -> None:
         for name in ("losses", "duplicates", "firings", "crashes"):
-            require(getattr(self, name) <= _MOST, f"`{name}` is at most {_MOST:,}: no schedule holds more")
+            require(getattr(self, name) <= _MOST, f"`{name}` must be at most {_MOST:,}, not {getattr(self, name):,}")
 
     @cached_property
     def items(self) -> tuple["Item", ...]:
-        """Everything that the scripts send; an item's place in here is its number."""
+        """All submissions of the scripts; an item's index is its number."""
         found: list[Item] = []
         for source, script in enumerate(self.scripts):
             first, earlier = 0, [0] * self.group.nodes
@@ -131,7 +132,7 @@ class Scenario:
 
     @cached_property
     def of_priority(self) -> dict[int, int]:
-        """By priority the items that have it, as a set of numbers."""
+        """By priority: its items, as a bit mask."""
         found: dict[int, int] = {}
         for item in self.items:
             priority = item.submission.priority
@@ -143,7 +144,7 @@ class Scenario:
         return {(item.source, item.first): item for item in self.items}
 
     def item_of(self, packet: Packet) -> "Item | None":
-        """The item that a packet carries, if it carries what was submitted."""
+        """The item that a packet carries; None if its content was not submitted."""
         item = self._by_first.get((packet.source, packet.first))
         if item is None:
             return None
@@ -153,18 +154,18 @@ class Scenario:
         return item if carried == asked else None
 
     def may_lose(self, unit: Unit, node: int) -> bool:
-        """Whether it is among what may be lost on its way to a node."""
-        return not self.loses or bool({word_of(unit), f"{word_of(unit)} at {name_of(node)}"} & set(self.loses))
+        """True if a unit may be lost on its way to a node."""
+        return not self.loses or bool({unit_name(unit), f"{unit_name(unit)} at {name_of(node)}"} & set(self.loses))
 
     def echo(self) -> Echo:
-        """How the machines hear themselves."""
+        """How the machines receive their own units."""
         made: Any = self.machine(0, self.group)
         echo: Echo = made.echo
         return echo
 
 
-def word_of(unit: Unit) -> str:
-    """What a unit is called: a message by its name, anything else by its kind."""
+def unit_name(unit: Unit) -> str:
+    """The name of a unit: of a message its payload, else its kind."""
     if isinstance(unit, DataUnit):
         return unit.packet.payload.decode() or "nothing"
     return "request" if unit.asks_for() else unit.word()
@@ -179,16 +180,16 @@ class Item:
     first: int
     submission: Submit
     earlier_to: tuple[int, ...]
-    """By node: what the same source submitted before and sends to that node too, as a set of numbers."""
+    """By node: earlier items of the same source to that node, as a bit mask."""
 
     @cached_property
     def destinations(self) -> tuple[int, ...]:
-        """Where it goes."""
+        """The nodes that it is addressed to."""
         return members(self.submission.destinations)
 
     def __str__(self) -> str:
         return submission_in_words(self.submission)
 
     def describe(self) -> str:
-        """Its source too."""
+        """With its source."""
         return f"{self} of {name_of(self.source)}"

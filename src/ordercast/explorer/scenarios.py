@@ -1,7 +1,7 @@
-"""What each protocol owes by each of its rules, and scenarios of all of them.
+"""The promises of each protocol under each of its rules, and scenarios of all of them.
 
-The printed rules are asked for safety only, unless something is asked for in the end: most of them never fall silent,
-or wait for ever, without any loss.
+The printed rules are checked for safety only, unless a liveness goal is given: most of them never terminate, or wait
+forever, even without loss.
 """
 
 import re
@@ -19,16 +19,16 @@ _TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by")
 _URGENT_FIRST = replace(_TOTAL, urgent_first=True)
 _PROMISES: dict[tuple[str, Rules], Promise] = {
     ("spo", Rules.SOUND): _SENDER_ORDER,
-    ("spo", Rules.PAPER): Promise(in_the_end=None, never_less=("expected", "expected_to_me")),
+    ("spo", Rules.PAPER): Promise(liveness_goal=None, never_less=("expected", "expected_to_me")),
     ("po", Rules.SOUND): _SENDER_ORDER,
     ("st", Rules.SOUND): Promise(one_order=True, never_less=("expected", "expected_to_me", "stamps", "epoch_seen")),
-    ("st", Rules.PAPER): Promise(one_order=True, in_the_end=None),
+    ("st", Rules.PAPER): Promise(one_order=True, liveness_goal=None),
     ("to", Rules.SOUND): _TOTAL,
     ("prito", Rules.SOUND): _URGENT_FIRST,
-    ("prito", Rules.PAPER): Promise(one_order=True, sender_order=False, in_the_end=None),
+    ("prito", Rules.PAPER): Promise(one_order=True, sender_order=False, liveness_goal=None),
     ("prio", Rules.SOUND): _URGENT_FIRST,
     ("sequencer", Rules.SOUND): Promise(one_order=True, ladder=False, views=True, never_less=("ordered_below",)),
-    ("sequencer", Rules.PAPER): Promise(one_order=True, ladder=False, in_the_end=None),
+    ("sequencer", Rules.PAPER): Promise(one_order=True, ladder=False, liveness_goal=None),
 }
 
 _TO_ANY_SUBSET = {"spo", "st"}
@@ -46,10 +46,10 @@ def scenario(
     promise: Promise | None = None,
     **how: Any,
 ) -> Scenario:
-    """A group of a protocol, whose nodes send what the lines say; `how` are fields of its configuration and bounds.
+    """A scenario of a protocol; `lines`: a script for each node; `how`: fields of its configuration and bounds.
 
-    Where packets have priorities, "p1" may be said for "p[1]". `machine` and `promise` take the place of the
-    protocol's own, and `in_the_end` that of what the promise says about it. The channel is the one that is needed.
+    Where packets have priorities, "p1" is short for "p[1]". `machine` and `promise` replace the protocol's own, and
+    `liveness_goal` that of the promise. The default channel is the weakest that the protocol works on.
     """
     kind = machine_class(protocol, rules)
     if protocol in {"to", "prito", "prio"}:
@@ -58,7 +58,7 @@ def scenario(
     for submission in (submission for script in sends for submission in script):
         require(
             protocol in _TO_ANY_SUBSET or submission.destinations == everybody(len(lines)),
-            f"{protocol} sends everything to everybody: write {submission.payload.decode()!r} without destinations",
+            f"{protocol} broadcasts every message: write {submission.payload.decode()!r} without destinations",
         )
     group = GroupConfig(
         nodes=len(lines),
@@ -67,23 +67,23 @@ def scenario(
         sequencer=SequencerConfig(**{name: how.pop(name) for name in _SEQUENCER & how.keys()}),
         **{name: how.pop(name) for name in _GROUP & how.keys()},
     )
-    owed = promise or promise_of(protocol, group)
-    if "in_the_end" in how:
-        owed = replace(owed, in_the_end=how.pop("in_the_end"))
+    promised = promise or promise_of(protocol, group)
+    if "liveness_goal" in how:
+        promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
     asked = {"channel": kind.needs, **how}
-    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=owed, **asked)
+    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=promised, **asked)
 
 
 def promise_of(protocol: str, group: GroupConfig) -> Promise:
-    """What a protocol owes in such a group."""
-    owed = _PROMISES[protocol, group.rules]
+    """The promises of a protocol in such a group."""
+    promised = _PROMISES[protocol, group.rules]
     if protocol == "st" and group.recovery is Recovery.GO_BACK_N:
-        return replace(owed, never_less=("stamps", "epoch_seen"))  # what was thrown away is expected again
-    return replace(owed, uniform=True) if owed.views and group.sequencer.resilience else owed
+        return replace(promised, never_less=("stamps", "epoch_seen"))  # discarded packets are expected again
+    return replace(promised, uniform=True) if promised.views and group.sequencer.resilience else promised
 
 
-def usual_lines(protocol: str, nodes: int) -> list[str]:
-    """What two nodes send, where nobody said what is sent."""
+def default_scripts(protocol: str, nodes: int) -> list[str]:
+    """The default scripts: two nodes send one message each."""
     others = ",".join(str(node + 1) for node in range(1, nodes))
     two = {
         "spo": [f"a{{{others}}}", "b"],

@@ -1,1 +1,1 @@
-"""Groups that live: machines of the protocols, hosted over real networks."""
+"""Live groups: the protocols in real time, over UDP. The public names are in `ordercast`."""

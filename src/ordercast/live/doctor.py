@@ -1,7 +1,7 @@
-"""Whether this machine suits a live group: each check tries what a member will do, and says what helps.
+"""Checks whether this machine is ready for a live group: each check tries what a member will do, and says what helps.
 
-What cannot be known from one machine is not claimed: whether others hear us, and by how much their clocks differ.
-Members need no common time; only records of members on several machines tell it.
+What one machine cannot know is not claimed: whether others receive what it sends, and how far their clocks differ.
+Members need no common clock; only the times in their recordings depend on it.
 """
 
 import select
@@ -15,9 +15,16 @@ from pathlib import Path
 
 import msgspec
 
-from ordercast.live.addresses import LOOPBACK, Address
-from ordercast.live.network import BUFFER, TOLD, open_multicast, open_socket, place_of, sends_multicast
 from ordercast.live.settings import NETWORK_MTU
+from ordercast.live.transport.addresses import LOOPBACK, Address
+from ordercast.live.transport.sockets import (
+    BUFFER,
+    REPORTED_PER_BYTE,
+    enable_multicast_sending,
+    open_multicast,
+    open_socket,
+    socket_address,
+)
 from ordercast.model.errors import ConfigError
 
 _HEADERS = 48  # of IPv6 and UDP
@@ -29,27 +36,27 @@ TRIED_MULTICAST, TRIED_MULTICAST_OF_IPV6 = Address("239.255.77.77", 20_777), Add
 
 
 class Health(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
-    """A group works, but slower than it could, or not everywhere."""
+    """A group works, but more slowly than it could, or not everywhere."""
     FAIL = "fail"
-    """What was asked for does not work."""
+    """Something that was asked for does not work."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing that was tried."""
+    """One check and its result."""
 
     name: str
     health: Health
     found: str
     fix: str = ""
-    """The command, or the step, that helps."""
+    """What to do: a command, or a step."""
 
 
 def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterator[Check]:
-    """All checks, one after the other: `members` and a multicast address if they are to be tried, too."""
+    """All checks, one after the other; also of these members, and of this multicast address."""
     yield from _software()
     yield _clock()
     yield from _buffers()
@@ -66,12 +73,16 @@ def examine(members: Mapping[str, Address], multicast: Address | None) -> Iterat
 
 def _software() -> Iterator[Check]:
     yield Check("python", Health.OK, sys.version.split()[0])
-    needed = {"cryptography": "for members on other machines", "uvloop": "for speed"}
+    needed = {
+        "cryptography": "for members on other machines",
+        "uvloop": "for speed",
+        "prometheus-client": "for metrics",
+    }
     for package, why in needed.items():
         try:
             yield Check(package, Health.OK, version(package))
         except PackageNotFoundError:
-            yield Check(package, Health.WARN, f"not installed; wanted {why}", "pip install 'ordercast[live]'")
+            yield Check(package, Health.WARN, f"not installed; needed {why}", "pip install 'ordercast[live]'")
 
 
 def _clock() -> Check:
@@ -82,8 +93,8 @@ def _clock() -> Check:
     slept = (time.monotonic() - begun) / 10
     found = f"resolution {resolution * 1e9:,.0f} ns; a sleep of 1 ms takes {slept * 1e3:.1f} ms"
     if resolution > 1e-3 or slept > 0.02:
-        return Check("clock", Health.WARN, found, "timers are late: give the machine less to do")
-    return Check("clock", Health.OK, f"{found}; against other machines' clocks it was not compared")
+        return Check("clock", Health.WARN, found, "timers fire late: reduce the load of this machine")
+    return Check("clock", Health.OK, f"{found}; not compared with other machines")
 
 
 def _buffers() -> Iterator[Check]:
@@ -92,14 +103,14 @@ def _buffers() -> Iterator[Check]:
             ("receive buffer", socket.SO_RCVBUF, "net.core.rmem_max"),
             ("send buffer", socket.SO_SNDBUF, "net.core.wmem_max"),
         ):
-            size = tried.getsockopt(socket.SOL_SOCKET, option) // TOLD
-            found = f"{size:,} bytes, {BUFFER:,} wanted"
+            size = tried.getsockopt(socket.SOL_SOCKET, option) // REPORTED_PER_BYTE
+            found = f"{size:,} bytes, recommended: {BUFFER:,}"
             fix = "" if size >= BUFFER else f"sysctl -w {setting}={BUFFER}"
             yield Check(name, Health.WARN if fix else Health.OK, found, fix)
 
 
 def _interfaces() -> Iterator[Check]:
-    """Linux tells in files; elsewhere there is nothing to tell."""
+    """Those of Linux, which lists them in files; elsewhere none."""
     for place in sorted(_INTERFACES.glob("*")):
         try:
             flags = int((place / "flags").read_text(), 16)
@@ -109,7 +120,7 @@ def _interfaces() -> Iterator[Check]:
         if flags & _UP:
             words = [f"MTU {mtu:,}", "multicast" if flags & _MULTICAST else "no multicast"]
             short = mtu < NETWORK_MTU + _HEADERS
-            fix = f"give all members --mtu {mtu - _HEADERS}, or packets are cut on their way" if short else ""
+            fix = f"set the mtu of all members to {mtu - _HEADERS}, or IP fragments packets" if short else ""
             yield Check(f"interface {place.name}", Health.WARN if short else Health.OK, ", ".join(words), fix)
 
 
@@ -119,26 +130,24 @@ def _member(name: str, address: Address) -> Check:
         try:
             open_socket(address).close()
         except ConfigError as error:
-            return Check(title, Health.WARN, f"{address} is taken: {error}", "fine, if this member runs already")
+            return Check(title, Health.WARN, f"{address} is in use: {error}", "nothing, if this member is running")
         return Check(title, Health.OK, f"{address} is on this machine, and free")
     v6 = ":" in address.host
     try:
         with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM) as tried:
-            tried.connect(place_of(address))
+            tried.connect(socket_address(address))
             here = tried.getsockname()[0]
             mtu = tried.getsockopt(socket.IPPROTO_IPV6 if v6 else socket.IPPROTO_IP, _IPV6_MTU if v6 else _IP_MTU)
     except OSError as error:
-        return Check(
-            title, Health.FAIL, f"there is no way to {address}: {error.strerror}", "check routes and addresses"
-        )
-    found = f"{address} is reached from {here}, with an MTU of {mtu:,}; whether it answers was not asked"
+        return Check(title, Health.FAIL, f"no route to {address}: {error.strerror}", "check routes and addresses")
+    found = f"route to {address} from {here}, MTU {mtu:,}; whether it answers was not checked"
     if mtu < NETWORK_MTU + _HEADERS:
-        return Check(title, Health.WARN, found, f"give all members --mtu {mtu - _HEADERS}")
+        return Check(title, Health.WARN, found, f"set the mtu of all members to {mtu - _HEADERS}")
     return Check(title, Health.OK, found)
 
 
 def _is_here(address: Address) -> bool:
-    """Whether an address is one of this machine: then a socket can be bound to it, at some port."""
+    """Whether an address belongs to this machine: then a socket can be bound to it."""
     try:
         open_socket(Address(address.host, 0)).close()
     except (ConfigError, OSError):
@@ -147,7 +156,7 @@ def _is_here(address: Address) -> bool:
 
 
 def _default_host(group: Address) -> str:
-    """The address of this machine that the system would send to this group from."""
+    """The address of this machine from which the system would send to this multicast group."""
     with socket.socket(socket.AF_INET6 if ":" in group.host else socket.AF_INET, socket.SOCK_DGRAM) as tried:
         try:
             tried.connect((group.host, group.port))
@@ -157,21 +166,21 @@ def _default_host(group: Address) -> str:
 
 
 def _multicast(group: Address, interface: str, if_not: Health) -> Check:
-    """Sends one datagram to the group and waits to hear it."""
+    """Sends one datagram to the multicast group and waits to receive it."""
     title = "multicast"
-    fix = "leave --multicast away: members are then sent to one by one"
-    said = b"ordercast doctor %d" % time.monotonic_ns()
+    fix = "omit multicast to use unicast"
+    sent = b"ordercast doctor %d" % time.monotonic_ns()
     try:
-        with open_multicast(group, interface) as heard, open_socket(Address(interface, 0)) as sender:
-            sends_multicast(sender, interface)
-            sender.sendto(said, group)
+        with open_multicast(group, interface) as received, open_socket(Address(interface, 0)) as sender:
+            enable_multicast_sending(sender, interface)
+            sender.sendto(sent, group)
             end = time.monotonic() + _PATIENCE
-            while (left := end - time.monotonic()) > 0 and select.select([heard], [], [], left)[0]:
-                if heard.recv(1 << 16) == said:
-                    found = f"what is sent to {group} on {interface} is heard on this machine"
-                    return Check(title, Health.OK, f"{found}; whether others hear it was not asked")
+            while (left := end - time.monotonic()) > 0 and select.select([received], [], [], left)[0]:
+                if received.recv(1 << 16) == sent:
+                    found = f"{group} on {interface} is received on this machine"
+                    return Check(title, Health.OK, f"{found}; other machines were not checked")
     except ConfigError as error:
         return Check(title, if_not, str(error), fix)
     except OSError as error:
-        return Check(title, if_not, f"nothing can be sent to {group} on {interface}: {error.strerror}", fix)
-    return Check(title, if_not, f"what is sent to {group} on {interface} is not heard", fix)
+        return Check(title, if_not, f"cannot send to {group} on {interface}: {error.strerror}", fix)
+    return Check(title, if_not, f"{group} on {interface} is not received on this machine", fix)

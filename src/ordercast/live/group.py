@@ -1,4 +1,4 @@
-"""A group as its members see it: send to some or to all, hear everything in the order that was chosen."""
+"""A group as its members see it: send to some or to all, and receive everything in the chosen order."""
 
 import asyncio
 import warnings
@@ -6,49 +6,49 @@ from collections.abc import AsyncIterator, Iterable
 from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex
+from typing import Literal, NoReturn, Self, SupportsIndex
 
-import msgspec
-
-from ordercast.live.member import OUTBOX_LIMIT, Member
-from ordercast.live.parcels import Receipt
+from ordercast.live.events import Message, Receipt, View
+from ordercast.live.host.batching import PENDING_LIMIT
+from ordercast.live.host.member import Member
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
 from ordercast.model.nodes import everybody
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
-HIGHEST_PRIORITY = 255
-
-
-class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message as it is delivered."""
-
-    sender: str
-    payload: bytes
-    priority: int = 0
+MAX_PRIORITY = 255
 
 
 class Group:
-    """A group that is open. `ordercast.join` makes one; it is used inside one event loop."""
+    """An open group. `ordercast.join` makes one; it is used inside one event loop.
+
+    As a context manager it is closed at the end of the block: the block ends when all members have closed and have
+    received everything, and raises `GroupAborted` if the group was aborted. If the block is left by an exception, the
+    group is aborted for all members, since nobody knows what was left unsent. The others learn the name of this member
+    and the type of the exception ("B failed (ValueError)"), or that it was interrupted; the exception's text stays in
+    this process.
+    """
 
     def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
-        """`selective`: a message may go to some of the members only; `prioritised`: the urgent go first."""
-        self.name = name
-        self._member, self._outbox, self._selective = member, member.outbox, selective
-        self._highest = HIGHEST_PRIORITY if prioritised else 0
+        """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
+        self._name = name
+        self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._selective = selective
+        self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
         self._everybody = everybody(len(member.names))
         self._places = {each: place for place, each in enumerate(member.names)}
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
+        self._view = View(number=0, position=0, members=member.names, joined=member.names, why="the group opened")
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}: {self.me} of {', '.join(self.members)}>"
 
     def __del__(self) -> None:
         if not self._member.left.done():
-            told = f"the group {self.name!r} was not closed: what {self.me} has sent may not have arrived"
-            warnings.warn(told, ResourceWarning, stacklevel=2, source=self)
+            warning = f"group {self.name!r} was not closed: messages sent by {self.me} may be lost"
+            warnings.warn(warning, ResourceWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -56,95 +56,126 @@ class Group:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the group when all went well; else gives it up, for nobody knows what was not sent."""
-        if error is None:
-            try:
-                await self.close()
-            except asyncio.CancelledError:  # the others must not wait for one that does not wait for them
-                await self._give_up(f"{self.me} was cancelled while it closed")
-                raise
-        else:
-            said = f": {error}" if str(error) else ""
-            await self._give_up(f"{self.me} failed: {type(error).__name__}{said}")
+        if error is not None:
+            await self._abort(_failure(self.me, error))
+            return
+        try:
+            await self.close()
+        except asyncio.CancelledError:  # the others must not wait for a member that does not wait for them
+            await self._abort(f"{self.me} was interrupted while closing")
+            raise
+
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self._name
 
     @property
     def me(self) -> str:
-        """Our own name."""
+        """The name of this member."""
         return self._names[self._member.me]
 
     @property
+    def view(self) -> View:
+        """The last view that was handed out; at first the one that the group opened with."""
+        return self._view
+
+    @property
     def members(self) -> tuple[str, ...]:
-        """The names of those that take part now."""
-        return tuple(name for place, name in enumerate(self._names) if self._member.members >> place & 1)
+        """The members of `view`: as of the last message or event that was handed out, not as of now.
+
+        So applications that read the same events see the same members; `stats` has the current ones.
+        """
+        return self._view.members
 
     def stats(self) -> Stats:
-        """What this member has counted, and what it holds; also after the end."""
+        """Counters and sizes of this member; also after the end."""
         return self._member.stats(self.name)
 
     # --- sending ---
 
-    async def send(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:
-        """Sends a message to some members, or to all and ourselves; waits while the group cannot take more.
+    async def send(
+        self,
+        payload: bytes | bytearray | memoryview,
+        *,
+        to: Iterable[str] | None = None,
+        priority: int = 0,
+        until: Literal["accepted", "stable", "known_stable"] | None = None,
+    ) -> Receipt:
+        """Sends a message to some members, or to all including this one. Waits while too much is unsent.
 
-        If it is cancelled while it waits, nothing is sent.
+        `to`: names of members (orders "partial" and "total"). `priority`: 0 to 255 (order "priority"). `until`: waits
+        until the message has got so far; see `Receipt`. If the call is cancelled while it waits to send, nothing is
+        sent; if it is cancelled while it waits for `until`, the message is sent.
         """
-        if self._outbox.waiting > OUTBOX_LIMIT:
-            await self._member.gate.passed()
-        return self.send_nowait(payload, to=to, priority=priority)
+        if self._outbox.pending_bytes > PENDING_LIMIT:
+            await self._outbox.wait_for_room()
+        if until is None:
+            return self.send_nowait(payload, to=to, priority=priority)
+        if until not in _UNTIL:
+            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
+        receipt = self.send_nowait(payload, to=to, priority=priority)
+        await _UNTIL[until](receipt)
+        return receipt
 
-    def send_nowait(self, payload: bytes, *, to: Iterable[str] | None = None, priority: int = 0) -> Receipt:
-        """The same without waiting: it grows what is kept here, however much that is. See `waiting`."""
+    def send_nowait(
+        self, payload: bytes | bytearray | memoryview, *, to: Iterable[str] | None = None, priority: int = 0
+    ) -> Receipt:
+        """Sends without waiting: what cannot be sent yet is kept, however much that is. See `pending_bytes`."""
         member = self._member
         if member.end is not None:
-            raise member.end.with_traceback(None)  # one error for all calls: it must not remember each of them
+            raise member.end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         if type(payload) is not bytes:
             payload = _bytes_of(payload)
         if type(priority) is not int:
             priority = _whole_number(priority)
-        if len(payload) > member.largest or not 0 <= priority <= self._highest:
+        if len(payload) > member.max_message_size or not 0 <= priority <= self._max_priority:
             self._refuse(payload, priority)
         receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
-        if not member.flushing:
-            member.put()
+        if not self._scheduler.flushing:
+            self._scheduler.message_added()
         return receipt
 
     def _refuse(self, payload: bytes, priority: int) -> NoReturn:
-        if len(payload) > self._member.largest:
-            raise LocalProtocolError(f"a message has at most {self._member.largest} bytes, not {len(payload)}")
-        if not self._highest:
+        if len(payload) > self.max_message_size:
+            raise LocalProtocolError(
+                f"a message has at most {self.max_message_size} bytes (max_message_size), not {len(payload)}"
+            )
+        if not self._max_priority:
             raise LocalProtocolError("this order has no priorities; use order='priority'")
-        raise LocalProtocolError(f"priorities are 0 to {self._highest}, not {priority}")
+        raise LocalProtocolError(f"a priority is 0 to {self._max_priority}, not {priority}")
 
     @property
-    def largest(self) -> int:
-        """Bytes that a message may have."""
-        return self._member.largest
+    def max_message_size(self) -> int:
+        """The maximum size of a message, in bytes."""
+        return self._member.max_message_size
 
     @property
-    def waiting(self) -> int:
-        """Bytes that were sent and that the protocol has not taken yet."""
-        return self._member.outbox.waiting
+    def pending_bytes(self) -> int:
+        """Bytes that were sent by the application and not yet accepted by the protocol."""
+        return self._outbox.pending_bytes
 
     def _destinations(self, names: object) -> int:
         if isinstance(names, str):
-            raise LocalProtocolError(f"`to` is a set of names, such as {{{names!r}}}, not one name")
+            raise LocalProtocolError(f"`to` must be a set of names, such as {{{names!r}}}, not one name")
         if not isinstance(names, Iterable):
-            raise LocalProtocolError(f"`to` is a set of names, not {type(names).__name__}")
+            raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
         for name in names:
             place = self._places.get(name) if isinstance(name, str) else None
             if place is None:
-                raise LocalProtocolError(f"{name!r} is no member; members are: {', '.join(self._names)}")
+                raise LocalProtocolError(f"{name!r} is not a member; members are: {', '.join(self._names)}")
             mask |= 1 << place
         if not mask:
-            raise LocalProtocolError("a message must go to somebody")
+            raise LocalProtocolError("a message needs at least one destination")
         if mask != self._everybody and not self._selective:
-            raise LocalProtocolError("in this order every message goes to everybody; use order='partial' or 'total'")
+            raise LocalProtocolError("in this order every message goes to all members; use order='partial' or 'total'")
         return mask
 
-    # --- hearing ---
+    # --- receiving ---
 
     def __aiter__(self) -> Self:
+        """All messages until the group is closed; raises `GroupAborted` if it is aborted. See `events` for views."""
         return self
 
     async def __anext__(self) -> Message:
@@ -154,23 +185,25 @@ class Group:
             raise StopAsyncIteration from None
 
     async def receive(self) -> Message:
-        """The next message; raises `GroupClosed` after the last, `GroupAborted` if the group was given up."""
+        """The next message; raises `GroupClosed` after the last one, `GroupAborted` if the group was aborted."""
         if not self._unread:
             batch = await self.receive_batch()
             self._unread = [*batch[::-1], *self._unread]  # another reader may have left some meanwhile
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
-        """The next messages of one sender, as many as came together: the quickest way to hear very many."""
+        """The next messages of one sender, as many as share a packet: the fastest way to receive very many."""
         if self._unread:
             unread, self._unread = self._unread[::-1], []
             return unread
-        source, priority, payloads = await self._member.inbox.next()
-        sender = self._names[source]
-        return [Message(sender, payload, priority) for payload in payloads]
+        while True:
+            found = await self._member.inbox.next()
+            if not isinstance(found, View):
+                return found
+            self._view = found
 
     async def batches(self) -> AsyncIterator[list[Message]]:
-        """All messages until the group is closed, in lists of those that came together."""
+        """All messages until the group is closed, in lists of those that share a packet."""
         while True:
             try:
                 batch = await self.receive_batch()
@@ -178,20 +211,44 @@ class Group:
                 return
             yield batch
 
+    async def events(self) -> AsyncIterator[Message | View]:
+        """All messages and all changes of membership until the group is closed, in the order of the group.
+
+        The view that the group opened with is not among them: it is `view` before the first event.
+        """
+        while True:
+            if self._unread:
+                yield self._unread.pop()
+                continue
+            try:
+                found = await self._member.inbox.next()
+            except GroupClosed:
+                return
+            if isinstance(found, View):
+                self._view = found
+                yield found
+            else:
+                self._unread = [*found[::-1], *self._unread]
+
     # --- keys ---
 
-    def rotate(self, key: GroupKeys | Path | str) -> None:
-        """From now on seals with the first key of this file, or of these, and opens with any of them."""
+    def rotate_keys(self, key: GroupKeys | Path | str) -> None:
+        """Encrypts with the first of these keys, or of this file, from now on; decrypts with any of them.
+
+        To change keys without interruption: first add the new key behind the old one at all members, then put it
+        first, then remove the old one.
+        """
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
-        self._member.rotate(keys)
+        self._member.rotate_keys(keys)
 
     # --- ending ---
 
     async def close(self, timeout: float | None = None) -> None:
-        """Sends nothing more, stays until everybody has everything and closes too, then leaves.
+        """Sends nothing more, waits until all members have closed and have received everything, then leaves.
 
-        With a time-out, in seconds, the group is given up if the others take longer. Raises `GroupAborted` if the group
-        was given up, by us or by others. What was delivered can still be read afterwards.
+        `timeout`: seconds after which the group is aborted if the others have not closed. Raises `GroupAborted` if the
+        group was aborted, by this member or by another. What was delivered can still be read afterwards. A second call
+        waits for the same end. A call that is cancelled leaves the group closing.
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)
@@ -200,10 +257,10 @@ class Group:
             raise self._member.end.with_traceback(None)
 
     async def abort(self, why: str) -> None:
-        """Gives the group up, for all its members, who are told why, and by whom."""
-        await self._give_up(f"{self.me} gave the group up" + (f": {why}" if why else ""))
+        """Aborts the group for all members; `GroupAborted.why` has the name of this member and this text."""
+        await self._abort(f"{self.me} aborted the group" + (f": {why}" if why else ""))
 
-    async def _give_up(self, why: str) -> None:
+    async def _abort(self, why: str) -> None:
         self._member.give_up(why)
         await self._is_over()
 
@@ -212,17 +269,29 @@ class Group:
         await self._member.recorded()
 
 
+_UNTIL = {"accepted": Receipt.accepted, "stable": Receipt.stable, "known_stable": Receipt.known_stable}
+
+
+def _failure(name: str, error: BaseException) -> str:
+    """What is sent to the others: never the exception's text, which may contain data of the application."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, Exception):
+        return f"{name} failed ({type(error).__name__})"
+    return f"{name} was interrupted"
+
+
 def _whole_number(priority: object) -> int:
-    """Of whatever is one, but not of a truth value."""
+    """Accepts what is an integer, such as an IntEnum, but not a bool."""
     if isinstance(priority, bool) or not isinstance(priority, SupportsIndex):
-        raise LocalProtocolError(f"a priority is a whole number, not {priority!r}")
+        raise LocalProtocolError(f"a priority must be a whole number, not {priority!r}")
     return index(priority)
 
 
 def _bytes_of(payload: object) -> bytes:
-    """Of whatever holds bytes, but not of numbers and texts."""
+    """Accepts what holds bytes, but neither numbers nor text."""
     try:
-        return bytes(memoryview(payload))  # type: ignore[arg-type]
+        return bytes(memoryview(payload))  # type: ignore[arg-type] # a TypeError tells
     except TypeError:
-        told = "encode the text: text.encode()" if isinstance(payload, str) else f"not {type(payload).__name__}"
-        raise LocalProtocolError(f"a message is bytes; {told}") from None
+        hint = "encode the text: text.encode()" if isinstance(payload, str) else f"not {type(payload).__name__}"
+        raise LocalProtocolError(f"a message must be bytes; {hint}") from None

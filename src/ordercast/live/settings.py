@@ -1,276 +1,208 @@
-"""What the members of a live group agree on, and what each decides for itself."""
+"""The settings of a group: one value that all its members share.
 
-from enum import Enum
+Members compare their settings when they join; a member with other settings is rejected, with the names of the fields
+that differ. What differs between members by nature (name, address, key, recording) is an argument of `ordercast.join`.
+"""
+
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from json import dumps
 from math import isfinite
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, Self
 
-import msgspec
-
-from ordercast.live.pace import UNDER_WAY, Sizes
-from ordercast.live.session_events import beat_of
-from ordercast.live.trains import SMALLEST_SEGMENT
-from ordercast.model.config import (
-    MICROSECOND,
-    MILLISECOND,
-    SECOND,
-    ConfigValue,
-    GroupConfig,
-    SequencerConfig,
-    Timing,
-    require,
-)
+from ordercast.live.transport.addresses import address_of, multicast_of
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import Level
-from ordercast.wire.datagram import LARGEST
+from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
+
+MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT = 0.5, 600.0
+MAX_ROUND_TRIP = 10.0
+MIN_MTU = 512
+MIN_DATAGRAM_SIZE = 512
+MAX_MESSAGE_SIZE = 1 << 30
+NETWORK_MTU = 1_352
+"""Payload of an IP packet of 1400 bytes after the headers of IPv6 and UDP: fits through most tunnels and clouds."""
+INTERNET_MTU = 1_232
+"""The same for 1280 bytes, the smallest MTU that IPv6 allows."""
+ROUND_TRIPS_PER_FAILURE_TIMEOUT = 4
 
 
-class Order(Enum):
-    """Which order a group keeps; each value is the protocol that keeps it."""
+class Order(StrEnum):
+    """The order in which a group delivers messages."""
 
-    PARTIAL = "spo"
-    """Each sender's order, to any subset of the group."""
-    TOTAL = "st"
-    """One order for all, to any subset of the group."""
-    PRIORITY = "prito"
-    """One order for all, the urgent first; to everybody."""
-    SEQUENCED = "sequencer"
-    """One order for all, given by one member; to everybody. The fastest, and the only one that survives a failure."""
+    PARTIAL = "partial"
+    """Each sender's messages in the order sent (FIFO), to any subset of the group."""
+    TOTAL = "total"
+    """The same order at all members, to any subset of the group."""
+    PRIORITY = "priority"
+    """The same order at all members, urgent messages first; every message goes to all members."""
+    SEQUENCED = "sequenced"
+    """The same order at all members, assigned by one member, the sequencer; every message goes to all members.
+
+    The fastest, and the only one in which the group continues when a member fails.
+    """
+
+
+PROTOCOLS = {Order.PARTIAL: "spo", Order.TOTAL: "st", Order.PRIORITY: "prito", Order.SEQUENCED: "sequencer"}
+"""The protocol that implements each order."""
+OTHER_PROTOCOLS = frozenset({"po", "to", "prio"})
+"""The papers' baselines: they can be chosen as an order by their own names."""
+RELAYED = frozenset({"st", "to", "prito", "prio"})
+"""The protocols that need a relay: all members must receive all datagrams in the same order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """The settings of a group, equal at all its members. None: chosen automatically, for one machine or a network."""
+
+    order: str = "total"
+    """The order of deliveries: "partial", "total", "priority" or "sequenced"; see `Order`.
+
+    The name of a protocol is accepted too: "po", "to" and "prio" are the papers' baselines.
+    """
+    window: int | None = None
+    """Packets that a member may have in flight, at least 1. Default: as many as fill 1 MiB, 16 to 128."""
+    resilience: int = 0
+    """Members besides the sequencer that must hold a message before it is delivered anywhere (order "sequenced" only).
+
+    A message survives the failure of so many members at once, the sequencer among them.
+    """
+    failure_timeout: float | None = None
+    """Seconds without traffic from a member, 0.5 to 600, after which it counts as failed. Default: 3.
+
+    At least four round trips.
+    """
+    round_trip: float | None = None
+    """Seconds of a round trip to another member, up to 10: timers are derived from it. Default: measured at joining."""
+    mtu: int | None = None
+    """Bytes of UDP payload that fit into one IP packet, at least 512: longer datagrams are sent as fragments.
+
+    0: no fragmentation by ordercast. Default: 0 on one machine, else 1352.
+    """
+    max_datagram_size: int | None = None
+    """Bytes of a datagram before fragmentation, 512 to 65507. Default: 60000."""
+    max_message_size: int = 64 << 20
+    """Bytes of a message, up to 1 GiB. Messages larger than a datagram are sent in pieces."""
+    multicast: str | None = None
+    """A multicast address such as "239.7.7.7:7000", to send to all members at once. Default: unicast to each member."""
+    relay: str | None = None
+    """The address of an `ordercast relay` (orders "total" and "priority" only). Default: the first member relays."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", _order(self.order))
+        for name in ("window", "resilience", "mtu", "max_datagram_size", "max_message_size"):
+            require_whole(**{name: getattr(self, name)})
+        require_seconds(failure_timeout=self.failure_timeout, round_trip=self.round_trip)
+        self._require_ranges()
+        self._require_used()
+        if self.multicast is not None:
+            multicast_of(self.multicast)
+        if self.relay is not None:
+            address_of(self.relay)
+
+    def _require_ranges(self) -> None:
+        _require_range("window", self.window, 1, None)
+        _require_range("resilience", self.resilience, 0, None)
+        _require_range("failure_timeout", self.failure_timeout, MIN_FAILURE_TIMEOUT, MAX_FAILURE_TIMEOUT, "seconds")
+        if self.round_trip is not None and not 0 < self.round_trip <= MAX_ROUND_TRIP:
+            raise ConfigError(
+                f"round_trip must be above 0 and at most {MAX_ROUND_TRIP:g} seconds, not {self.round_trip:g}"
+            )
+        if self.mtu != 0:
+            _require_range("mtu", self.mtu, MIN_MTU, None, "bytes, or 0 for no fragmentation")
+        _require_range("max_datagram_size", self.max_datagram_size, MIN_DATAGRAM_SIZE, MAX_DATAGRAM_SIZE, "bytes")
+        _require_range("max_message_size", self.max_message_size, 1, MAX_MESSAGE_SIZE, "bytes")
+        if self.failure_timeout is not None and self.round_trip is not None:
+            least = ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip
+            if self.failure_timeout < least:
+                raise ConfigError(
+                    f"failure_timeout must be at least {ROUND_TRIPS_PER_FAILURE_TIMEOUT} round trips, "
+                    f"{least:g} seconds, not {self.failure_timeout:g}: a slow answer would count as a failure"
+                )
+
+    def _require_used(self) -> None:
+        """A setting without effect is an error: its user would rely on it."""
+        if self.relay is not None and protocol_of(self.order) not in RELAYED:
+            raise ConfigError(f"relay has no effect for order {self.order!r}, only for 'total' and 'priority': omit it")
+        if self.resilience and self.order != Order.SEQUENCED:
+            raise ConfigError(
+                f"resilience has no effect for order {self.order!r}, only for 'sequenced': in other orders every "
+                "destination has a message before it is delivered"
+            )
+
+    @classmethod
+    def local(cls, **overrides: Any) -> Self:
+        """For members on one machine: no fragmentation, short timers."""
+        return cls(**{"mtu": 0, "round_trip": 0.002, "failure_timeout": 3.0, **overrides})
+
+    @classmethod
+    def lan(cls, **overrides: Any) -> Self:
+        """For members in one data centre or office: packets of 1400 bytes, the round trip measured when joining."""
+        return cls(**{"mtu": NETWORK_MTU, "failure_timeout": 3.0, **overrides})
+
+    @classmethod
+    def wan(cls, **overrides: Any) -> Self:
+        """For members across the internet: packets that every IPv6 path carries, and patience with outages."""
+        return cls(**{"mtu": INTERNET_MTU, "failure_timeout": 10.0, **overrides})
+
+    @classmethod
+    def from_toml(cls, path: Path | str) -> Self:
+        """Settings from a TOML file: `name = value` lines, with the names of the fields. Checks them."""
+        try:
+            with Path(path).open("rb") as file:
+                found = tomllib.load(file)
+        except OSError as error:
+            raise ConfigError(f"cannot read settings from {path}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"invalid TOML in {path}: {error}") from error
+        names = [field.name for field in fields(cls)]
+        unknown = ", ".join(sorted(found.keys() - set(names)))
+        if unknown:
+            raise ConfigError(f"unknown settings in {path}: {unknown}; known: {', '.join(names)}")
+        try:
+            return cls(**found)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_toml(self) -> str:
+        """The settings as TOML, without those that are chosen automatically."""
+        chosen = {name: value for name, value in asdict(self).items() if value is not None}
+        return "".join(f"{name} = {dumps(value, ensure_ascii=False)}\n" for name, value in chosen.items())
 
 
 def protocol_of(order: str) -> str:
-    """The protocol that keeps an order; a protocol may be named itself, too."""
-    names = {each.name.lower(): each.value for each in Order}
-    protocol = names.get(order, order)
-    if protocol not in {*names.values(), "to", "po", "prio"}:
-        raise ConfigError(f"there is no order {order!r}; there are: {', '.join(names)}")
-    return protocol
+    """The protocol that implements an order of valid settings."""
+    return PROTOCOLS[Order(order)] if order in set(Order) else order
 
 
-PRIORITISED = frozenset({"prito", "prio"})
-"""The protocols that let the urgent overtake."""
-HIGHEST = {"sequencer": Level.PREACKNOWLEDGED}
-"""The highest level that a protocol tells, where it is not the third."""
-
-DATAGRAM = 60_000
-"""Bytes of a datagram, where nothing is lost."""
-NETWORK_MTU = 1_352
-"""What a packet of 1400 bytes holds besides the headers of IPv6 and UDP: tunnels and clouds have no larger ones."""
-SEGMENTS = 8
-"""Packets of the network that a datagram takes at first: with more of them a loss costs more than the length gains."""
-LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
-NETWORK_ROUND_TRIP = 10 * MILLISECOND
-"""What is expected of a network; where it is more than twice as long, timers suit what was measured."""
-_LONGEST_ROUND_TRIP = SECOND
-_LONGEST_WISHED = 10  # seconds, of a round trip
-SILENCE = 3 * SECOND
-_SHORTEST_SILENCE, _LONGEST_SILENCE = 0.5, 600  # seconds
-_ROUND_TRIPS_OF_SILENCE = 4
-
-_BUFFERED = 3 << 20  # bytes under way that the socket buffers of a member hold, with what they cost the system
-
-_FIXED = 150  # headers of the datagram, of a relay, of the record and of the unit, with room to spare
-_EACH_MEMBER = 16  # in a unit with three vectors of numbers
-_LEAST_ROOM = 64  # for messages: pieces that are shorter would be nearly all headers
+def order_of(protocol: str) -> str:
+    """The order that a protocol implements, or its own name for the papers' baselines."""
+    return next((str(order) for order, each in PROTOCOLS.items() if each == protocol), protocol)
 
 
-class Agreement(ConfigValue, frozen=True, kw_only=True):
-    """What all members must have alike. Who differs is refused, and told in what."""
-
-    protocol: str
-    config: GroupConfig
-    datagram: int
-    """The bytes that a datagram should not have more of."""
-    mtu: int = 0
-    """The bytes that fit into a packet of the network: longer datagrams go as trains; 0: as they are."""
-    round_trip: int = NETWORK_ROUND_TRIP
-    """How long a datagram to another member and back takes."""
-    measures: bool = False
-    """Each member makes its timers longer when it measures a longer round trip."""
-    largest_message: int = 64 << 20
-    silence: int = SILENCE
-    """How long nothing may be heard from a member before it is taken for failed."""
-
-    def __post_init__(self) -> None:
-        _require_datagram(self.datagram)
-        require(
-            self.mtu == 0 or self.mtu >= SMALLEST_SEGMENT,
-            f"a packet of the network has at least {SMALLEST_SEGMENT} bytes, not {self.mtu} (mtu)",
-        )
-        enough = _FIXED + _EACH_MEMBER * self.config.nodes + _LEAST_ROOM
-        require(
-            self.datagram >= enough,
-            f"datagrams of {self.datagram} bytes have no room for messages among {self.config.nodes} members; "
-            f"{enough} do (datagram)",
-        )
-        require(
-            self.silence >= _ROUND_TRIPS_OF_SILENCE * self.round_trip,
-            f"silence must be at least {_ROUND_TRIPS_OF_SILENCE} round trips, or a slow answer is a death: "
-            f"{_ROUND_TRIPS_OF_SILENCE * self.round_trip / SECOND:g} seconds, not {self.silence / SECOND:g}",
-        )
-
-    @property
-    def beat(self) -> int:
-        """How often a member shows that it lives."""
-        return beat_of(self.silence)
-
-    def sizes(self, buffer: int) -> Sizes:
-        """What datagrams may have; on a network without packets there is no choice.
-
-        `buffer`: bytes that may wait at a receiver. Of what takes more than half of it some part would always be lost.
-        """
-        least = min(self.mtu or self.datagram, self.datagram)
-        most = max(least, min(self.datagram, buffer // 2))
-        return Sizes(least, min(_at_first(self.datagram, self.mtu), most), most)
-
-    def room_in(self, datagram: int) -> int:
-        """Bytes of messages, with their lengths, that a packet takes: the rest of a datagram is for the protocol."""
-        return max(datagram - _FIXED - _EACH_MEMBER * self.config.nodes, _LEAST_ROOM)
-
-    def config_for(self, measured: int | None) -> GroupConfig:
-        """With timers that suit the round trip that was measured, if that is much longer than was expected."""
-        if not self.measures or measured is None or measured <= 2 * self.round_trip:
-            return self.config
-        timers = _timers(self.protocol, min(measured, _LONGEST_ROUND_TRIP), self.silence)
-        sequencer = msgspec.structs.replace(self.config.sequencer, suspect_after=timers.suspect_after)
-        return msgspec.structs.replace(
-            self.config, timing=timers.timing, polls_to_abort=timers.polls_to_abort, sequencer=sequencer
-        )
-
-    def terms(self) -> dict[str, object]:
-        """The same, in the words in which members are asked for it, and all that follows."""
-        orders = {each.value: each.name.lower() for each in Order}
-        return {
-            "order": orders.get(self.protocol, self.protocol),
-            "window": self.config.window,
-            "resilience": self.config.sequencer.resilience,
-            "mtu": self.mtu,
-            "datagram": self.datagram,
-            "round_trip": self.round_trip / SECOND,
-            "silence": self.silence / SECOND,
-            "in full": self.parameters(),
-        }
-
-    def parameters(self) -> dict[str, object]:
-        """All of it, for comparison."""
-        found: dict[str, object] = msgspec.to_builtins(self)
-        return found
-
-
-class Wishes(ConfigValue, frozen=True, kw_only=True):
-    """What a user may say about the network; None is what suits it."""
-
-    mtu: int | None = None
-    datagram: int | None = None
-    window: int | None = None
-    resilience: int = 0
-    round_trip: int | None = None
-    """Nanoseconds; so is silence."""
-    silence: int | None = None
-
-
-def longest_wait(round_trip: int) -> int:
-    """How long a datagram may wait for those that it has overtaken: beyond that they count as lost."""
-    return round_trip // 2
+def _order(order: object) -> str:
+    found = order_of(order) if isinstance(order, str) else None
+    if found is None or (found not in set(Order) and found not in OTHER_PROTOCOLS):
+        raise ConfigError(f"unknown order {order!r}; choose one of: {', '.join(Order)}")
+    return str(found)
 
 
 def require_whole(**settings: object) -> None:
-    """Who reads settings from a file, or from the environment, may hand us text."""
+    """Rejects what is not an integer, such as text from a file or from the environment."""
     for name, value in settings.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise ConfigError(f"{name} is a whole number, not {value!r}")
+            raise ConfigError(f"{name} must be a whole number, not {value!r}")
 
 
 def require_seconds(**settings: object) -> None:
-    """Likewise."""
+    """Rejects what is not a finite number."""
     for name, value in settings.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)):
-            raise ConfigError(f"{name} is a number of seconds, not {value!r}")
+            raise ConfigError(f"{name} must be a number of seconds, not {value!r}")
 
 
-def round_trip_of(seconds: float | None) -> int | None:
-    """As a user says it, in nanoseconds."""
-    if seconds is not None and not 0 < seconds < _LONGEST_WISHED:
-        raise ConfigError(f"a round trip takes up to {_LONGEST_WISHED} seconds, not {seconds} (round_trip)")
-    return None if seconds is None else int(seconds * SECOND)
-
-
-def silence_of(seconds: float | None) -> int | None:
-    """Likewise."""
-    if seconds is None:
-        return None
-    if not _SHORTEST_SILENCE <= seconds <= _LONGEST_SILENCE:
-        raise ConfigError(
-            "silence is the seconds without a sign of life after which a member is taken for dead, "
-            f"{_SHORTEST_SILENCE} to {_LONGEST_SILENCE}, not {seconds:g}"
-        )
-    return int(seconds * SECOND)
-
-
-class _Timers(NamedTuple):
-    """What follows from a round trip."""
-
-    timing: Timing
-    polls_to_abort: int
-    suspect_after: int
-
-
-def _timers(protocol: str, round_trip: int, silence: int) -> _Timers:
-    timing = Timing.for_round_trip(round_trip, least_status=500 * MICROSECOND)
-    # The session notices who is silent, and each member whether the channel is; both know better who it is. A
-    # protocol's own count is for what nobody thought of, and must not come first: what it counts is in ST its statuses.
-    asked = timing.status if protocol == Order.TOTAL.value else timing.poll
-    return _Timers(timing, _times(6 * silence, asked), _times(silence, timing.repeat))
-
-
-def agreement(protocol: str, nodes: int, wishes: Wishes, *, loopback: bool) -> Agreement:
-    """What suits the network: large datagrams where nothing but this machine is between the members."""
-    mtu = wishes.mtu if wishes.mtu is not None else 0 if loopback else NETWORK_MTU
-    datagram = _or(wishes.datagram, DATAGRAM)
-    _require_datagram(datagram)
-    at_first = _at_first(datagram, mtu)
-    window = _or(wishes.window, min(128, max(16, UNDER_WAY // at_first)))
-    round_trip = wishes.round_trip or (LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP)
-    silence = _or(wishes.silence, max(SILENCE, _ROUND_TRIPS_OF_SILENCE * round_trip))
-    timers = _timers(protocol, round_trip, silence)
-    history = max(16, min(1024, _BUFFERED // at_first))
-    config = GroupConfig(
-        nodes=nodes,
-        window=window,
-        quota=4 * window,
-        timing=timers.timing,
-        polls_to_abort=timers.polls_to_abort,
-        sequencer=SequencerConfig(
-            history=history,
-            says_after=history // 4,
-            resilience=wishes.resilience,
-            suspect_after=timers.suspect_after,
-            heartbeat=beat_of(silence),
-        ),
-    )
-    return Agreement(
-        protocol=protocol,
-        config=config,
-        datagram=datagram,
-        mtu=mtu,
-        round_trip=round_trip,
-        measures=wishes.round_trip is None and not loopback,
-        silence=silence,
-    )
-
-
-def _at_first(datagram: int, mtu: int) -> int:
-    return min(datagram, SEGMENTS * mtu) if mtu > 0 else datagram
-
-
-def _require_datagram(size: int) -> None:
-    require(512 <= size <= LARGEST, f"a datagram has 512 to {LARGEST} bytes, not {size} (datagram)")
-
-
-def _or(wish: int | None, usual: int) -> int:
-    """What is wished, also if that is a 0, which is refused then."""
-    return usual if wish is None else wish
-
-
-def _times(duration: int, each: int) -> int:
-    """How often a question is asked in vain in so much time, when it is asked ever more patiently."""
-    return max(8, duration // (3 * each))
+def _require_range(name: str, value: float | None, least: float, most: float | None, unit: str = "") -> None:
+    if value is not None and not least <= value <= (value if most is None else most):
+        bounds = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
+        raise ConfigError(f"{name} must be {bounds}{unit and ' '}{unit}, not {value:g}")

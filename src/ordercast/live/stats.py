@@ -1,68 +1,70 @@
-"""What a member counts: for programs a struct, for people a view, for monitors a text."""
+"""Counters and sizes of a member: a value for programs; `metrics` serves it to monitors, `ordercast node` shows it."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from ordercast.model.machine import LogSizes
-
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """How a member of a group stands. Counts are since the group was opened, and only grow."""
+    """Counters and sizes of one member. Counters start at 0 when the group opens, and only grow."""
 
     group: str
     me: str
     protocol: str
     members: tuple[str, ...]
-    """Those that take part now."""
+    """The current members; `Group.members` has those of the last event that was handed out."""
     view: int
-    """How often a sequenced group went on with other members."""
+    """The number of the current view."""
     uptime: float
-    """Seconds since the group was opened."""
+    """Seconds since the group opened."""
     round_trip: float | None
-    """Seconds to a member and back, as measured when the group opened."""
+    """Seconds of a round trip to another member, measured when the group opened."""
 
-    sent: int
-    """Messages of ours that the protocol has taken; a large one counts once, when its last piece is."""
-    delivered: dict[str, int]
-    """Messages by sender, likewise, that were delivered here."""
+    messages_sent: int
+    """Messages of this member that the protocol has accepted; one in several pieces counts once."""
+    messages_delivered: dict[str, int]
+    """Messages that were delivered here, by sender."""
 
-    units: int
-    """What the protocol put on the network: data, copies, and what it has to say besides."""
+    units_sent: int
+    """Protocol units sent: data, retransmissions, acknowledgments and requests."""
     retransmissions: int
-    """Copies of data that somebody lacked."""
-    requests: int
-    """Units that asked for such copies."""
+    """Data units sent again, for members that did not receive them."""
+    retransmission_requests: int
+    """Units sent that asked for retransmissions."""
     recoveries: int
-    """How often the group agreed on its order anew after a loss."""
-    discarded: dict[str, int]
-    """Units that the protocol had no use for, by reason."""
+    """Times that the group agreed on its order again after a loss (orders "total" and "priority")."""
+    units_discarded: dict[str, int]
+    """Received units that the protocol had no use for, such as duplicates, by reason."""
+    units_overrun: int
+    """Received units that were dropped because the application did not read; they are sent again."""
 
-    datagrams_in: int
-    datagrams_out: int
-    bytes_in: int
-    bytes_out: int
-    dropped: dict[str, int]
-    """Datagrams, or records in them, that were not for us or not understood, by reason.
+    datagrams_received: int
+    datagrams_sent: int
+    bytes_received: int
+    bytes_sent: int
+    datagrams_rejected: dict[str, int]
+    """Received datagrams, or records in them, that were not for us, invalid or not decrypted, by reason.
 
-    Among the reasons: `incomplete`, a datagram that went in parts of which not all came; `oversized`, a message that
-    was larger than any may be.
+    Among the reasons: `incomplete`, a datagram of which fragments were lost; `oversized`, a message that exceeded the
+    maximum size.
     """
-    not_sent: dict[str, int]
-    """Datagrams that the system did not take, by its reason; `oversized` are records that no datagram can carry."""
-    overrun: int
-    """Units that were dropped since the application here does not listen; they are sent again."""
+    send_errors: dict[str, int]
+    """Datagrams that the operating system did not send, by its reason; `oversized`: a record that fits no datagram."""
 
-    waiting_bytes: int
-    """Sent by the application, and not yet taken by the protocol."""
-    inbox_bytes: int
-    """Delivered, and not yet read by the application."""
-    logs: LogSizes
-    """Packets that the protocol holds."""
-    record_failed: str | None = None
-    """Why the record of this member ends before the group does."""
+    pending_bytes: int
+    """Sent by the application, not yet accepted by the protocol."""
+    unread_bytes: int
+    """Delivered, not yet read by the application."""
+    logs: dict[str, int]
+    """Packets that the protocol holds, by state.
+
+    `waiting`: not yet numbered; `sent`: not yet accepted by all destinations; `held`: received out of order;
+    `accepted`: not yet stable; `preacknowledged`: stable, not yet known to be stable everywhere.
+    """
+    recording_error: str | None = None
+    """Why the recording of this member ends before the group does."""
 
 
 def counted(counts: Mapping[str, int], **more: int) -> dict[str, int]:
-    """Counts by reason, and those that are kept elsewhere, if there are any."""
+    """Counts by reason, together with those that are kept elsewhere and are not 0."""
     return {**counts, **{reason: count for reason, count in more.items() if count}}

@@ -1,38 +1,54 @@
-"""What is told to those who wait for a group that does not come about."""
+"""Why a group does not open: sentences for those who wait for it."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ordercast.wire.datagram import Rejection
 
-_PATIENCE = 2.0  # seconds before it is told for whom we wait
-_REASONS = {
-    "datagrams came that could not be opened: have all the same key, and the same name of the group?": (
+_log = logging.getLogger("ordercast.join")
+_callbacks = logging.getLogger("ordercast.live")
+
+_PATIENCE = 2.0  # seconds before the missing members are named
+_CAUSES = {
+    "decryption failed: check that all members have the same key and group name": (
         Rejection.KEY,
         Rejection.FORGED,
         Rejection.SEALED,
         Rejection.UNSEALED,
     ),
-    "datagrams of another group came: have all the same name of the group?": (Rejection.GROUP,),
-    "datagrams of another version came: have all the same ordercast?": (Rejection.VERSION,),
+    "received datagrams of another group: check that all members have the same group name": (Rejection.GROUP,),
+    "received datagrams of another version: check that all members run the same version of ordercast": (
+        Rejection.VERSION,
+    ),
 }
 
 
-def refusals_in_words(dropped: Mapping[str, int]) -> str:
-    """What those that were dropped tell about members that seem to be silent; empty if they tell nothing."""
-    return "; ".join(told for told, reasons in _REASONS.items() if any(dropped.get(reason) for reason in reasons))
+def describe_rejections(dropped: Mapping[str, int]) -> str:
+    """The likely mistake, if datagrams were dropped that missing members may have sent; else empty."""
+    return "; ".join(cause for cause, reasons in _CAUSES.items() if any(dropped.get(reason) for reason in reasons))
 
 
-def for_whom(silent: Sequence[str], dropped: Mapping[str, int]) -> str:
-    """Those of whom nothing was heard, and why that may be."""
-    return "; ".join(filter(None, (", ".join(silent) or "all to agree", refusals_in_words(dropped))))
+def describe_missing(missing: Sequence[str], dropped: Mapping[str, int]) -> str:
+    """The members from which nothing was received, and the likely mistake."""
+    return "; ".join(filter(None, (", ".join(missing) or "all members to agree", describe_rejections(dropped))))
 
 
 @contextmanager
-def waiting(tell: Callable[[str], None] | None, awaited: Callable[[], str]) -> Iterator[None]:
-    """If what is within takes long, it is told once for whom we wait."""
-    handle = asyncio.get_running_loop().call_later(_PATIENCE, lambda: tell and tell(f"waiting for {awaited()}"))
+def notify_if_slow(callback: Callable[[str], None] | None, describe: Callable[[], str]) -> Iterator[None]:
+    """If the block takes long, logs once what it waits for, and calls back with the same sentence."""
+
+    def notify() -> None:
+        sentence = f"waiting for {describe()}"
+        _log.info("%s", sentence)
+        if callback is not None:
+            try:
+                callback(sentence)
+            except Exception:
+                _callbacks.exception("on_waiting raised an exception")
+
+    handle = asyncio.get_running_loop().call_later(_PATIENCE, notify)
     try:
         yield
     finally:

@@ -1,60 +1,61 @@
-"""The errors that ordercast raises, and whose fault each is.
+"""The errors that ordercast raises.
 
 OrdercastError
-├── ConfigError          a value in a configuration is wrong: the sentence says which and what would be right
+├── ConfigError          a configuration value is invalid: the message names it, and what is valid
 ├── GroupError           a live group, and this member's part in it
-│   ├── JoinError        it did not come about: somebody is missing, or means another group
-│   ├── GroupAborted     it was given up; the error tells what was delivered and what may be lost
-│   └── GroupClosed      it was closed before; nothing can be sent any more
-├── LocalProtocolError   the application asked a protocol for the impossible (a message to nobody)
-├── PipelineError        Spark failed in the middle of its work, through no fault of a run
-└── TraceError           a trace cannot be written or read: the sentence names the file
+│   ├── JoinError        the group did not open: a member is missing, or has other settings
+│   ├── GroupAborted     the group was aborted; the error has what was delivered and what may be lost
+│   └── GroupClosed      the group is closed: nothing can be sent any more
+├── LocalProtocolError   the application asked for what the protocol cannot do (a message without destinations)
+├── PipelineError        Spark failed
+└── TraceError           a trace cannot be written or read: the message names the file
 
-A peer's bad message is none of these: it is counted and dropped (see `Discard`), since whoever sends on a
-network must not be able to raise anything here.
+A peer's invalid message raises none of these: it is counted and dropped (see `Discard`), since nobody on the network
+must be able to raise an exception here.
 """
 
 
 def reason_of(error: Exception) -> str:
-    """In the system's words where it has some, without its numbers and the name of a file that was told already."""
+    """The system's text for an error, if there is one, without its number and the name of the file."""
     return getattr(error, "strerror", None) or str(error)
 
 
 class OrdercastError(Exception):
-    """The root of all errors that ordercast raises on purpose."""
+    """The base class of all errors that ordercast raises on purpose."""
 
 
 class ConfigError(OrdercastError, ValueError):
-    """A configuration value is wrong."""
+    """A configuration value is invalid."""
 
 
 class GroupError(OrdercastError):
-    """A live group cannot do what was asked."""
+    """The base class of errors of live groups."""
 
 
 class JoinError(GroupError):
-    """The group did not come about."""
+    """The group did not open: a member is missing, has other settings, or gave up."""
 
 
-class GroupAborted(GroupError):  # noqa: N818 (it is what happened)
-    """The group was given up."""
+class GroupAborted(GroupError):  # noqa: N818 (it names what happened)
+    """The group was aborted: by a member, by a failure that the order does not survive, or by a timeout."""
 
     def __init__(self, why: str, delivered: dict[str, int], unconfirmed: int) -> None:
-        super().__init__(why)
+        super().__init__(why, delivered, unconfirmed)
         self.why = why
+        """The reason, with the name of the member that gave it."""
         self.delivered = delivered
-        """Messages that were delivered here, by sender: of each sender, or of all together, a beginning."""
+        """The number of messages that were delivered here, by sender: the first ones of each sender."""
         self.unconfirmed = unconfirmed
-        """Messages of ours that may not have reached everybody."""
+        """The number of messages of this member that may not have reached all their destinations."""
 
     def __str__(self) -> str:
-        heard = ", ".join(f"{count} of {name}" for name, count in self.delivered.items() if count) or "nothing"
-        sent = f"{self.unconfirmed} of our messages may be lost" if self.unconfirmed else "all of ours arrived"
-        return f"{self.why} (delivered here: {heard}; {sent})"
+        delivered = ", ".join(f"{count} from {name}" for name, count in self.delivered.items() if count) or "nothing"
+        lost = f"{self.unconfirmed} of our messages may be lost" if self.unconfirmed else "all our messages arrived"
+        return f"{self.why} (delivered here: {delivered}; {lost})"
 
 
-class GroupClosed(GroupError):  # noqa: N818 (it is what happened)
-    """The group was closed before."""
+class GroupClosed(GroupError):  # noqa: N818 (it names what happened)
+    """The group is closed: nothing can be sent any more, and after the last message nothing received."""
 
 
 class LocalProtocolError(OrdercastError):

@@ -1,4 +1,4 @@
-"""The faults that a run can be told to suffer, as data. What they do is the simulator's.
+"""Faults of a simulated run, as data. `simulator.fault_rules` and `simulator.simulation` apply them.
 
 Times are virtual nanoseconds from the start. A fault with `until` stops then.
 """
@@ -9,19 +9,19 @@ from ordercast.model.config import ConfigValue, require
 
 
 class UnitKind(Enum):
-    """What a scripted fault waits for."""
+    """The kind of unit that a scripted fault affects."""
 
     DATA = "data"
     """First transmissions of data units."""
     COPY = "copy"
     """Retransmissions."""
     CONTROL = "control"
-    """Everything else."""
+    """Units without data."""
     ANY = "any"
 
 
 class Loss(ConfigValue, tag="loss", frozen=True, kw_only=True):
-    """Each receiver loses each unit with this chance; `shared`: all receivers of a unit lose it together."""
+    """Each receiver loses each unit with this probability; `shared`: all receivers of a unit lose it together."""
 
     rate: float
     shared: bool = False
@@ -32,33 +32,33 @@ class Loss(ConfigValue, tag="loss", frozen=True, kw_only=True):
 
 
 class Bursts(ConfigValue, tag="bursts", frozen=True, kw_only=True):
-    """Gilbert–Elliott loss, stepped by time: each receiver is well or bad for times drawn around these means."""
+    """Gilbert–Elliott loss: each receiver alternates between a good and a bad state of random duration."""
 
     well: int
-    """Mean time without loss."""
+    """Mean duration of the good state, without loss."""
     bad: int
-    """Mean length of a burst."""
+    """Mean duration of the bad state."""
     rate: float = 1.0
-    """The chance of loss while bad."""
+    """The probability of loss in the bad state."""
     until: int | None = None
 
     def __post_init__(self) -> None:
-        require(self.well > 0 and self.bad > 0, "bursts need positive mean times `well` and `bad`")
-        require(0 < self.rate <= 1, "the loss rate of bursts must be above 0 and at most 1")
+        require(self.well > 0 and self.bad > 0, f"bursts need positive mean times, not well={self.well} bad={self.bad}")
+        require(0 < self.rate <= 1, f"the loss rate of bursts must be above 0 and at most 1, not {self.rate:g}")
 
 
 class Duplicates(ConfigValue, tag="duplicates", frozen=True, kw_only=True):
-    """Each receiver gets each unit twice with this chance."""
+    """Each receiver receives each unit twice with this probability."""
 
     rate: float
     until: int | None = None
 
     def __post_init__(self) -> None:
-        require(0 <= self.rate <= 1, "the rate of duplicates must be from 0 to 1")
+        require(0 <= self.rate <= 1, f"the rate of duplicates must be from 0 to 1, not {self.rate:g}")
 
 
 class Miss(ConfigValue, tag="miss", frozen=True, kw_only=True):
-    """Scripted: a node misses the nth unit of a kind from a source, counted from 1 in the order transmitted."""
+    """Scripted loss: a node loses the nth unit of a kind from a source, counted from 1 in the order transmitted."""
 
     node: int
     source: int
@@ -66,11 +66,11 @@ class Miss(ConfigValue, tag="miss", frozen=True, kw_only=True):
     kind: UnitKind = UnitKind.DATA
 
     def __post_init__(self) -> None:
-        require(self.nth >= 1, "a missed unit is counted from 1")
+        require(self.nth >= 1, f"`nth` counts units from 1, not {self.nth}")
 
 
 class Twice(ConfigValue, tag="twice", frozen=True, kw_only=True):
-    """Scripted: a node gets the nth unit of a kind from a source twice, counted like what is missed."""
+    """Scripted duplicate: a node receives the nth unit of a kind from a source twice, counted as for `Miss`."""
 
     node: int
     source: int
@@ -78,22 +78,25 @@ class Twice(ConfigValue, tag="twice", frozen=True, kw_only=True):
     kind: UnitKind = UnitKind.DATA
 
     def __post_init__(self) -> None:
-        require(self.nth >= 1, "a unit that comes twice is counted from 1")
+        require(self.nth >= 1, f"`nth` counts units from 1, not {self.nth}")
 
 
 class Pause(ConfigValue, tag="pause", frozen=True, kw_only=True):
-    """A node does nothing for a while; what arrives waits."""
+    """A node does nothing for a while; arriving units wait."""
 
     node: int
     at: int
     lasting: int
 
     def __post_init__(self) -> None:
-        require(self.at >= 0 and self.lasting > 0, "a pause needs `at` from 0 on and a positive `lasting`")
+        require(
+            self.at >= 0 and self.lasting > 0,
+            f"a pause needs `at` >= 0 and `lasting` > 0, not at={self.at} lasting={self.lasting}",
+        )
 
 
 class Split(ConfigValue, tag="split", frozen=True, kw_only=True):
-    """The nodes of one side and the rest lose what they send each other; `one_way`: only what the side sends out."""
+    """A network partition: no unit crosses between one side and the rest; `one_way`: none that the side sends."""
 
     side: tuple[int, ...]
     at: int
@@ -101,22 +104,25 @@ class Split(ConfigValue, tag="split", frozen=True, kw_only=True):
     one_way: bool = False
 
     def __post_init__(self) -> None:
-        require(self.side, "a split needs at least one node on its side")
-        require(self.at >= 0 and self.lasting > 0, "a split needs `at` from 0 on and a positive `lasting`")
+        require(self.side, "a split needs at least one node in `side`")
+        require(
+            self.at >= 0 and self.lasting > 0,
+            f"a split needs `at` >= 0 and `lasting` > 0, not at={self.at} lasting={self.lasting}",
+        )
 
 
 class Crash(ConfigValue, tag="crash", frozen=True, kw_only=True):
-    """A node stops for ever."""
+    """A node stops forever."""
 
     node: int
     at: int
 
     def __post_init__(self) -> None:
-        require(self.at >= 0, "a crash needs `at` from 0 on")
+        require(self.at >= 0, f"a crash needs `at` >= 0, not {self.at}")
 
 
 Scripted = Miss | Twice
-"""What befalls one unit on its way to one node."""
+"""Faults that affect one unit on its way to one node."""
 Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash
 
 

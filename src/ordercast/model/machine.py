@@ -1,13 +1,13 @@
 """The contract of a protocol: one input in, a list of outputs out, and nothing else happens.
 
-A machine has no clock, socket, chance or log. Whatever may happen to it is an `Input`; whatever it may do to the
-world is an `Output`; both sets are closed. Equal inputs in equal order give equal outputs. The simulator, the
-explorer and a live host therefore run the same object.
+A machine has no clock, socket, randomness or log. Everything that happens to it is an `Input`; everything that it does
+is an `Output`; both sets are closed. Equal inputs in equal order give equal outputs. The simulator, the explorer and a
+live host therefore run the same object.
 
-A host hands over only well-formed units: sources and destinations within the group, vectors with an entry for each
-node; whoever reads bytes sees to that. It owes a machine four things more: it hands over inputs one at a time, carries
-out outputs in their order, fires a timer at most once for each `SetTimer` (a second one of the same name replaces the
-first), and, where the machine asks for an echo, hands a node its own units back.
+A host passes only well-formed units: sources and destinations within the group, vectors with an entry for each node;
+the decoder checks that. It guarantees four more things: it passes inputs one at a time, carries out outputs in their
+order, fires a timer at most once for each `SetTimer` (a second one of the same name replaces the first), and, where
+the machine asks for an echo, returns a node's own units to it.
 """
 
 from enum import Enum, IntEnum
@@ -31,16 +31,21 @@ class Level(IntEnum):
     ACKNOWLEDGED = 3
     """I know that every destination has pre-acknowledged it (the papers' ACK)."""
 
+    STABLE = 2
+    """Every destination has it: the field's word for pre-acknowledged."""
+    KNOWN_STABLE = 3
+    """Every destination knows that it is stable: acknowledged."""
+
 
 class Echo(Enum):
-    """How a node hears its own units."""
+    """How a node receives its own units."""
 
     NONE = "none"
-    """It does not: the machine counts its own packet as heard when it sends it."""
+    """It does not: the machine counts its own packet as received when it sends it."""
     SAFE = "safe"
-    """By a loop-back that loses nothing."""
+    """By a loop-back without loss."""
     CHANNEL = "channel"
-    """From the channel, like everybody else, at the place that the channel gave it; and it may miss it."""
+    """From the channel, like all nodes, in the order of the channel; it may be lost."""
 
 
 class Submit(msgspec.Struct, frozen=True, gc=False):
@@ -53,29 +58,29 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
-    """Input: the channel handed us a unit."""
+    """Input: a unit was received from the channel."""
 
     unit: Unit
 
 
 class TimerFired(msgspec.Struct, frozen=True, gc=False):
-    """Input: the time of a timer that was set has come."""
+    """Input: a timer fired."""
 
     name: str
 
 
 class Drained(msgspec.Struct, frozen=True, gc=False):
-    """Input: nothing more waits to be received now; a good moment to pay what is owed."""
+    """Input: no more units are waiting to be received; a good moment to send a pending status."""
 
 
 class Suspect(msgspec.Struct, frozen=True, gc=False):
-    """Input: the host takes these members for dead, perhaps wrongly; only a protocol with views heeds it."""
+    """Input: the host suspects these members, perhaps wrongly; it has no effect for protocols without views."""
 
     members: int
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
-    """Input: the host gives the group up. What is certain is delivered, and then the machine aborts."""
+    """Input: the host gives the group up. The machine delivers what is certain to be delivered, and aborts."""
 
     why: str
 
@@ -88,32 +93,32 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
     unit: Unit
     again: bool = False
-    """It is a copy of a data unit sent before."""
+    """It is a retransmission of a data unit."""
     to: int | None = None
-    """The one node that hears it, the sender itself perhaps; None is everybody, and the echo that the machine wants."""
+    """The only receiver, which may be the sender; None: all nodes, with the echo that the machine asks for."""
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
-    """Output: a submission got its number and entered the sending log (the papers' SL)."""
+    """Output: a submission was given its number and entered the sending log (the papers' SL)."""
 
     packet: Packet
 
 
 class Reached(msgspec.Struct, frozen=True, gc=False):
-    """Output: what this node knows of a packet rose to a level."""
+    """Output: a packet reached a level at this node."""
 
     level: Level
     packet: Packet
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """Output: hand the packet's messages to the application; it enters the receipt log (the papers' RL)."""
+    """Output: deliver the packet's messages to the application; it enters the receipt log (the papers' RL)."""
 
     packet: Packet
 
 
 class Discard(msgspec.Struct, frozen=True, gc=False):
-    """Output: a unit was received and thrown away."""
+    """Output: a unit was received and discarded."""
 
     unit: Unit
     why: str
@@ -127,36 +132,36 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
 
 
 class CancelTimer(msgspec.Struct, frozen=True, gc=False):
-    """Output: forget the timer of this name."""
+    """Output: cancel the timer of this name."""
 
     name: str
 
 
 class Abort(msgspec.Struct, frozen=True, gc=False):
-    """Output: the machine gave the group up; it answers nothing any more."""
+    """Output: the machine aborted; it handles no more inputs."""
 
     why: str
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):
-    """Output: something is missing, or much has come, and the group agrees on its order; nothing rises meanwhile."""
+    """Output: the node stopped until the group agrees on an order; no packet reaches a level meanwhile."""
 
     why: str
 
 
 class Resumed(msgspec.Struct, frozen=True, gc=False):
-    """Output: the order is agreed on, and all goes on."""
+    """Output: the order is agreed on, and the node resumes."""
 
     asked: int
-    """Packets that this node had lost and asked for."""
+    """Packets that this node had lost and requested."""
     inserted: int
-    """Packets that came while it had stopped, or were sent again, and were put in their places."""
+    """Packets that arrived while it was stopped, or were retransmitted, and were inserted."""
     resorted: int
-    """Packets from the first of these places on, if there are several: what sorting them takes."""
+    """Packets from the first of these places on, if there are several: the cost of sorting them."""
 
 
 class View(msgspec.Struct, frozen=True, gc=False):
-    """Output: the group goes on with these members; a node that is not among them is shut out, and answers nothing."""
+    """Output: a new view with these members; a node that is not among them is excluded, and handles no more inputs."""
 
     number: int
     members: int
@@ -167,14 +172,14 @@ Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer 
 
 
 class LogSizes(msgspec.Struct, frozen=True, gc=False):
-    """How much a machine holds, in packets."""
+    """The sizes of a machine's logs, in packets."""
 
     waiting: int
     """Submitted, not yet numbered: the window is closed."""
     sent: int
     """Numbered, not yet accepted by every destination (SL)."""
     held: int
-    """Received ahead of a gap."""
+    """Received out of order, after a gap."""
     accepted: int
     """Accepted, not yet pre-acknowledged."""
     preacknowledged: int
@@ -188,14 +193,14 @@ class Machine(Protocol):
     needs: ClassVar[Channel]
     """The weakest channel that it works on."""
     has_views: ClassVar[bool]
-    """Whether the group goes on without nodes that fail; if not, it is given up."""
+    """True if the group goes on without nodes that fail; otherwise it aborts."""
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         """The machine of the node `me`."""
         ...
 
     def handle(self, event: Input) -> list[Output]:
-        """Takes one input and returns all that follows from it, when the transition is over."""
+        """Takes one input and returns all outputs of the transition."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -203,13 +208,13 @@ class Machine(Protocol):
         ...
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Makes this machine's state what it was when the snapshot was taken (on a machine of equal configuration)."""
+        """Restores the state of a snapshot, which was taken on a machine of equal configuration."""
         ...
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words; empty when it is idle."""
+        """What this node still waits for, as sentences; empty when it is idle."""
         ...
 
     def log_sizes(self) -> LogSizes:
-        """How much it holds now."""
+        """The current sizes of its logs."""
         ...

@@ -1,7 +1,7 @@
 """Sets of nodes as bit masks: node k is bit k.
 
-Destination sets are made, compared, hashed and sent for every message. An int does all of that at once, has one
-form for each set, and never iterates in an order that depends on how it was made.
+Destination sets are created, compared, hashed and sent for every message. An int makes all of that cheap, has one
+representation for each set, and iterates in one order.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 def mask_of(nodes: Iterable[int]) -> int:
-    """The set that holds these nodes."""
+    """The set of these nodes."""
     mask = 0
     for node in nodes:
         mask |= 1 << node
@@ -28,10 +28,10 @@ def everybody(nodes: int) -> int:
 
 
 def name_of(node: int) -> str:
-    """How people are shown a node: the papers' E1 is node 0."""
+    """The printed name of a node: the papers' E1 is node 0."""
     return f"E{node + 1}"
 
 
 def names_of(mask: int) -> str:
-    """How people are shown a set: {E1,E3}."""
+    """The printed form of a set: {E1,E3}."""
     return "{" + ",".join(name_of(node) for node in members(mask)) + "}"

@@ -1,4 +1,4 @@
-"""The configuration of one simulated run: all that decides it, to the last byte of its trace."""
+"""The configuration of one simulated run, which determines it to the last byte of its trace."""
 
 from enum import Enum
 from hashlib import blake2b
@@ -13,27 +13,27 @@ from ordercast.model.units import LENGTH_SIZE, header_size
 
 
 class Channel(Enum):
-    """What the network below promises, apart from losing units."""
+    """The order that the network guarantees; it may lose units."""
 
     ONE = "one"
-    """1C: all nodes hear the units of all senders in one and the same order."""
+    """1C: all nodes receive the units of all senders in one order."""
     MANY = "many"
-    """MC: each sender's units are heard in the order sent; different senders interleave differently."""
+    """MC: FIFO for each sender; units of different senders interleave differently at each node."""
     ANY = "any"
-    """Datagrams: each unit takes its own time to each receiver, so that any unit may overtake any other."""
+    """Datagrams: any unit may overtake any other."""
 
     def serves(self, needed: "Channel") -> bool:
-        """Whether it promises at least what another does: `one` promises most, `any` nothing."""
+        """True if it guarantees at least the order of another: `one` is the strongest, `any` the weakest."""
         strength = list(Channel)  # the strongest first
         return strength.index(self) <= strength.index(needed)
 
 
 PROMISES = {
-    Channel.ONE: "all nodes hear one order",
+    Channel.ONE: "all nodes receive one order",
     Channel.MANY: "each sender's units arrive in the order sent",
     Channel.ANY: "units arrive in any order",
 }
-"""What holds on each channel, in words."""
+"""The guarantee of each channel, as text."""
 
 
 class Network(ConfigValue, frozen=True, kw_only=True):
@@ -41,31 +41,31 @@ class Network(ConfigValue, frozen=True, kw_only=True):
 
     channel: Channel = Channel.MANY
     propagation: int = 50 * MICROSECOND
-    """The least time from the end of a transmission to its arrival."""
+    """Minimum time from the end of a transmission to its arrival."""
     jitter: int = 50 * MICROSECOND
-    """The most that is added to it: on `one` drawn once for each receiver, else for each unit and receiver."""
+    """Maximum random time added to it: on `one` drawn once for each receiver, else for each unit and receiver."""
     bits_per_second: int = 0
-    """The speed of the medium, shared by all on `one`, else each sender's own; 0 is without limit."""
+    """Bandwidth of the medium, which all share on `one`, else of each sender; 0: unlimited."""
     send_time: int = 0
-    """How long a node is busy with each unit that it puts on the network; a node does one thing after the other."""
+    """Time that a node takes to send a unit; a node does one task at a time."""
     receive_time: int = 0
-    """How long a node is busy with each unit that it is handed."""
+    """Time that a node takes to receive a unit."""
     receive_buffer: int = 0
-    """Units that may wait at a node; what arrives when it is full is lost (overrun); 0 is without limit."""
+    """Units that may wait at a node; units that arrive when it is full are lost (overrun); 0: unlimited."""
 
     drained: bool = False
-    """Tell a machine whenever nothing more waits for it, as a live host does; it then says at once what it owes."""
+    """Pass `Drained` to a machine whenever no unit is waiting for it, as a live host does."""
 
     def __post_init__(self) -> None:
         for name in ("propagation", "jitter", "bits_per_second", "send_time", "receive_time", "receive_buffer"):
-            require(getattr(self, name) >= 0, f"network.{name} must not be negative")
+            require(getattr(self, name) >= 0, f"network.{name} must not be negative: {getattr(self, name)}")
 
     def transmission_time(self, size: int) -> int:
-        """How long the medium is busy with so many bytes."""
+        """Transmission time of this number of bytes."""
         return size * 8 * SECOND // self.bits_per_second if self.bits_per_second else 0
 
     def round_trip(self, nodes: int, unit_bytes: int) -> int:
-        """The longest way there and back when everybody on the medium has a unit to send."""
+        """Maximum round-trip time when all nodes on the medium have a unit to send."""
         turns = nodes if self.channel is Channel.ONE else 1
         medium = turns * self.transmission_time(unit_bytes)
         return 2 * (self.propagation + self.jitter + medium + self.send_time + self.receive_time)
@@ -81,25 +81,25 @@ class Pattern(Enum):
     BURSTY = "bursty"
     """Each node in bursts, with the same mean."""
     TALKER = "talker"
-    """Node 0 alone, at equal intervals."""
+    """Only node 0, at equal intervals."""
     EVERYBODY = "everybody"
-    """Each node everything at once, as fast as the protocol takes it."""
+    """Each node everything at once, as fast as the protocol accepts it."""
 
 
 class Sending(ConfigValue, frozen=True, kw_only=True):
-    """One submission of a script: a packet, with however many messages."""
+    """One submission of a script: a packet with one or more messages."""
 
     node: int
     to: tuple[int, ...] = ()
-    """Its destinations; none named: everybody."""
+    """Its destinations; empty: all nodes."""
     at: int = 0
     messages: int = 1
     priority: int = 0
 
     def __post_init__(self) -> None:
-        require(self.at >= 0, "a sending needs `at` from 0 on")
-        require(1 <= self.messages <= 1024, "a packet carries 1 to 1024 messages")
-        require(0 <= self.priority <= 255, "a priority is at most 255, and 0 is none")
+        require(self.at >= 0, f"a sending needs `at` >= 0, not {self.at}")
+        require(1 <= self.messages <= 1024, f"a packet carries 1 to 1024 messages, not {self.messages}")
+        require(0 <= self.priority <= 255, f"a priority is 0 (none) to 255, not {self.priority}")
 
 
 class Workload(ConfigValue, frozen=True, kw_only=True):
@@ -108,32 +108,32 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
     messages: int = 100
     """Messages by each node that sends."""
     spread: float = 1.0
-    """The share of the group that a message is addressed to, on average; the subset is drawn for each packet."""
+    """Mean share of the group that a message is addressed to; the subset is drawn for each packet."""
     pattern: Pattern = Pattern.POISSON
     senders: tuple[int, ...] = ()
-    """The nodes that send; none named: those that the pattern says."""
+    """The nodes that send; empty: given by the pattern."""
     gap: int = 200 * MICROSECOND
-    """The mean time between two messages of a node."""
+    """Mean time between two messages of a node."""
     burst: int = 16
-    """Messages of a burst."""
+    """Messages in a burst."""
     batch: int = 1
-    """Messages that go into one packet."""
+    """Messages in one packet."""
     size: int = 64
     """Payload bytes of a message."""
     priorities: int = 1
-    """Priorities from 1 to so many are drawn for packets, all alike often; 1 is none at all."""
+    """Priorities are drawn uniformly from 1 to this; 1: no priorities."""
     urgent: float = 0.0
-    """The share of packets that have the highest priority; 0: as often as any other."""
+    """Share of packets with the highest priority; 0: as often as any other."""
     script: tuple[Sending, ...] | msgspec.UnsetType = msgspec.UNSET
-    """What is sent, one by one, in place of all that is said above but the size; what is not said is not written."""
+    """What is sent, one by one; it replaces all fields above but the size. Left out of the JSON if unset."""
 
     def __post_init__(self) -> None:
-        require(self.messages >= 0, "the number of messages must not be negative")
+        require(self.messages >= 0, f"the number of messages must not be negative: {self.messages}")
         require(0 < self.spread <= 1, f"the spread must be above 0 and at most 1, not {self.spread:g}")
-        require(self.gap >= 0, "workload.gap must not be negative")
-        require(self.burst >= 1, "workload.burst must be at least 1")
-        require(1 <= self.batch <= 1024, "a packet carries 1 to 1024 messages (workload.batch)")
-        require(0 <= self.size <= 65_000, "a message has 0 to 65000 bytes (workload.size)")
+        require(self.gap >= 0, f"workload.gap must not be negative: {self.gap}")
+        require(self.burst >= 1, f"workload.burst must be at least 1, not {self.burst}")
+        require(1 <= self.batch <= 1024, f"a packet carries 1 to 1024 messages, not {self.batch} (workload.batch)")
+        require(0 <= self.size <= 65_000, f"a message has 0 to 65000 bytes, not {self.size} (workload.size)")
         require(1 <= self.priorities <= 255, f"there are 1 to 255 priorities, not {self.priorities}")
         require(0 <= self.urgent < 1, f"the urgent share must be at least 0 and below 1, not {self.urgent:g}")
 
@@ -142,16 +142,16 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         return None if self.script is msgspec.UNSET else self.script
 
     def timing(self, network: Network, nodes: int) -> Timing:
-        """Timers that suit this work on a network."""
+        """Timeouts that suit this workload on a network."""
         unit_bytes = header_size(nodes) + self.batch * (self.size + LENGTH_SIZE)
         return Timing.for_round_trip(network.round_trip(nodes, unit_bytes), least_status=nodes * network.receive_time)
 
 
-_PATIENT_POLLS = 1024  # more than a node leaves unanswered: where a unit takes seconds, so does patience
+_PATIENT_POLLS = 1024  # more than `polls_to_abort`; scales the patience on slow networks
 
 
-class Record(Enum):
-    """How much of a run goes into its trace."""
+class TraceDetail(Enum):
+    """How much of a run its trace contains."""
 
     ALL = "all"
     DELIVERIES = "deliveries"
@@ -169,9 +169,9 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
     workload: Workload = Workload()
     faults: tuple[Fault, ...] = ()
     seed: int = 0
-    record: Record = Record.ALL
+    record: TraceDetail = TraceDetail.ALL
     patience: int = SECOND
-    """Virtual time without any progress after which a run is called stalled."""
+    """Virtual time without progress after which a run is stalled."""
 
     def __post_init__(self) -> None:
         for fault in self.faults:
@@ -187,10 +187,10 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                 0 <= node < self.group.nodes,
                 f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
             )
-        require(self.patience > 0, "patience must be positive")
+        require(self.patience > 0, f"patience must be positive, not {self.patience}")
 
     def suited(self) -> "RunConfig":
-        """The same run with timers and patience that suit its network and its work; the command line does this too."""
+        """The same run with timeouts and patience that suit its network and workload; the command line uses it."""
         timing = self.workload.timing(self.network, self.group.nodes)
         return msgspec.structs.replace(
             self,
@@ -204,13 +204,13 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str) -> "RunConfig":
-        """The configuration that `to_json` wrote."""
+        """The configuration that `to_json` wrote. Raises `ConfigError`."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError as error:
-            raise ConfigError(f"not a run configuration: {error}") from error
+            raise ConfigError(f"invalid run configuration: {error}") from error
 
     def name(self) -> str:
-        """A name that no other configuration has."""
+        """A unique name, derived from the configuration."""
         digest = blake2b(self.to_json().encode(), digest_size=8).hexdigest()
         return f"{self.protocol}-n{self.group.nodes}-s{self.seed}-{digest}"

@@ -4,27 +4,27 @@ from enum import Enum
 
 
 class Service(Enum):
-    """A service, as the papers define it; what an audit asks of a run."""
+    """A service, as the papers define it: what an audit checks in a run."""
 
     SELECTIVE_PARTIAL = "spo"
-    """SPO: all and only what is addressed to me, each sender's order kept."""
+    """SPO: selective, partially ordered: each node delivers all and only what is addressed to it, FIFO by sender."""
     SELECTIVE_TOTAL = "st"
-    """ST: SPO, and one order for all common destinations, without cycles."""
+    """ST: SPO in total order: common destinations deliver in one order, without cycles."""
     PRIORITY = "prio"
-    """PriO: everything to everybody, by priority within runs that are the same everywhere."""
+    """PriO: broadcast, ordered by priority within runs that are the same at all nodes."""
     PRIORITY_TOTAL = "prito"
-    """PriTO: PriO in one order."""
+    """PriTO: PriO in total order."""
     TOTAL = "to"
-    """TO: everything to everybody in one order."""
+    """TO: broadcast in total order."""
     PARTIAL = "po"
-    """PO: everything to everybody, each sender's order kept."""
+    """PO: broadcast, FIFO by sender."""
     SEQUENCED = "sequencer"
-    """The sequencer's broadcast: everything to everybody in one order."""
+    """The sequencer's broadcast: total order."""
 
 
 SELECTIVE = frozenset({Service.SELECTIVE_PARTIAL, Service.SELECTIVE_TOTAL})
-"""The services that heed destinations; the others bring everything to everybody."""
+"""The services with destinations; the others broadcast."""
 BROADCASTS = frozenset(service.value for service in Service if service not in SELECTIVE)
-"""The names of those others."""
+"""The names of the services that broadcast."""
 PRIORITISED = frozenset({Service.PRIORITY.value, Service.PRIORITY_TOTAL.value})
-"""The names of those that heed priorities."""
+"""The names of the services with priorities."""

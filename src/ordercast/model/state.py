@@ -18,7 +18,6 @@ tuples and frozen structs are; anything else does not belong into a state.
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import cache
-from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -38,25 +37,16 @@ class DeclaredState:
 
     def snapshot(self) -> Snapshot:
         """The whole state; equal states give equal snapshots."""
-        plan = self._plan()
-        return (plan.values(self), *[pack(getattr(self, name)) for name, pack, _ in plan.packed])
+        kind: Any = type(self)  # as a key, a class is hashed as a class and not as its instances are
+        return _compiled(kind).snapshot(self)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Makes the state what it was when the snapshot was taken."""
-        plan = self._plan()
-        parts: Any = snapshot
-        for name, value in zip(plan.names, parts[0], strict=True):
-            setattr(self, name, value)
-        for (name, _, unpack), part in zip(plan.packed, parts[1:], strict=True):
-            setattr(self, name, unpack(part, getattr(self, name)))
-        self.derive()
+        kind: Any = type(self)
+        _compiled(kind).restore(self, snapshot)
 
     def derive(self) -> None:
         """Computes what is `Derived` from the rest."""
-
-    def _plan(self) -> "_Plan":
-        kind: Any = type(self)  # as a key, a class is hashed as a class and not as its instances are
-        return _plan_of(kind)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.snapshot() == other.snapshot()
@@ -70,98 +60,93 @@ def declared_names(kind: type[DeclaredState]) -> frozenset[str]:
     return frozenset(name for name, hint in _hints(kind) if get_origin(hint) is not ClassVar and hint is not ClassVar)
 
 
-_Pack = Callable[[Any], Any]
-_Unpack = Callable[[Any, Any], Any]
-"""What was packed, and what the variable holds now: a part takes its state back in place."""
+# --- what a class declares, compiled: searches take and restore millions of snapshots ---
 
 
-class _Plan(NamedTuple):
-    names: tuple[str, ...]
-    values: Callable[[Any], tuple[Any, ...]]
-    packed: tuple[tuple[str, _Pack, _Unpack], ...]
+class _Compiled(NamedTuple):
+    snapshot: Callable[[Any], Snapshot]
+    restore: Callable[[Any, Snapshot], None]
+
+
+class _Form(NamedTuple):
+    """How a variable that can be changed in place is packed and unpacked: expressions, of "{0}"."""
+
+    pack: str
+    unpack: str
+    """Empty for a part, which takes its state back in place."""
+
+
+_PART = _Form("{0}.snapshot()", "")
 
 
 @cache
-def _plan_of(kind: Any) -> _Plan:
-    names: list[str] = []
-    packed: list[tuple[str, _Pack, _Unpack]] = []
+def _compiled(kind: Any) -> _Compiled:
+    """The two functions of a class, as one would write them by hand."""
+    packed, targets, lines = [], [], []
     for name, hint in _hints(kind):
         if get_origin(hint) in {Final, ClassVar} or _has(hint, _DERIVED):
             continue
-        found = _container(hint, f"{kind.__name__}.{name}")
-        if found is None:
-            names.append(name)
-        else:
-            packed.append((name, *found))
-    return _Plan(tuple(names), _getter(names), tuple(packed))
+        form, variable = _form(hint, f"{kind.__name__}.{name}"), f"self.{name}"
+        packed.append(form.pack.format(variable) if form else variable)
+        targets.append(f"v_{name}" if form else variable)
+        if form is _PART:
+            lines.append(f"{variable}.restore(v_{name})")
+        elif form and form.unpack:
+            lines.append(f"{variable} = {form.unpack.format(f'v_{name}')}")
+        elif form:  # several parts
+            lines.append(f"for part, state in zip({variable}, v_{name}, strict=True): part.restore(state)")
+    if targets:
+        lines.insert(0, f"{', '.join(targets)}, = snapshot")
+    lines.append("self.derive()")
+    text = (
+        f"def snapshot(self):\n    return ({''.join(f'{each}, ' for each in packed)})\n"
+        "def restore(self, snapshot):\n" + "".join(f"    {line}\n" for line in lines)
+    )
+    made: dict[str, Any] = {"deque": deque}
+    exec(compile(text, f"<state of {kind.__qualname__}>", "exec"), made)  # noqa: S102 - of names that classes declare
+    return _Compiled(made["snapshot"], made["restore"])
 
 
 def _hints(kind: type[DeclaredState]) -> Iterable[tuple[str, Any]]:
     return get_type_hints(kind, include_extras=True).items()
 
 
-def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    if len(names) > 1:
-        return attrgetter(*names)  # gives a tuple of two or more only
-    return lambda part: tuple([getattr(part, name) for name in names])
-
-
 def _has(hint: Any, mark: str) -> bool:
     return mark in getattr(hint, "__metadata__", ())
 
 
-def _container(hint: Any, where: str) -> tuple[_Pack, _Unpack] | None:
+def _form(hint: Any, where: str, depth: int = 0) -> _Form | None:
     """How a variable that can be changed in place is packed and unpacked; None: its value never changes."""
     unordered = _has(hint, _UNORDERED)
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if kind in {Union, UnionType}:
-        if any(_container(each, where) for each in inner):
+        if any(_form(each, where) for each in inner):
             raise TypeError(f"{where}: a container that may be absent cannot be declared; let it be empty instead")
         return None
     if kind is dict:
-        return _dictionary(_container(inner[1], where))
+        return _dictionary(_form(inner[1], where, depth + 1), f"key_{depth}", f"item_{depth}")
     if kind is set:
-        return _sorted, lambda part, _: set(part)
+        return _Form("tuple(sorted({0}))", "set({0})")
     if kind is list or kind is deque:
-        return _sequence(kind, _container(inner[0], where), unordered=unordered)
-    return (_snapshot, _restored) if isinstance(kind, type) and issubclass(kind, DeclaredState) else None
+        if unordered:
+            return _Form("tuple(sorted({0}))", f"{kind.__name__}({{0}})")
+        return _sequence(kind.__name__, _form(inner[0], where, depth + 1), f"item_{depth}")
+    return _PART if isinstance(kind, type) and issubclass(kind, DeclaredState) else None
 
 
-def _sequence(kind: type[Any], each: tuple[_Pack, _Unpack] | None, *, unordered: bool) -> tuple[_Pack, _Unpack]:
+def _sequence(kind: str, each: _Form | None, item: str) -> _Form:
     if each is None:
-        return _sorted if unordered else tuple, lambda part, _: kind(part)
-    pack, unpack = each
-    if pack is _snapshot:  # parts stay, and take their states back
-
-        def refilled(part: Any, now: Any) -> Any:
-            for each_part, each_now in zip(part, now, strict=True):
-                each_now.restore(each_part)
-            return now
-
-        return lambda value: tuple([item.snapshot() for item in value]), refilled
-    return lambda value: tuple(map(pack, value)), lambda part, _: kind([unpack(item, None) for item in part])
+        return _Form("tuple({0})", f"{kind}({{0}})")
+    pack = f"tuple([{each.pack.format(item)} for {item} in {{0}}])"
+    return _Form(pack, f"{kind}([{each.unpack.format(item)} for {item} in {{0}}])" if each.unpack else "")
 
 
-def _dictionary(each: tuple[_Pack, _Unpack] | None) -> tuple[_Pack, _Unpack]:
+def _dictionary(each: _Form | None, key: str, item: str) -> _Form:
     if each is None:
-        return lambda value: tuple(sorted(value.items())), lambda part, _: dict(part)
-    pack, unpack = each
-    return (
-        lambda value: tuple([(key, pack(value[key])) for key in sorted(value)]),
-        lambda part, _: {key: unpack(item, None) for key, item in part},
+        return _Form("tuple(sorted({0}.items()))", "dict({0})")
+    return _Form(
+        f"tuple([({key}, {each.pack.format(item)}) for {key}, {item} in sorted({{0}}.items())])",
+        f"dict([({key}, {each.unpack.format(item)}) for {key}, {item} in {{0}}])",
     )
-
-
-def _sorted(value: Any) -> Any:
-    return tuple(sorted(value))
-
-
-def _snapshot(value: Any) -> Any:
-    return value.snapshot()
-
-
-def _restored(part: Any, now: Any) -> Any:
-    now.restore(part)
-    return now

@@ -1,4 +1,4 @@
-"""Values as people write them, on a command line and in a grid: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
+"""Parses values as people write them on a command line and in a grid: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
 
 import re
 from enum import Enum
@@ -30,7 +30,7 @@ _NODES_FIELDS = {"side", "to"}
 
 
 def duration(text: str) -> int:
-    """Nanoseconds from 200ns, 50us, 1.5ms or 2s; only 0 needs no unit, since nobody would guess which is meant."""
+    """Nanoseconds from 200ns, 50us, 1.5ms or 2s; only 0 may be written without a unit."""
     found = _scaled(text, _TIMES, "a duration such as 50us, 1.5ms or 2s")
     number = text.strip()
     if found and number[-1].isdigit():
@@ -39,7 +39,7 @@ def duration(text: str) -> int:
 
 
 def speed(text: str) -> int:
-    """Bits a second from 9600, 10Mbit or 1Gbit; 0 is without limit."""
+    """Bits per second from 9600, 10Mbit or 1Gbit; 0: unlimited."""
     return _scaled(text, _SPEEDS, "a speed such as 10Mbit or 1Gbit")
 
 
@@ -52,7 +52,7 @@ def node_number(text: str) -> int:
 
 
 def nodes(text: str) -> tuple[int, ...]:
-    """Several nodes from E1,E3; none from nothing."""
+    """Several nodes from E1,E3; none from an empty text."""
     return tuple(node_number(node) for node in text.split(",")) if text.strip() else ()
 
 
@@ -67,31 +67,31 @@ def readings(texts: list[str]) -> PaperRules:
         if not equals or name in nested or not (homes or name in groups):
             known = [field for field in groups if field not in nested]
             known += [field for group in nested.values() for field in group.__struct_fields__]
-            raise ConfigError(f"{text!r} is no reading; write NAME=VALUE with one of: {', '.join(known)}")
+            raise ConfigError(f"{text!r} is not a reading; write NAME=VALUE with one of: {', '.join(known)}")
         home: dict[str, Any] = chosen if name in groups else chosen.setdefault(homes[0], {})
-        usual = groups[name] if name in groups else getattr(nested[homes[0]], name)
+        default = groups[name] if name in groups else getattr(nested[homes[0]], name)
         try:
-            home[name] = msgspec.convert(value, type(usual), strict=False)
+            home[name] = msgspec.convert(value, type(default), strict=False)
         except msgspec.ValidationError as error:
-            raise ConfigError(f"{text} is not understood; {name} is {_kind_in_words(usual)}") from error
+            raise ConfigError(f"{text!r} is not a reading; {name} must be {_kind_in_words(default)}") from error
     try:
         return msgspec.convert(chosen, PaperRules)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{' '.join(texts)} is not understood: {error}") from error
+        raise ConfigError(f"invalid readings {' '.join(texts)!r}: {error}") from error
 
 
-def _kind_in_words(usual: object) -> str:
-    """What may stand where this stands if nothing is said."""
-    if isinstance(usual, Enum):
-        return f"one of {', '.join(value.value for value in type(usual))}"
-    return "true or false" if isinstance(usual, bool) else "a whole number"
+def _kind_in_words(default: object) -> str:
+    """The values that an option with this default takes."""
+    if isinstance(default, Enum):
+        return f"one of {', '.join(value.value for value in type(default))}"
+    return "true or false" if isinstance(default, bool) else "a whole number"
 
 
 def fault(text: str) -> Fault:
     """A fault from its name and its fields: "miss node=E3 source=E1 nth=2", "split side=E1,E2 at=1ms lasting=5ms"."""
     words = text.split()
     if not words or words[0] not in _FAULTS:
-        raise ConfigError(f"there is no fault {text!r}; there are: {', '.join(_FAULTS)}")
+        raise ConfigError(f"unknown fault {text!r}; choose one of: {', '.join(_FAULTS)}")
     return _from_fields(words[1:], _FAULTS[words[0]], "the fault", words[0])
 
 
@@ -101,13 +101,13 @@ def sending(text: str) -> Sending:
 
 
 def in_words(value: Fault | Sending) -> str:
-    """What `fault` or `sending` makes the same of."""
+    """The text from which `fault` or `sending` makes an equal value."""
     name = value.__struct_config__.tag
     words = [str(name)] if name else []
     for field in msgspec.structs.fields(value):
-        told = getattr(value, field.name)
-        if told != field.default:
-            words.append(f"{field.name}={_field_in_words(field.name, told)}")
+        given = getattr(value, field.name)
+        if given != field.default:
+            words.append(f"{field.name}={_field_in_words(field.name, given)}")
     return " ".join(words)
 
 
@@ -121,13 +121,13 @@ def _from_fields(words: list[str], kind: type[_Fields], what: str, name: str) ->
         if not equals or field not in kind.__struct_fields__:
             known = " ".join(f"{field}=…" for field in kind.__struct_fields__)
             about = f"{what} {name!r}" if name else what
-            raise ConfigError(f"{word!r} is no field of {about}; write: {f'{name} {known}'.strip()}")
+            raise ConfigError(f"{word!r} is not a field of {about}; write: {f'{name} {known}'.strip()}")
         fields[field] = _field(field, value)
     try:
         return msgspec.convert(fields, kind, strict=False)
     except msgspec.ValidationError as error:
         text = " ".join([name, *words]).strip()
-        raise ConfigError(f"{what} {text!r} is not understood: {error}") from error
+        raise ConfigError(f"{what} {text!r} is invalid: {error}") from error
 
 
 def _field(name: str, value: str) -> object:

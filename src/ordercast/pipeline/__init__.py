@@ -13,6 +13,7 @@ from ordercast.pipeline.sweep.dataframe_format import register
 from ordercast.pipeline.sweep.grid import read_grid
 from ordercast.pipeline.sweep.measure import measure
 from ordercast.pipeline.sweep.sweep import SweepResult, require_sweepable, sweep
+from ordercast.swarm.soak import Tally
 
 # Some functions have the name of the package that they come from (audit, soak, sweep). Since these packages are
 # loaded above, the names stand for the functions, whatever is imported later.
@@ -21,6 +22,7 @@ __all__ = [
     "Limits",
     "Soak",
     "SweepResult",
+    "Tally",
     "VerdictTables",
     "audit",
     "audit_tables",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ordercast.explorer.expansion import Expansion, Tally, violation_of
+from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
 from ordercast.explorer.explore import SAMPLE, Progress, Report
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.portable import Path
@@ -40,7 +40,7 @@ _ROWS = 20_000  # of a batch that a task gives
 def explore_on_spark(
     spark: "SparkSession",
     scenario: Scenario,
-    most: int = 1_000_000,
+    max_states: int = 1_000_000,
     *,
     reduced: bool = True,
     progress: Progress | None = None,
@@ -48,19 +48,24 @@ def explore_on_spark(
 ) -> Report:
     """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
-    `most`: the search ends after so many states. `from_states`: levels with fewer states are searched in this process,
-    until one has so many. `progress` is called after each level.
+    `max_states`: the search ends after so many states. `from_states`: levels with fewer states are searched in this
+    process, until one has so many. `progress` is called after each level.
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
-    strands = here.expansion.strands
-    require(strands < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
+    highest_action = here.expansion.highest_action
+    require(highest_action < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
     total = _Total(here.expansion.tally)
-    while here.frontier and len(here.frontier) < from_states and len(here.asleep) < most and total.broken is None:
+    while (
+        here.frontier
+        and len(here.frontier) < from_states
+        and len(here.sleep_sets) < max_states
+        and total.broken is None
+    ):
         here.level()
-        total.level(len(here.asleep), len(here.frontier))
-    if total.left and total.broken is None and total.states < most:
-        _search(spark, here, total, most, began, progress)
+        total.level(len(here.sleep_sets), len(here.frontier))
+    if total.left and total.broken is None and total.states < max_states:
+        _search(spark, here, total, max_states, began, progress)
     elif total.left and total.broken is None:
         here.continue_frontier()
     tally = total.tally
@@ -73,7 +78,7 @@ def explore_on_spark(
         continued=tally.continued,
         longest=tally.longest,
         depth=total.depth,
-        violation=None if total.broken is None else violation_of(scenario, total.broken),
+        counterexample=None if total.broken is None else counterexample_of(scenario, total.broken),
     )
 
 
@@ -114,18 +119,18 @@ class _Total:
 
 
 def _search(
-    spark: "SparkSession", here: Share, total: _Total, most: int, began: float, progress: Progress | None
+    spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: Progress | None
 ) -> None:
     """Continues the search on Spark until it is exhausted, finds a violation, or reaches the limit."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
 
-    world = here.expansion.world
-    expand = partial(_expanded, scenario=pickle.dumps(world.scenario), reduced=here.reduced)
+    space = here.expansion.space
+    expand = partial(_expanded, scenario=pickle.dumps(space.scenario), reduced=here.reduced)
     rows = [{_DIGEST: digest, _ASLEEP: asleep, _PATH: path} for digest, asleep, path in here.portable_states()]
     known = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_STATE))
     frontier = known.where(f.col(_PATH).isNotNull()).localCheckpoint()
     known = known.select(_DIGEST, _ASLEEP).localCheckpoint()
-    while total.left and total.broken is None and total.states < most:
+    while total.left and total.broken is None and total.states < max_states:
         shares = max(1, min(total.left // _SHARE, _SHARES))
         spread = frontier.repartitionByRange(shares, _PATH)
         reached = spread.mapInArrow(expand, spark_schema(_REACHED)).localCheckpoint()
@@ -173,13 +178,13 @@ def _expanded(
     """The states reached from those of some rows; the last row has the counters, and the path of a violation."""
     expansion = _expansion(scenario, reduced=reduced)
     portable, tally = expansion.portable, expansion.tally
-    expansion.forget_what_is_broken()
+    expansion.forget_counterexample()
     edges, continued = tally.edges, tally.continued
     rows: dict[bytes, tuple[int, Path]] = {}
     for path, asleep in sorted((row[_PATH], row[_ASLEEP]) for batch in batches for row in batch.to_pylist()):
         state = portable.state(path)
         if ends_only:
-            expansion.ends_well(path, state)
+            expansion.reaches_goal(path, state)
         else:
             for step, after, behind in expansion.expand(path, state, asleep):
                 digest = portable.digest(after)

@@ -10,7 +10,8 @@ import msgspec
 
 from ordercast import __version__
 from ordercast.model.errors import ConfigError, TraceError
-from ordercast.trace.files import UNFINISHED, cannot_write, write_whole
+from ordercast.trace.files import cannot_write
+from ordercast.trace.small_files import UNFINISHED, write_atomically
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ def locked(path: Path, manifest: Manifest, what: str) -> Iterator[None]:
     try:
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, msgspec.json.encode(manifest))
+            write_atomically(path, msgspec.json.encode(manifest))
         with path.open("rb") as file:
             try:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

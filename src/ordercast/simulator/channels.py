@@ -1,37 +1,36 @@
 """The papers' two channels, and datagrams: when a unit that was put on the network reaches each node.
 
-What is lost on the way is none of their business: see `rules`.
+Losses and duplicates are decided by `fault_rules`.
 """
 
 from typing import Protocol
 
 from ordercast.model.runs import Channel, Network
-from ordercast.simulator.chance import stream
+from ordercast.simulator.randomness import stream
 
 
-class Carrier(Protocol):
-    """A channel."""
+class ChannelModel(Protocol):
+    """A channel: computes arrival times."""
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
-        """When a unit of this many bytes, handed over now, reaches each node, the sender included."""
+        """The arrival time at each node, the sender included, of a unit of this many bytes that is sent now."""
         ...
 
 
 class OneChannel:
-    """1C: one medium, one order for all.
+    """1C: one shared medium, one order for all.
 
-    Units take their turn on the medium, and each node hears it with a delay of its own that never changes: so all
-    hear the same order.
+    Units are transmitted one after the other, and each node has a constant delay, so all nodes receive one order.
     """
 
     def __init__(self, network: Network, nodes: int, seed: int) -> None:
-        chance = stream(seed, "channel")
+        random = stream(seed, "channel")
         self._network = network
-        self._delays = [network.propagation + chance.randint(0, network.jitter) for _ in range(nodes)]
+        self._delays = [network.propagation + random.randint(0, network.jitter) for _ in range(nodes)]
         self._busy_until = 0
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
-        """After its turn on the medium, everywhere."""
+        """After its transmission on the shared medium, with the constant delay of each node."""
         del sender
         done = max(now, self._busy_until) + self._network.transmission_time(size)
         self._busy_until = done
@@ -39,21 +38,21 @@ class OneChannel:
 
 
 class ManyChannels:
-    """MC: a medium for each sender; each sender's order kept, and no order between senders."""
+    """MC: a medium for each sender; FIFO for each sender, and no order between senders."""
 
     def __init__(self, network: Network, nodes: int, seed: int) -> None:
-        self._network, self._chance = network, stream(seed, "channel")
+        self._network, self._random = network, stream(seed, "channel")
         self._busy_until = [0] * nodes
         self._latest = [[0] * nodes for _ in range(nodes)]  # by sender and receiver
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
-        """After its turn on the sender's medium, at each node with a delay drawn anew, never before an older unit."""
+        """After its transmission on the sender's medium, with a random delay, but never before an older unit."""
         done = max(now, self._busy_until[sender]) + self._network.transmission_time(size)
         self._busy_until[sender] = done
         latest, jitter = self._latest[sender], self._network.jitter
         done += self._network.propagation
         if jitter:
-            draw = self._chance.random
+            draw = self._random.random
             times = [done + int(jitter * draw()) for _ in latest]
             times = list(map(max, latest, times))
         else:
@@ -63,22 +62,22 @@ class ManyChannels:
 
 
 class AnyOrder:
-    """Datagrams: a medium for each sender, and no order at all behind it."""
+    """Datagrams: a medium for each sender, and no order of arrival."""
 
     def __init__(self, network: Network, nodes: int, seed: int) -> None:
-        self._network, self._chance = network, stream(seed, "channel")
+        self._network, self._random = network, stream(seed, "channel")
         self._busy_until = [0] * nodes
 
     def arrivals(self, now: int, sender: int, size: int) -> list[int]:
-        """After its turn on the sender's medium, at each node with a delay drawn anew, whatever is on the way."""
+        """After its transmission on the sender's medium, with a random delay; units may overtake each other."""
         done = max(now, self._busy_until[sender]) + self._network.transmission_time(size)
         self._busy_until[sender] = done
-        draw, jitter = self._chance.random, self._network.jitter
+        draw, jitter = self._random.random, self._network.jitter
         return [done + self._network.propagation + int(jitter * draw()) for _ in self._busy_until]
 
 
-def carrier(network: Network, nodes: int, seed: int) -> Carrier:
-    """The channel that a network has."""
+def channel_model(network: Network, nodes: int, seed: int) -> ChannelModel:
+    """The channel of a network."""
     if network.channel is Channel.ONE:
         return OneChannel(network, nodes, seed)
     if network.channel is Channel.MANY:

@@ -1,14 +1,14 @@
-"""Whether a run is complete: nothing is left to send, and everybody was given what it must be given."""
+"""Whether a run is complete: all messages are sent, and delivered wherever they must be."""
 
 from ordercast.model.nodes import everybody, members
 from ordercast.model.units import Packet
 
 
 class Completion:
-    """Counts what is due and what was delivered, by source and node."""
+    """Counts packets due and packets delivered, by source and node."""
 
     def __init__(self, nodes: int, to_send: list[int], *, has_views: bool) -> None:
-        """`to_send` says how many messages each node will send; with views, a run goes on without those that fail."""
+        """`to_send`: messages that each node will send. `has_views`: a run goes on without nodes that fail."""
         self._nodes, self._has_views = nodes, has_views
         self._unsent = to_send
         self._due = [[0] * nodes for _ in range(nodes)]  # packets, by source and destination
@@ -24,20 +24,20 @@ class Completion:
             due[node] += 1
 
     def has_sent_all(self, node: int) -> bool:
-        """Whether a node has nothing more to send."""
+        """True if a node has nothing more to send."""
         return not self._unsent[node]
 
     def delivered(self, node: int, packet: Packet) -> None:
-        """A node was given a packet."""
+        """A packet was delivered at a node."""
         self._delivered[packet.source][node] += 1
 
     def left(self, node: int) -> None:
-        """A node stopped for ever, or the others shut it out."""
+        """A node crashed, or was excluded from the view."""
         if self._has_views:
             self._gone |= 1 << node
 
     def aborted(self, node: int) -> None:
-        """A node gave the group up; with views the others may go on without it."""
+        """A node aborted; with views the others may go on without it."""
         self._aborted |= 1 << node
 
     def gone(self) -> tuple[int, ...]:
@@ -45,11 +45,11 @@ class Completion:
         return members(self._gone)
 
     def any_aborted(self) -> bool:
-        """Whether a node gave the group up."""
+        """True if a node aborted."""
         return self._aborted != 0
 
     def is_complete(self) -> bool:
-        """Of those that are left, each was given all that each sent to it, and all alike what the others sent."""
+        """True if the remaining nodes delivered all messages of each other, and the same messages of the others."""
         gone = self._gone | self._aborted if self._has_views else 0
         survivors = members(everybody(self._nodes) & ~gone)
         given_up = self._aborted and not self._has_views

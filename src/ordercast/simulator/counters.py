@@ -1,25 +1,25 @@
-"""What is counted in a run, whatever is recorded of it."""
+"""The counters of a run, kept whatever its trace contains."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ordercast.model.machine import Level
 
-_FINE = 5  # bits of a duration that are told apart: its histogram is right to 3 %
+_FINE = 5  # significant bits of a bucket: the histogram is accurate to 3 %
 
 
 @dataclass(slots=True)
 class Durations:
-    """A histogram of durations, right to 3 %, whatever their number."""
+    """A histogram of durations, accurate to 3 %, of bounded size."""
 
     count: int = 0
     total: int = 0
-    """All of them added up; unlike the histogram it is exact."""
+    """Their sum, which is exact."""
     highest: int = 0
     _buckets: dict[int, int] = field(default_factory=dict)
 
     def add(self, duration: int) -> None:
-        """Counts one."""
+        """Adds one duration."""
         coarse = duration.bit_length() - _FINE - 1
         bucket = duration if coarse <= 0 else (coarse << _FINE) + (duration >> coarse)
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
@@ -29,7 +29,7 @@ class Durations:
             self.highest = duration
 
     def percentile(self, percent: float) -> int:
-        """The duration that so many percent do not exceed; 0 if there are none."""
+        """The duration that this percentage does not exceed; 0 if there are none."""
         rank, below = self.count * percent / 100, 0
         for bucket, count in sorted(self._buckets.items()):
             below += count
@@ -40,7 +40,7 @@ class Durations:
         return 0
 
     def as_document(self) -> dict[str, int]:
-        """For JSON."""
+        """A summary for JSON."""
         return {
             "count": self.count,
             "total": self.total,
@@ -52,7 +52,7 @@ class Durations:
 
 @dataclass(slots=True)
 class Counters:
-    """Counts of one run. Messages are counted where people send and get them, units where the network carries them."""
+    """Counts of one run: messages as applications send and receive them, units as the network carries them."""
 
     sent: int = 0
     """Messages numbered by their sources."""
@@ -61,11 +61,11 @@ class Counters:
     transmitted: int = 0
     """Data units put on the channel for the first time."""
     retransmitted: int = 0
-    """Data units put on it again."""
+    """Data units retransmitted."""
     control: int = 0
     """Units without data."""
     requests: int = 0
-    """Those of them that ask for a retransmission."""
+    """Those of them that request a retransmission."""
     received: int = 0
     """Data units that reached a node."""
     interrupts: int = 0
@@ -77,25 +77,25 @@ class Counters:
     duplicated: int = 0
     """Units that reached a node twice."""
     discarded: int = 0
-    """Data units that a node received and threw away."""
+    """Data units that a node received and discarded."""
     bytes: int = 0
-    """What all units put on the channel take."""
+    """Bytes of all units put on the channel."""
     control_bytes: int = 0
-    """What those of them take that carry no data."""
+    """Bytes of those without data."""
     recoveries: int = 0
-    """How often a node stopped and the group agreed on an order anew."""
+    """Times that a node stopped until the group agreed on a new order."""
     insertions: int = 0
-    """Those in which it put one packet in its place."""
+    """Those in which it inserted one packet."""
     sortings: int = 0
-    """Those in which it sorted several; in the rest it lacked nothing."""
+    """Those in which it inserted several and sorted; in the rest it lacked nothing."""
     inserted: int = 0
-    """Packets that were put in their places then."""
+    """Packets inserted."""
     resorted: int = 0
-    """Packets that had to be sorted for it."""
+    """Packets sorted."""
     processing: int = 0
-    """What that took, in the unit of the paper on ST: to insert a packet 1, to sort h packets h."""
+    """Their cost in the unit of the paper on ST: 1 to insert a packet, h to sort h packets."""
     frozen_time: int = 0
-    """How long nodes had stopped, added up."""
+    """Total time that nodes were stopped."""
     longest_sent: int = 0
     """The most packets of its own that a node did not know to be accepted by all their destinations."""
     longest_accepted: int = 0
@@ -103,21 +103,21 @@ class Counters:
     longest_preacknowledged: int = 0
     """The most packets that a node had pre-acknowledged and not yet acknowledged."""
     latency: dict[Level, Durations] = field(default_factory=lambda: {level: Durations() for level in Level})
-    """From the send to each level, at each destination."""
+    """Time from the send to each level, at each destination."""
     sent_together: int = 0
-    """Messages that were sent before the first sender had sent all of its own: while all were sending."""
+    """Messages sent while all senders were sending: until the first of them had sent all of its own."""
     together: int = 0
-    """When that was."""
+    """The time of that moment."""
 
     waiting: dict[int, Durations] = field(default_factory=dict)
-    """From the send to the delivery, by priority."""
+    """Time from the send to the delivery, by priority."""
 
     def packets(self) -> int:
-        """Units put on the network; one that goes to everybody counts once."""
+        """Units put on the network; a broadcast counts once."""
         return self.transmitted + self.retransmitted + self.control
 
     def columns(self) -> Iterator[tuple[str, int]]:
-        """The counts by name."""
+        """The counters by name."""
         for name in self.__slots__:
             value = getattr(self, name)
             if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The result of a run."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ class RunResult:
     config: RunConfig
     counters: Counters
     virtual_time: int
-    """When something last moved; what came later was only silence falling."""
+    """The time of the last progress."""
     complete: bool
-    """Every message was delivered at every destination; of nodes that are left, all that they sent, and all alike."""
+    """Every message was delivered at every destination; if nodes left, see `Completion.is_complete`."""
     stalled: bool
-    """Nothing moved any more although timers went on."""
+    """There was no progress although timers went on firing."""
     aborted: bool
-    """A node gave the group up."""
+    """A node aborted."""
     left: tuple[int, ...]
-    """Nodes without which the others went on: they crashed, or were shut out. Where nobody goes on without, none."""
+    """Nodes without which the others went on, because they crashed or were excluded; empty without views."""
     waits: tuple[tuple[str, ...], ...]
-    """What each node still waits for, in words; even a complete run may leave a source without word of it."""
+    """What each node still waits for; even in a complete run a source may lack acknowledgments."""

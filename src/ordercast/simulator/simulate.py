@@ -1,4 +1,4 @@
-"""Simulate a configuration, and keep its trace where one is wanted."""
+"""Simulates a configuration, and writes its trace if wanted."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,6 @@ from ordercast.simulator.result import RunResult
 from ordercast.simulator.simulation import Progress, Simulation
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import COUNTERS, EventRow
-from ordercast.trace.writer import TraceWriter
 
 
 def simulate(
@@ -26,17 +25,16 @@ def simulate(
 ) -> RunResult:
     """Runs a configuration.
 
-    With `out`, its trace is written into that folder as the run goes on; with `rows`, the rows of the trace are kept
-    in that list, which is meant for small runs; with `sink`, they are handed to it batch by batch. With `machine`,
-    the group consists of such machines in place of the protocol's own.
+    `out`: the folder to write the trace to, while the run goes on. `rows`: a list that collects the rows of the trace,
+    for small runs. `sink`: takes them batch by batch. `machine`: replaces the protocol's own machine.
     """
     sinks = [taker for taker in (None if rows is None else rows.extend, sink) if taker is not None]
     try:
         return _simulate(config, out, sinks, partial(Simulation, machine=machine), progress)
     except OverflowError as error:
         raise ConfigError(
-            "a time of this run, or its seed, outgrows the 64 bits that numbers have here (292 years in nanoseconds); "
-            "take shorter times, fewer messages or a smaller seed"
+            "a time of this run, or its seed, exceeds 64 bits (292 years in nanoseconds); "
+            "use shorter times, fewer messages or a smaller seed"
         ) from error
 
 
@@ -47,21 +45,23 @@ def _simulate(
     simulation: Callable[[RunConfig, Sink | None], Simulation],
     progress: Progress | None,
 ) -> RunResult:
-    def hand_on(batch: Sequence[EventRow]) -> None:
+    def pass_on(batch: Sequence[EventRow]) -> None:
         for sink in sinks:
             sink(batch)
 
     if out is None:
-        return simulation(config, hand_on if sinks else None).run(progress)
+        return simulation(config, pass_on if sinks else None).run(progress)
+    from ordercast.trace.writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
+
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]
-        result = simulation(config, hand_on).run(progress)
+        result = simulation(config, pass_on).run(progress)
         trace.finish(runs_row(result))
     return result
 
 
 def runs_row(result: RunResult) -> dict[str, object]:
-    """The row of a run in the trace, but for its name."""
+    """The row of a run in `runs`, without its name."""
     config, counters = result.config, result.counters
     counts = dict(counters.columns())
     latency = {level.name.lower(): times.as_document() for level, times in counters.latency.items()}

@@ -1,7 +1,7 @@
-"""A run: machines, a channel, faults and applications on one virtual clock.
+"""The event loop of a run: machines, a channel, faults and workloads on one virtual clock.
 
-Time is whole nanoseconds, and the heap's key is (time, running number): what happens at one instant happens in the
-order in which it was arranged. A run therefore depends on nothing but its configuration.
+Time is whole nanoseconds. The event queue is ordered by (time, running number): events of one instant happen in the
+order in which they were scheduled. A run therefore depends on nothing but its configuration.
 """
 
 from collections.abc import Callable
@@ -30,30 +30,30 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import everybody, members
-from ordercast.model.runs import PROMISES, Channel, Pattern, Record, RunConfig
+from ordercast.model.runs import PROMISES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
-from ordercast.simulator.channels import carrier
+from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
-from ordercast.simulator.entries import DRAINED, Arrival, Departure, Entry, Looped, Lost, timer
-from ordercast.simulator.ledger import Ledger
-from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.fault_recorder import FaultRecorder
+from ordercast.simulator.fault_rules import DUPLICATED, Flight, fault_effect, rules_for
+from ordercast.simulator.measurements import Measurements
+from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
-from ordercast.simulator.rules import DUPLICATED, Flight, rules_for, verdict
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
 
 Progress = Callable[[int, int], None]
-"""Told now and then how many of how many messages have been sent."""
+"""Called now and then with the numbers of messages sent and to send."""
 
-_PROGRESS_MASK = (1 << 14) - 1  # told of every so many heap entries
-_MOST_PATIENCE = 32  # times the patience of a run that a pause or a split may last
+_PROGRESS_MASK = (1 << 14) - 1  # called once in so many events
+_MOST_PATIENCE = 32  # multiples of the patience that a pause or a partition may last
 
 
 class Simulation:
-    """One run of a group. Make it, then call `run` once."""
+    """One run of a group. Create it, then call `run` once."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Simulation:
         sink: Sink | None = None,
         *,
         machine: type[Machine] | None = None,
-        mishaps: Mishaps | None = None,
+        fault_recorder: FaultRecorder | None = None,
     ) -> None:
-        """`sink` gets the rows of the trace, as far as the configuration wants any.
+        """`sink`: takes the rows of the trace that the configuration asks for.
 
-        `machine` is run in place of the protocol's own; `mishaps` is told what befalls units.
+        `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults.
         """
         nodes, seed = config.group.nodes, config.seed
         self.config = config
@@ -78,24 +78,26 @@ class Simulation:
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
         self._recorder: Recorder | None = None
-        if sink is not None and config.record is not Record.NONE:
-            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is Record.DELIVERIES)
-        self._mishaps = mishaps
-        self._carrier = carrier(config.network, nodes, seed)
+        if sink is not None and config.record is not TraceDetail.NONE:
+            self._recorder = Recorder(nodes, sink, deliveries_only=config.record is TraceDetail.DELIVERIES)
+        self._fault_recorder = fault_recorder
+        self._channel = channel_model(config.network, nodes, seed)
         self._rules = rules_for(config.faults, seed, nodes)
         self._echo = kind.echo
         self._send_time = config.network.send_time
         self._buffered = max(self._send_time, config.network.receive_time, config.network.receive_buffer) > 0
 
-        self._heap: list[tuple[int, int, int, Entry, int]] = []  # time, running number, node, what, transmission
+        self._heap: list[
+            tuple[int, int, int, PendingEvent, int]
+        ] = []  # time, running number, node, event, transmission
         self._number = 0
         self._transmissions = 0
-        self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the heap entry that counts
-        # A node that sends all at once always has a little more waiting than its window takes.
+        self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the running number of its event
+        # A node that sends all at once always has slightly more submitted than its window admits.
         self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.sendings() is None
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
-        self._disturbed = any(isinstance(fault, Pause | Crash) for fault in config.faults)
+        self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
         self._paused_until = [0] * nodes
@@ -103,25 +105,25 @@ class Simulation:
         self._queued = [0] * nodes
 
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
-        self._ledger = Ledger(nodes, self.counters, self._completion, self._recorder)
-        self._doers: dict[type, Callable[[int, int, Any], None]] = {
+        self._measurements = Measurements(nodes, self.counters, self._completion, self._recorder)
+        self._handlers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
-            Deliver: self._ledger.deliver,
-            Discard: self._ledger.discard,
+            Deliver: self._measurements.deliver,
+            Discard: self._measurements.discard,
             Numbered: self._numbered,
-            Reached: self._ledger.reached,
-            Resumed: self._ledger.resumed,
+            Reached: self._measurements.reached,
+            Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
-            Stopped: self._ledger.stopped,
+            Stopped: self._measurements.stopped,
             View: self._view,
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
-        """Runs until nothing is left to happen, or nothing moves any more."""
+        """Runs until no event is left, or there is no more progress."""
         total = sum(to_send(self.config))
-        self._arrange_all()
+        self._schedule_all()
         heap, counters = self._heap, self.counters
         stalled, entries = False, 0
         while heap:
@@ -129,17 +131,17 @@ class Simulation:
             entries += 1
             if not entries & _PROGRESS_MASK and progress is not None:
                 progress(counters.sent, total)
-            if self._disturbed and self._is_away(time, number, node, what, transmission):
+            if self._has_node_faults and self._is_unavailable(time, number, node, what, transmission):
                 continue
             if type(what) is Receive:
                 self._receive(time, node, what, transmission)
             elif type(what) is Submit:
                 self._submit(time, node, what)
             elif type(what) is not TimerFired:
-                self._happen(time, node, what, transmission)
+                self._handle_other(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - max(self._ledger.last_progress, self._disturbed_until(time)) > self.config.patience:
-                    stalled = not self._is_at_rest()  # a heartbeat goes on when all is done
+                if time - max(self._measurements.last_progress, self._faults_end(time)) > self.config.patience:
+                    stalled = not self._is_at_rest()  # heartbeats go on after completion
                     break
                 self._fire(time, node, what)
         if self._recorder is not None:
@@ -161,8 +163,8 @@ class Simulation:
         if self.config.network.drained and not self._queued[node]:
             self._carry_out(time, node, machine.handle(DRAINED))
 
-    def _disturbed_until(self, time: int) -> int:
-        """When the last pause or split that has begun ends: who is kept from moving has not stalled."""
+    def _faults_end(self, time: int) -> int:
+        """The end of the last pause or partition that has begun: until then a lack of progress is no stall."""
         most = _MOST_PATIENCE * self.config.patience
         begun = [fault for fault in self.config.faults if isinstance(fault, Pause | Split) and fault.at <= time]
         return max([fault.at + fault.lasting for fault in begun if fault.lasting <= most], default=0)
@@ -173,10 +175,10 @@ class Simulation:
             self._recorder.note(time, node, EventKind.TIMEOUT, what.name)
         self._carry_out(time, node, self.machines[node].handle(what))
 
-    # --- what happens besides units and timers ---
+    # --- other events: submissions, buffers, faults of nodes ---
 
-    def _is_away(self, time: int, number: int, node: int, what: Entry, transmission: int) -> bool:
-        """A crashed node does nothing any more; a paused one does it when it is back."""
+    def _is_unavailable(self, time: int, number: int, node: int, what: PendingEvent, transmission: int) -> bool:
+        """True if the node is crashed, or paused, in which case the event is postponed to the end of the pause."""
         if self._crashed[node]:
             return True
         until = self._paused_until[node]
@@ -185,37 +187,37 @@ class Simulation:
         heappush(self._heap, (until, number, node, what, transmission))
         return True
 
-    def _arrange_all(self) -> None:
+    def _schedule_all(self) -> None:
         for fault in self.config.faults:
             if isinstance(fault, Pause | Crash):
-                self._arrange(fault.at, fault.node, fault)
+                self._schedule(fault.at, fault.node, fault)
         for node in range(self.config.group.nodes):
             for _ in range(self.config.group.window + 1 if self._saturated else 1):
-                self._arrange_submission(node)
+                self._schedule_submission(node)
 
-    def _arrange(self, time: int, node: int, what: Entry, transmission: int = 0) -> int:
+    def _schedule(self, time: int, node: int, what: PendingEvent, transmission: int = 0) -> int:
         self._number += 1
         heappush(self._heap, (time, self._number, node, what, transmission))
         return self._number
 
-    def _arrange_submission(self, node: int, now: int = 0) -> None:
+    def _schedule_submission(self, node: int, now: int = 0) -> None:
         for time, submission in self._workloads[node]:
-            self._arrange(max(now, time), node, submission)
+            self._schedule(max(now, time), node, submission)
             return
 
     def _submit(self, time: int, node: int, what: Submit) -> None:
         if not self._aborted[node]:
             self._carry_out(time, node, self.machines[node].handle(what))
             if not self._saturated:
-                self._arrange_submission(node)
+                self._schedule_submission(node)
 
-    def _happen(self, time: int, node: int, what: Entry, transmission: int) -> None:
+    def _handle_other(self, time: int, node: int, what: PendingEvent, transmission: int) -> None:
         match what:
             case Arrival():
                 self._queue(time, node, what.event, transmission)
             case Departure():
                 self._depart(time, node, what.output)
-            case Looped():
+            case LoopBack():
                 self._hand(time, node, what.event, transmission)
             case Lost():
                 assert self._recorder is not None
@@ -230,31 +232,31 @@ class Simulation:
                     self._recorder.note(time, node, EventKind.CRASH, None)
 
     def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
-        """A receiver takes units one after the other, and loses what its buffer has no room for."""
+        """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
         network = self.config.network
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
             self._count_loss(node, event.unit)
-            if self._mishaps is not None:
-                self._mishaps.befell(transmission, node, "overrun")
+            if self._fault_recorder is not None:
+                self._fault_recorder.affected(transmission, node, "overrun")
             if self._recorder is not None:
                 self._recorder.lose(time, node, event.unit, transmission, "overrun")
             return
         self._queued[node] += 1
-        self._arrange(self._busy(time, node, network.receive_time), node, event, transmission)
+        self._schedule(self._busy(time, node, network.receive_time), node, event, transmission)
 
     def _busy(self, time: int, node: int, lasting: int) -> int:
-        """When a node has done one thing more: it does one after the other, as they come up."""
+        """The time at which a node finishes one more task; it does one task at a time."""
         self._busy_until[node] = max(time, self._busy_until[node]) + lasting
         return self._busy_until[node]
 
-    # --- what machines do to the world ---
+    # --- outputs of machines ---
 
     def _carry_out(self, time: int, node: int, outputs: list[Output]) -> None:
         for output in outputs:
-            self._doers[type(output)](time, node, output)
+            self._handlers[type(output)](time, node, output)
 
     def _set_timer(self, time: int, node: int, output: SetTimer) -> None:
-        self._timers[node][output.name] = self._arrange(time + output.after, node, timer(output.name))
+        self._timers[node][output.name] = self._schedule(time + output.after, node, timer(output.name))
 
     def _cancel_timer(self, time: int, node: int, output: CancelTimer) -> None:
         del time
@@ -263,27 +265,27 @@ class Simulation:
     def _abort(self, time: int, node: int, output: Abort) -> None:
         self._aborted[node] = True
         self._completion.aborted(node)
-        self._ledger.last_progress = time
+        self._measurements.last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
     def _view(self, time: int, node: int, output: View) -> None:
-        self._ledger.last_progress = time
+        self._measurements.last_progress = time
         for gone in members(everybody(self.config.group.nodes) & ~output.members):
-            self._completion.left(gone)  # whether it knows or not
+            self._completion.left(gone)  # whether it has learned of it or not
         if not output.members >> node & 1:
             self._aborted[node] = True
         if self._recorder is not None:
             self._recorder.view(time, node, output)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
-        self._ledger.numbered(time, node, output.packet)
+        self._measurements.numbered(time, node, output.packet)
         if self._saturated:
-            self._arrange_submission(node, time)
+            self._schedule_submission(node, time)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         if self._send_time and output.to != node:
-            self._arrange(self._busy(time, node, self._send_time), node, Departure(output))
+            self._schedule(self._busy(time, node, self._send_time), node, Departure(output))
         else:
             self._depart(time, node, output)
 
@@ -294,19 +296,19 @@ class Simulation:
         event = Receive(unit)
         if self._recorder is not None:
             self._recorder.transmit(time, node, unit, number, again=output.again)
-        if output.to == node:  # it waits for its turn, but it has not far to go
+        if output.to == node:  # it is queued like any unit, but does not use the channel
             self._queued[node] += self._buffered
-            self._arrange(self._busy(time, node, self.config.network.receive_time), node, Looped(event), number)
+            self._schedule(self._busy(time, node, self.config.network.receive_time), node, LoopBack(event), number)
             return
         size, control = unit.size(), not isinstance(unit, DataUnit)
         self._count(unit, size, again=output.again)
         flight = Flight(number, time, node, control=control, copy=output.again)
-        if self._mishaps is not None:
-            self._mishaps.departed(flight)
-        arrivals = self._carrier.arrivals(time, node, size)
-        if self._echo is Echo.SAFE and output.to is None:  # past the buffer, which could lose it
+        if self._fault_recorder is not None:
+            self._fault_recorder.transmitted(flight)
+        arrivals = self._channel.arrivals(time, node, size)
+        if self._echo is Echo.SAFE and output.to is None:  # not through the buffer, which could lose it
             self._queued[node] += self._buffered
-            self._arrange(time, node, Looped(event), number)
+            self._schedule(time, node, LoopBack(event), number)
         self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
 
     def _count(self, unit: Unit, size: int, *, again: bool) -> None:
@@ -329,27 +331,27 @@ class Simulation:
                     continue
             elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
                 continue
-            decided = verdict(rules, flight, receiver) if rules else None
+            decided = fault_effect(rules, flight, receiver) if rules else None
             if decided is None:
                 self._number += 1
                 heappush(heap, (arrival, self._number, receiver, what, flight.number))
             else:
-                self._disturb(flight, receiver, arrival, what, decided)
+                self._apply_fault(flight, receiver, arrival, what, decided)
 
-    def _disturb(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
-        if self._mishaps is not None:
-            self._mishaps.befell(flight.number, receiver, decided)
+    def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
+        if self._fault_recorder is not None:
+            self._fault_recorder.affected(flight.number, receiver, decided)
         if decided == DUPLICATED:
             self.counters.duplicated += 1
-            self._arrange(arrival, receiver, what, flight.number)
-            # On one channel the second follows at once: nothing may come between, or the order would not be one.
+            self._schedule(arrival, receiver, what, flight.number)
+            # On one channel the second follows at once: a unit between them would break the single order.
             later = 0 if self.config.network.channel is Channel.ONE else self.config.network.jitter
-            self._arrange(arrival + later, receiver, what, flight.number)
+            self._schedule(arrival + later, receiver, what, flight.number)
             return
         unit = what.event.unit if isinstance(what, Arrival) else what.unit
         self._count_loss(receiver, unit)
         if self._recorder is not None:
-            self._arrange(arrival, receiver, Lost(unit, decided), flight.number)
+            self._schedule(arrival, receiver, Lost(unit, decided), flight.number)
 
     def _count_loss(self, node: int, unit: Unit) -> None:
         self.counters.lost += 1
@@ -357,7 +359,7 @@ class Simulation:
             self.counters.lost_data += 1
 
     def _is_at_rest(self) -> bool:
-        """Whether all is done, and nobody waits for anything."""
+        """True if the run is complete and no node waits for anything."""
         waits = (machine.waits_for() for node, machine in enumerate(self.machines) if not self._crashed[node])
         return self._completion.is_complete() and not any(waits)
 
@@ -366,7 +368,7 @@ class Simulation:
         return RunResult(
             config=self.config,
             counters=self.counters,
-            virtual_time=self._ledger.last_progress,
+            virtual_time=self._measurements.last_progress,
             complete=self._completion.is_complete(),
             stalled=stalled,
             aborted=self._completion.any_aborted(),

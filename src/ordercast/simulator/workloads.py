@@ -1,4 +1,4 @@
-"""What the applications of a simulated group send, and when; drawn as it is needed, never kept whole."""
+"""What the applications of a simulated group send, and when; generated on demand."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,13 @@ from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Pattern, RunConfig, Sending
 from ordercast.model.services import BROADCASTS
-from ordercast.simulator.chance import exponential, stream
+from ordercast.simulator.randomness import exponential, stream
 
 _SMALL_GROUP = 12
 
 
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
-    """What one node sends: the time of each packet and its submission."""
+    """What one node sends: the time of each packet, and its submission."""
     work, nodes = config.workload, config.group.nodes
     script = work.sendings()
     if script is not None:
@@ -24,50 +24,50 @@ def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
         return
     if node not in senders(config):
         return
-    whom = stream(config.seed, f"destinations/{node}")
+    targets = stream(config.seed, f"destinations/{node}")
     lengths, payload = _batch(work.batch, work.size)
     packets, rest = divmod(work.messages, work.batch)
     times = _times(config, node)
     spread = 1.0 if config.protocol in BROADCASTS else work.spread
     priority = _priorities(config, node)
     for _ in range(packets):
-        yield next(times), Submit(_draw_destinations(whom, nodes, spread), lengths, payload, next(priority))
+        yield next(times), Submit(_draw_destinations(targets, nodes, spread), lengths, payload, next(priority))
     if rest:
         body = _batch(rest, work.size)
-        yield next(times), Submit(_draw_destinations(whom, nodes, spread), *body, next(priority))
+        yield next(times), Submit(_draw_destinations(targets, nodes, spread), *body, next(priority))
 
 
 def _scripted(script: Sequence[Sending], node: int, nodes: int, size: int) -> Iterator[tuple[int, Submit]]:
-    """What a script has a node send, the earliest first."""
+    """What a script lets a node send, the earliest first."""
     for sending in sorted((sending for sending in script if sending.node == node), key=lambda sending: sending.at):
         destinations = mask_of(sending.to) if sending.to else everybody(nodes)
         yield sending.at, Submit(destinations, *_batch(sending.messages, size), sending.priority)
 
 
 def _priorities(config: RunConfig, node: int) -> Iterator[int]:
-    """The priority of each packet, without end."""
+    """The priority of each packet; never ends."""
     work = config.workload
     if work.priorities == 1:
         yield from repeat(0)
-    chance = stream(config.seed, f"priorities/{node}")
+    random = stream(config.seed, f"priorities/{node}")
     while True:
-        if work.urgent and chance.random() < work.urgent:
+        if work.urgent and random.random() < work.urgent:
             yield work.priorities
         else:
-            yield chance.randint(1, work.priorities - bool(work.urgent))
+            yield random.randint(1, work.priorities - bool(work.urgent))
 
 
 def _times(config: RunConfig, node: int) -> Iterator[int]:
-    """When one node sends its packets, without end."""
+    """The sending time of each packet of a node; never ends."""
     work, time = config.workload, 0
     gap = work.gap * work.batch
     match work.pattern:
         case Pattern.EVERYBODY:
             yield from repeat(0)
         case Pattern.POISSON:
-            chance = stream(config.seed, f"arrivals/{node}")
+            random = stream(config.seed, f"arrivals/{node}")
             while True:
-                time += exponential(chance, gap)
+                time += exponential(random, gap)
                 yield time
         case Pattern.BURSTY:
             size = max(1, work.burst // work.batch)  # in packets
@@ -79,7 +79,7 @@ def _times(config: RunConfig, node: int) -> Iterator[int]:
 
 
 def to_send(config: RunConfig) -> list[int]:
-    """How many messages each node sends."""
+    """The number of messages that each node sends."""
     script = config.workload.sendings()
     if script is not None:
         count = Counter[int]()
@@ -101,19 +101,19 @@ def _batch(messages: int, size: int) -> tuple[tuple[int, ...], bytes]:
     return (size,) * messages, bytes(size * messages)
 
 
-def _draw_destinations(chance: Random, nodes: int, spread: float) -> int:
+def _draw_destinations(random: Random, nodes: int, spread: float) -> int:
     """A random subset of `spread` of the nodes on average, and at least one."""
     wanted = spread * nodes
     size = int(wanted)
-    if chance.random() < wanted - size:
+    if random.random() < wanted - size:
         size += 1
     if nodes > _SMALL_GROUP:
-        return mask_of(chance.sample(range(nodes), max(1, size)))
+        return mask_of(random.sample(range(nodes), max(1, size)))
     subsets = _subsets(nodes, max(1, size))
-    return subsets[int(chance.random() * len(subsets))]
+    return subsets[int(random.random() * len(subsets))]
 
 
 @cache
 def _subsets(nodes: int, size: int) -> list[int]:
-    """All subsets of a small group, so that one is drawn with one draw."""
+    """All subsets of this size of a small group, so that one draw chooses one."""
     return [mask_of(subset) for subset in combinations(range(nodes), size)]

@@ -33,10 +33,11 @@ import msgspec
 from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
-from ordercast.model.runs import Network, Record, RunConfig, Workload
-from ordercast.model.toml import converted, flat, list_lines, read_toml, table_lines, value_text
+from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
+from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import machine_class
 from ordercast.swarm.judging import Failure
+from ordercast.trace.small_files import read_toml
 
 VERSION, KIND = 1, "simulation"
 
@@ -67,7 +68,7 @@ class _Run(ConfigValue, frozen=True, kw_only=True):
     faults: tuple[str, ...] = ()
     seed: int = 0
     patience: int = SECOND
-    record: Record = Record.ALL
+    record: TraceDetail = TraceDetail.ALL
 
 
 class _File(ConfigValue, frozen=True, kw_only=True):

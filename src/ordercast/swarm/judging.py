@@ -14,11 +14,12 @@ from ordercast.model.nodes import mask_of
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
-from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.trace.schema import EVENTS, EventKind, EventRow
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import EventKind, EventRow
 
 INCOMPLETE, RESTLESS, RAISES = "incomplete", "restless", "raises"
 """Failures other than violated properties: a run does not complete, a node still waits, a machine raises."""
@@ -68,7 +69,9 @@ def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list
     return attempt(config, machine).failures
 
 
-def attempt(config: RunConfig, machine: type[Machine] | None = None, mishaps: Mishaps | None = None) -> Attempt:
+def attempt(
+    config: RunConfig, machine: type[Machine] | None = None, fault_recorder: FaultRecorder | None = None
+) -> Attempt:
     """Simulates a configuration; of a run that did not end, the rows up to its end are kept."""
     rows: list[EventRow] = []
     most = most_events(config)
@@ -79,7 +82,7 @@ def attempt(config: RunConfig, machine: type[Machine] | None = None, mishaps: Mi
             raise EndlessError
 
     try:
-        result = Simulation(config, keep, machine=machine, mishaps=mishaps).run()
+        result = Simulation(config, keep, machine=machine, fault_recorder=fault_recorder).run()
     except ConfigError:
         raise
     except EndlessError:

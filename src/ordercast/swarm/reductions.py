@@ -9,9 +9,9 @@ from ordercast.model.config import GroupConfig, Recovery
 from ordercast.model.faults import Crash, Fault, Miss, Pause, Split, Twice, UnitKind
 from ordercast.model.machine import Machine
 from ordercast.model.nodes import members
-from ordercast.model.runs import Network, Pattern, Record, RunConfig, Sending, Workload
+from ordercast.model.runs import Network, Pattern, RunConfig, Sending, TraceDetail, Workload
 from ordercast.model.services import BROADCASTS
-from ordercast.simulator.mishaps import Mishaps
+from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.workloads import senders, submissions
 from ordercast.swarm.judging import attempt
 
@@ -50,8 +50,8 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
 
     Each loss becomes a fault of its own, whatever caused it; each packet becomes a sending.
     """
-    mishaps = Mishaps()
-    attempt(replace(config, record=Record.ALL), machine, mishaps)
+    fault_recorder = FaultRecorder()
+    attempt(replace(config, record=TraceDetail.ALL), machine, fault_recorder)
     script = tuple(
         Sending(
             node=node,
@@ -68,7 +68,7 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
         config,
         workload=Workload(size=config.workload.size, batch=config.workload.batch, script=script),
         network=replace(config.network, receive_buffer=0),
-        faults=(*kept, *dict.fromkeys(mishaps.found)),
+        faults=(*kept, *dict.fromkeys(fault_recorder.found)),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.swarm.judging import Failure, attempt
 from ordercast.swarm.reductions import (
     Size,
@@ -78,7 +78,7 @@ def shrink(
     Raises `DoesNotFailError`, or `FailsOtherwiseError` if it has no failure of that kind. The same run gives the same
     result, unless the search runs out of time.
     """
-    config = replace(config, record=Record.ALL)
+    config = replace(config, record=TraceDetail.ALL)
     found = attempt(config, machine)
     if not found.failures:
         raise DoesNotFailError("this run does not fail: it completes, and keeps all that its service promises")

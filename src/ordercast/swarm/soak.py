@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ordercast.model.runs import Pattern, Record, RunConfig
+from ordercast.model.runs import Pattern, RunConfig, TraceDetail
 from ordercast.model.services import Service
 from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
@@ -47,7 +47,7 @@ def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunCo
     if sizes is not _PACKED:
         return config
     busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=chance.choice(_BUSY))
-    return msgspec.structs.replace(config, workload=busy, record=Record.DELIVERIES)
+    return msgspec.structs.replace(config, workload=busy, record=TraceDetail.DELIVERIES)
 
 
 class Soaked(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ def _result(config: RunConfig, deliveries: int, states: Iterable[str], failures:
     return Soaked(
         protocol=config.protocol,
         deliveries=deliveries,
-        with_levels=config.record is Record.ALL,
+        with_levels=config.record is TraceDetail.ALL,
         nodes=config.group.nodes,
         faults=tuple(sorted({type(fault).__name__.lower() for fault in config.faults})),
         states=tuple(states),

@@ -1,4 +1,4 @@
-"""Traces: their one schema, how events become rows, their writer and their reader. Nothing here judges a run.
+"""Traces: their schema, the recorders that turn events into rows, writers and a reader. Nothing here judges a run.
 
-The only room that knows Parquet.
+The only package, besides the pipeline, that uses Parquet.
 """

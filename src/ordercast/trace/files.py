@@ -1,39 +1,22 @@
-"""What all files of a trace have in common: how they are made, and what they are called until they are whole."""
+"""The Parquet files of a trace: how they are encoded, and how rows become columns."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from socket import gethostname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError, reason_of
-from ordercast.trace.schema import EVENTS, RUNS, SEQ, STEP, TIME, TRANSMISSION, EventRow
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.schema import SEQ, STEP, TIME, TRANSMISSION, EventRow
 
 WRITE_ERRORS = (OSError, pa.ArrowException)
-UNFINISHED = ".unfinished"
 _RISING = (STEP, TIME, SEQ, TRANSMISSION)
-"""Numbers that hardly ever repeat and mostly rise: their differences take half the room that a dictionary would."""
-
-
-def unfinished(path: Path) -> Path:
-    """What a file is called until it is whole. Two processes that write the same file must not share it."""
-    return path.with_name(f"_{path.name}.{gethostname()}.{os.getpid()}{UNFINISHED}")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a small file that is there whole or not at all: what was there before stays if the disk is full."""
-    hidden = unfinished(path)
-    try:
-        hidden.write_bytes(content)
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
+"""Numbers that rarely repeat and mostly rise: delta encoding takes half the space of a dictionary."""
 
 
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A new file of a dataset."""
+    """Opens a new file of a dataset."""
     rising = [name for name in schema.names if name in _RISING]
     leaves = [f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name for field in schema]
     return pq.ParquetWriter(
@@ -62,8 +45,8 @@ def runs_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 
 def cannot_write(what: str, error: Exception) -> TraceError:
-    """The sentence for whatever keeps a trace from being written."""
+    """The error for a trace that cannot be written, whatever the cause."""
     return TraceError(
         f"cannot write {what}: {reason_of(error)}; nothing of it was kept. "
-        "Check that the folder may be written and that its disk has room, or choose another"
+        "Check that the folder is writable and its disk has room, or choose another folder"
     )

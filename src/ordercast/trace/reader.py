@@ -1,8 +1,8 @@
-"""Reads traces: of one folder or of several together, in one file, in many, or hive-partitioned as Spark leaves them.
+"""Reads traces: one folder or several together, in one file, in many, or hive-partitioned as Spark writes them.
 
-What was written elsewhere is read too, as long as it has the columns: integers of any width and strings of any make
-become those of the schema. What is not a trace is refused with the file and the column that is wrong.
-Batches come in the order of the files' names and of the rows in them, whatever the file system says.
+Traces written by other programs are read too, if they have the columns: integers of any width and strings of any kind
+are converted to the types of the schema. Anything else raises `TraceError` with the file and the column.
+Batches come in the order of the files' names and of the rows in them, whatever order the file system lists.
 """
 
 from collections import defaultdict
@@ -18,18 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError
-from ordercast.trace.schema import (
-    EVENT,
-    EVENTS,
-    EVENTS_FOLDER,
-    OPTIONAL_EVENT_COLUMNS,
-    OPTIONAL_RUN_COLUMNS,
-    RUN,
-    RUNS,
-    RUNS_FOLDER,
-    SUFFIX,
-    is_hidden,
-)
+from ordercast.trace.arrow_schema import EVENTS, OPTIONAL_EVENT_COLUMNS, OPTIONAL_RUN_COLUMNS, RUNS
+from ordercast.trace.schema import EVENT, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, is_hidden
 
 RunRow = dict[str, Any]
 """A row of `runs`: all its columns by name."""
@@ -43,13 +33,13 @@ def read_runs(folders: Sequence[Path]) -> list[RunRow]:
     for file in _files(folders, RUNS_FOLDER):
         part = _open(file, RUNS, OPTIONAL_RUN_COLUMNS, RUNS.names)
         for group in range(part.row_groups):
-            with _blaming(part.path):
+            with _errors_of(part.path):
                 rows += part.read(group).to_pylist()
     return rows
 
 
 def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """All events, batch by batch, in the types of the schema; `columns` names those that are wanted."""
+    """All events, batch by batch, in the types of the schema; `columns`: default: all."""
     for file in _files(folders, EVENTS_FOLDER):
         part = _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, EVENTS.names if columns is None else columns)
         for group in range(part.row_groups):
@@ -57,26 +47,26 @@ def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -
 
 
 def count_events(folders: Sequence[Path]) -> int:
-    """How many events some folders hold, of all kinds, as their files say."""
+    """The number of events in some folders, from the metadata of their files."""
     return sum(part.rows for part in event_files(folders, ()))
 
 
 def event_files(folders: Sequence[Path], columns: Sequence[str]) -> list["Part"]:
-    """The files that hold the events, for those who read them in their own way; `columns` names what is wanted."""
+    """The files that hold the events, for callers that read row groups themselves; `columns`: what they will read."""
     return [_open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, columns) for file in _files(folders, EVENTS_FOLDER)]
 
 
 def event_file(path: Path, in_path: Mapping[str, str], columns: Sequence[str]) -> "Part":
-    """One of these files again, as another process finds it."""
+    """One of these files, opened again in another process."""
     return _open(_File(path, in_path), EVENTS, OPTIONAL_EVENT_COLUMNS, columns)
 
 
 def read_events_by_run(
     folders: Sequence[Path], columns: Sequence[str], kinds: Collection[str] | None = None
 ) -> Iterator[tuple[str, Iterator[EventColumns]]]:
-    """Each run's events, run by run in the order of their names: memory holds what the caller keeps of one run.
+    """Each run's events, run by run in the order of their names, so that memory holds one run at most.
 
-    `kinds` names the events that are wanted; a run that has none of these still comes, with nothing in it.
+    `kinds`: the events to read, default: all; a run that has none of these is still yielded, without events.
     """
     wanted = list(dict.fromkeys([*columns, RUN, EVENT]))
     places: dict[str, list[tuple[Part, int]]] = defaultdict(list)
@@ -96,39 +86,39 @@ def _columns_of(
         batch = batch.filter(pc.equal(batch.column(RUN), run))
         if kinds is not None:
             batch = batch.filter(pc.is_in(batch.column(EVENT), pa.array(sorted(kinds), pa.string())))
-        with _blaming(part.path):
+        with _errors_of(part.path):
             yield {column: batch.column(column).to_pylist() for column in columns}
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a dataset. It is opened anew for each read: a sweep has more files than a process may hold open."""
+    """One file of a dataset. It is opened for each read: a sweep has more files than a process may keep open."""
 
     path: Path
     row_groups: int
     rows: int
     fields: tuple[pa.Field, ...]
-    """What is wanted of it, in the types of the schema."""
+    """The columns to read, in the types of the schema."""
     stored: frozenset[str]
-    """Which of these the file holds itself."""
+    """Those of them that the file itself has."""
     in_path: Mapping[str, str]
-    """What the names of its hive folders say."""
+    """Columns that are given by the names of its hive folders."""
 
     def read(self, group: int) -> pa.RecordBatch:
         """A row group, in the types of the schema."""
-        with _blaming(self.path):
+        with _errors_of(self.path):
             table = pq.ParquetFile(self.path).read_row_group(group, columns=sorted(self.stored))
             arrays = [self._column(table, field) for field in self.fields]
             return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields))
 
     def opened(self) -> pq.ParquetFile:
-        """The file, for those who read it group by group: to open it is to read all that it says of its groups."""
-        with _blaming(self.path):
+        """The open file, for callers that read many row groups: opening it reads the metadata of all of them."""
+        with _errors_of(self.path):
             return pq.ParquetFile(self.path, read_dictionary=[RUN, EVENT])
 
     def read_groups(self, groups: Sequence[int], opened: pq.ParquetFile | None = None) -> pa.RecordBatch:
-        """Some row groups as one batch. The kinds of events come as codes with a dictionary, which costs least."""
-        with _blaming(self.path):
+        """Some row groups as one batch. The kinds of events are dictionary-encoded, which is cheapest."""
+        with _errors_of(self.path):
             file = opened or self.opened()
             table = file.read_row_groups(list(groups), columns=sorted(self.stored), use_threads=False)
             arrays = [
@@ -137,10 +127,10 @@ class Part:
             return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in self.fields])
 
     def runs_by_group(self) -> list[list[str]]:
-        """The runs that each row group has rows of; the file's own statistics mostly know it without reading."""
+        """The runs that each row group has rows of, mostly from the file's statistics, without reading rows."""
         if RUN in self.in_path:
             return [[self.in_path[RUN]]] * self.row_groups
-        with _blaming(self.path):
+        with _errors_of(self.path):
             parquet = pq.ParquetFile(self.path)
             return [_runs_in(parquet, group) for group in range(self.row_groups)]
 
@@ -149,7 +139,7 @@ class Part:
             return self._column(table, EVENTS.field(EVENT))
         column = table.column(EVENT).unify_dictionaries().combine_chunks()
         if column.null_count:
-            raise TraceError(f"{self.path}: column {EVENT!r} must not be empty, but {column.null_count} rows are")
+            raise TraceError(f"{self.path}: column {EVENT!r} must not be null, but {column.null_count} rows are")
         return column
 
     def _column(self, table: pa.Table, field: pa.Field) -> pa.Array:
@@ -162,11 +152,11 @@ class Part:
         try:
             column = column.cast(field.type)
         except pa.ArrowInvalid as error:
-            raise TraceError(f"{self.path}: column {field.name!r} holds what no trace holds: {error}") from error
+            raise TraceError(f"{self.path}: column {field.name!r} does not fit {field.type}: {error}") from error
         if column.null_count and not field.nullable:
-            raise TraceError(f"{self.path}: column {field.name!r} must not be empty, but {column.null_count} rows are")
+            raise TraceError(f"{self.path}: column {field.name!r} must not be null, but {column.null_count} rows are")
         if pa.types.is_list(field.type) and column.flatten().null_count:
-            raise TraceError(f"{self.path}: lists of column {field.name!r} must not have empty places, but some have")
+            raise TraceError(f"{self.path}: lists of column {field.name!r} must not contain nulls, but some do")
         return column
 
 
@@ -184,7 +174,7 @@ def _runs_in(parquet: pq.ParquetFile, group: int) -> list[str]:
 
 
 def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: Sequence[str]) -> Part:
-    with _blaming(file.path):
+    with _errors_of(file.path):
         parquet = pq.ParquetFile(file.path)
         found = parquet.schema_arrow
         row_groups, rows = parquet.num_row_groups, parquet.metadata.num_rows
@@ -195,8 +185,8 @@ def _open(file: "_File", schema: pa.Schema, optional: Collection[str], columns: 
             _require_type(file.path, field, found.field(field.name).type)
         elif field.name not in file.in_path and field.name not in optional:
             raise TraceError(
-                f"{file.path} has no column {field.name!r} and so is no part of a trace; "
-                "remove it, or write the trace anew"
+                f"{file.path} has no column {field.name!r}, so it is not part of a trace; "
+                "remove the file, or write the trace again"
             )
     return Part(file.path, row_groups, rows, fields, stored, file.in_path)
 
@@ -207,7 +197,7 @@ def _require_type(path: Path, field: pa.Field, found: pa.DataType) -> None:
 
 
 def _is_like(wanted: pa.DataType, found: pa.DataType) -> bool:
-    """Whether one type stands for the other without loss of meaning."""
+    """True if values of the type found can be converted without loss of meaning."""
     types = pa.types
     if types.is_null(found):  # a column of nothing but nulls, from a writer that guesses types
         return True
@@ -234,14 +224,14 @@ def _files(folders: Sequence[Path], dataset: str) -> list[_File]:
     found: list[_File] = []
     for folder in folders:
         root = folder / dataset
-        with _blaming(root):
+        with _errors_of(root):
             if not root.is_dir():
-                why = f"holds no trace: it has no folder {dataset}/" if folder.exists() else "does not exist"
-                raise TraceError(f"{folder} {why}; give a folder that a run was written to")
+                why = f"is not a trace: it has no folder {dataset}/" if folder.exists() else "does not exist"
+                raise TraceError(f"{folder} {why}; give the folder of a trace")
             inside = sorted(path.relative_to(root) for path in root.rglob(f"*{SUFFIX}") if path.is_file())
         visible = [path for path in inside if not any(is_hidden(part) for part in path.parts)]
         if not visible:
-            raise TraceError(f"{folder} holds no whole trace: {root} has no {SUFFIX} file; run it again to the end")
+            raise TraceError(f"{folder} holds no complete trace: {root} has no {SUFFIX} file; repeat the run")
         found += [_File(root / path, _hive_values(path)) for path in visible]
     return found
 
@@ -252,10 +242,10 @@ def _hive_values(path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
-    """Turns whatever a broken file leads to into a `TraceError` that names it."""
+def _errors_of(path: Path) -> Iterator[None]:
+    """Turns any error from a damaged file into a `TraceError` that names it."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # some take several lines
-        raise TraceError(f"cannot read {path}: {reason}; it is damaged or no Parquet file") from error
+        raise TraceError(f"cannot read {path}: {reason}; it is damaged or not a Parquet file") from error

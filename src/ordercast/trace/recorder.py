@@ -1,4 +1,4 @@
-"""From what happens in a run to the rows of its trace, handed on in batches so that no run outgrows memory."""
+"""Turns what happens in a run into rows of its trace, passed on in batches so that memory stays bounded."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
 
 Sink = Callable[[Sequence[EventRow]], None]
-"""Takes a batch of rows; they are its own from then on."""
+"""Takes a batch of rows, and owns it from then on."""
 
 BATCH = 50_000
 
@@ -16,7 +16,7 @@ _LEVEL_EVENT = ("", EventKind.ACCEPT.value, EventKind.PREACK.value, EventKind.AC
 
 
 class Recorder:
-    """Writes down what happens at the nodes of one run."""
+    """Records what happens at the nodes of one run."""
 
     def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool) -> None:
         self._sink, self._deliveries_only = sink, deliveries_only
@@ -40,7 +40,7 @@ class Recorder:
         self._messages(time, node, "deliver", packet, None, None)
 
     def level(self, time: int, node: int, level: Level, packet: Packet) -> None:
-        """What a node knows of a packet rose."""
+        """A packet reached a level at a node."""
         if not self._deliveries_only:
             self._messages(time, node, _LEVEL_EVENT[level], packet, None, None)
 
@@ -77,7 +77,7 @@ class Recorder:
             self._other(time, node, "lose", cause, number)
 
     def discard(self, time: int, node: int, unit: Unit, why: str) -> None:
-        """A node threw a unit away."""
+        """A node discarded a unit."""
         if self._deliveries_only:
             return
         if isinstance(unit, DataUnit):
@@ -86,20 +86,20 @@ class Recorder:
             self._other(time, node, "discard", why, None)
 
     def view(self, time: int, node: int, view: View) -> None:
-        """The group goes on with some of its members, who are the row's destinations."""
-        told = f"{view.number}: {names_of(view.members)}; {view.why}"
+        """A view was installed; its members are the row's destinations."""
+        detail = f"{view.number}: {names_of(view.members)}; {view.why}"
         step, event = self._steps[node], EventKind.VIEW.value
-        self._rows.append((node, step, time, event, None, None, members(view.members), None, None, told, None))
+        self._rows.append((node, step, time, event, None, None, members(view.members), None, None, detail, None))
         self._steps[node] += 1
         self._flush_if_full()
 
     def note(self, time: int, node: int, event: EventKind, detail: str | None) -> None:
-        """A timer fired, the group was given up, a node stopped. A stop is told in every recording."""
+        """Some other event. Aborts and crashes are recorded even if only deliveries are."""
         if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH}:
             self._other(time, node, event.value, detail, None)
 
     def flush(self) -> None:
-        """Hands on what is left."""
+        """Passes the remaining rows to the sink."""
         if self._rows:
             self._sink(self._rows)
             self._rows = []

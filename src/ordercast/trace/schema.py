@@ -1,16 +1,16 @@
-"""The one schema of a trace: what a column is called and what it holds.
+"""The schema of a trace, declared once: what the columns are called, what they hold, which may be missing.
 
 A trace is a folder of two Parquet datasets:
 
     DIR/runs/      one row for each run
     DIR/events/    one row for each event
 
-Integers are signed because Spark has no others. Times are whole nanoseconds on the run's one clock.
+`arrow_schema` has the same as Arrow schemas; here is nothing that needs Arrow. Integers are signed because Spark has
+no others. Times are whole nanoseconds on the run's one clock.
 """
 
-from enum import StrEnum
-
-import pyarrow as pa
+from enum import Enum, StrEnum
+from typing import NamedTuple
 
 RUNS_FOLDER = "runs"
 EVENTS_FOLDER = "events"
@@ -18,7 +18,7 @@ SUFFIX = ".parquet"
 
 
 class EventKind(StrEnum):
-    """What happened at a node. More kinds may be added; a reader passes over those that it does not know."""
+    """What happened at a node. More kinds may be added; a reader ignores those that it does not know."""
 
     SEND = "send"
     """The message was given its number at its source: it enters the sending log (SL)."""
@@ -40,9 +40,9 @@ class EventKind(StrEnum):
     DELIVER = "deliver"
     """It was handed to the application: it enters the receipt log (RL)."""
     DISCARD = "discard"
-    """Received and thrown away; `detail` says why."""
+    """Received and discarded; `detail` says why."""
     REQUEST = "request"
-    """A repair was asked for."""
+    """A retransmission was requested."""
     RETRANSMIT = "retransmit"
     """A source sent a message again."""
     TIMEOUT = "timeout"
@@ -50,13 +50,33 @@ class EventKind(StrEnum):
     ABORT = "abort"
     """The node gave the group up."""
     VIEW = "view"
-    """The membership changed; `destinations` are the members that go on, at the node that is told."""
+    """The membership changed; `destinations` are the members of the new view, at the node that installs it."""
     STOP = "stop"
     """The node stopped to agree on an order anew; `detail` says why."""
     RESUME = "resume"
     """The order is agreed on; `detail` says how much it took."""
     CRASH = "crash"
     """The node stopped."""
+
+
+class ColumnType(Enum):
+    """The type of a column, by its name in Arrow."""
+
+    STRING = "string"
+    INT32 = "int32"
+    INT64 = "int64"
+    BOOL = "bool"
+    INT32_LIST = "list<int32>"
+
+
+class Column(NamedTuple):
+    """A column of a dataset."""
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    optional: bool = False
+    """A trace written by other programs may lack it; it is then read as null."""
 
 
 # The columns of `events`.
@@ -73,25 +93,20 @@ SIZE = "size"
 DETAIL = "detail"
 TRANSMISSION = "transmission"
 
-EVENTS = pa.schema(
-    [
-        pa.field(RUN, pa.string(), nullable=False),
-        pa.field(NODE, pa.int32(), nullable=False),
-        pa.field(STEP, pa.int64(), nullable=False),
-        pa.field(TIME, pa.int64(), nullable=False),
-        pa.field(EVENT, pa.string(), nullable=False),
-        pa.field(SOURCE, pa.int32()),
-        pa.field(SEQ, pa.int64()),
-        pa.field(DESTINATIONS, pa.list_(pa.int32())),
-        pa.field(PRIORITY, pa.int32()),
-        pa.field(SIZE, pa.int32()),
-        pa.field(DETAIL, pa.string()),
-        pa.field(TRANSMISSION, pa.int64()),
-    ]
+EVENT_COLUMNS = (
+    Column(RUN, ColumnType.STRING, nullable=False),
+    Column(NODE, ColumnType.INT32, nullable=False),
+    Column(STEP, ColumnType.INT64, nullable=False),
+    Column(TIME, ColumnType.INT64, nullable=False),
+    Column(EVENT, ColumnType.STRING, nullable=False),
+    Column(SOURCE, ColumnType.INT32),
+    Column(SEQ, ColumnType.INT64),
+    Column(DESTINATIONS, ColumnType.INT32_LIST),
+    Column(PRIORITY, ColumnType.INT32),
+    Column(SIZE, ColumnType.INT32),
+    Column(DETAIL, ColumnType.STRING),
+    Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
-
-OPTIONAL_EVENT_COLUMNS = frozenset({TRANSMISSION})
-"""What a trace from elsewhere may lack; it is then read as null."""
 
 EventRow = tuple[
     int,  # node
@@ -118,7 +133,7 @@ COMPLETE = "complete"
 VIRTUAL_TIME = "virtual_time"
 STALLED = "stalled"
 ABORTED = "aborted"
-ERROR = "error"  # why a run of a sweep came to nothing
+ERROR = "error"  # why a run of a sweep failed
 LATENCY = "latency"  # JSON: by level, the times from the send to it: count, total, p50, p99, most
 WAITING = "waiting"  # JSON: by priority, the times from the send to the delivery, likewise
 
@@ -151,30 +166,25 @@ COUNTERS = (
     "together",
 )
 
-RUNS = pa.schema(
-    [
-        pa.field(RUN, pa.string(), nullable=False),
-        pa.field(PROTOCOL, pa.string(), nullable=False),
-        pa.field(NODES, pa.int32(), nullable=False),
-        pa.field(CHANNEL, pa.string()),
-        pa.field(SEED, pa.int64()),
-        pa.field(CONFIG, pa.string()),
-        pa.field(COMPLETE, pa.bool_(), nullable=False),
-        *(pa.field(counter, pa.int64()) for counter in COUNTERS),
-        pa.field(VIRTUAL_TIME, pa.int64()),
-        pa.field(STALLED, pa.bool_()),
-        pa.field(ABORTED, pa.bool_()),
-        pa.field(ERROR, pa.string()),
-        pa.field(LATENCY, pa.string()),
-        pa.field(WAITING, pa.string()),
-        pa.field(NODE, pa.int32()),
-    ]
+RUN_COLUMNS = (
+    Column(RUN, ColumnType.STRING, nullable=False),
+    Column(PROTOCOL, ColumnType.STRING, nullable=False),
+    Column(NODES, ColumnType.INT32, nullable=False),
+    Column(CHANNEL, ColumnType.STRING),
+    Column(SEED, ColumnType.INT64),
+    Column(CONFIG, ColumnType.STRING),
+    Column(COMPLETE, ColumnType.BOOL, nullable=False),
+    *(Column(counter, ColumnType.INT64, optional=True) for counter in COUNTERS),
+    Column(VIRTUAL_TIME, ColumnType.INT64, optional=True),
+    Column(STALLED, ColumnType.BOOL, optional=True),
+    Column(ABORTED, ColumnType.BOOL, optional=True),
+    Column(ERROR, ColumnType.STRING, optional=True),
+    Column(LATENCY, ColumnType.STRING, optional=True),
+    Column(WAITING, ColumnType.STRING, optional=True),
+    Column(NODE, ColumnType.INT32, optional=True),
 )
-
-OPTIONAL_RUN_COLUMNS = frozenset({*COUNTERS, VIRTUAL_TIME, STALLED, ABORTED, ERROR, LATENCY, WAITING, NODE})
-"""What a trace from elsewhere may lack; it is then read as null."""
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is no part of a dataset, by Spark's rule and ours."""
+    """True if a file or folder of this name is not part of a dataset, by Spark's rule and ours."""
     return name.startswith(("_", "."))

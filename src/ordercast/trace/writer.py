@@ -1,7 +1,7 @@
-"""Writes the trace of one run, batch by batch, so that any number of events takes the memory of one batch.
+"""Writes the trace of one run, batch by batch, so that memory holds one batch whatever the number of events.
 
-A run that ended early, was interrupted or filled the disk leaves nothing that could be taken for a trace: see `making`.
-Equal rows in equal batches give equal bytes.
+A run that fails, is interrupted or fills the disk leaves nothing that could be mistaken for a trace: see
+`atomic_writer`. Equal rows in equal batches give equal bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from ordercast.model.errors import TraceError, reason_of
+from ordercast.trace.atomic_writer import AtomicWriter
 from ordercast.trace.files import events_batch, runs_table
-from ordercast.trace.making import Making
 from ordercast.trace.schema import EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX, EventRow, is_hidden
 
 
-class TraceWriter(Making):
-    """The trace of one run in the making.
+class TraceWriter(AtomicWriter):
+    """Writes the trace of one run.
 
-    Used as a context manager it throws away what it wrote unless `finish` was reached:
+    As a context manager it discards what it wrote unless `finish` was called:
 
         with TraceWriter(folder, run) as trace:
             trace.write(rows)
@@ -26,33 +26,35 @@ class TraceWriter(Making):
 
     def __init__(self, folder: Path, run: str) -> None:
         if not run or is_hidden(run) or "/" in run or "\\" in run or "\0" in run:
-            raise TraceError(f"{run!r} cannot name a run: it becomes a file name that must not be hidden")
+            raise TraceError(
+                f"invalid run name {run!r}: it becomes a file name and must not be empty, hidden or contain a slash"
+            )
         require_no_trace(folder)
         self.run = run
         self._made: list[Path] = []
         super().__init__(folder, run, f"the trace {folder}")
 
     def write(self, rows: Sequence[EventRow]) -> None:
-        """Appends a batch of events. Batches of some ten thousand rows are a good size."""
+        """Appends a batch of events; some ten thousand rows are a good size."""
         if rows:
-            self._put(events_batch(self.run, rows))
+            self._write_batch(events_batch(self.run, rows))
 
     def finish(self, runs_row: Mapping[str, object]) -> None:
-        """Makes the trace whole with the row of its run; columns that the row does not name are null."""
+        """Completes the trace with the row of its run; columns that the row does not name are null."""
         table = runs_table([{**runs_row, RUN: self.run}])
         self._open_writer()
         try:
-            require_no_trace(self.folder)  # somebody else may have written here meanwhile
+            require_no_trace(self.folder)  # another process may have written here meanwhile
         except TraceError:
             self.discard()
             raise
-        self._land(table)
+        self._commit(table)
 
     def discard(self) -> None:
-        """Throws away what was written, and the folders made for it. Nothing happens after `finish`."""
+        """Discards what was written, and the folders created for it. Does nothing after `finish`."""
         super().discard()
         for path in reversed(self._made):
-            with suppress(OSError):  # somebody put a file there, or we did
+            with suppress(OSError):  # it is not empty
                 path.rmdir()
         self._made = []
 
@@ -64,7 +66,7 @@ class TraceWriter(Making):
 
 
 def require_no_trace(folder: Path) -> None:
-    """Refuses a folder that holds a trace, or part of one, and a path that is no folder."""
+    """Raises `TraceError` for a folder that holds a trace, or part of one, and for a path that is not a folder."""
     try:
         if folder.exists() and not folder.is_dir():
             raise TraceError(f"{folder} is a file; choose a folder for the trace")
@@ -72,4 +74,4 @@ def require_no_trace(folder: Path) -> None:
             if any(not is_hidden(path.name) for path in (folder / dataset).rglob(f"*{SUFFIX}")):
                 raise TraceError(f"{folder} already holds a trace; choose another folder or remove this one")
     except OSError as error:
-        raise TraceError(f"cannot look into {folder}: {reason_of(error)}; choose another folder") from error
+        raise TraceError(f"cannot read the folder {folder}: {reason_of(error)}; choose another folder") from error

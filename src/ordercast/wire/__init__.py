@@ -1,4 +1,4 @@
-"""Bytes and values: datagrams, how they are sealed and opened, and group keys. No socket, clock or chance in it.
+"""The wire format: datagrams, encryption, replay protection, the codec of units, group keys. No socket or clock.
 
-`docs/wire.md` has the format byte by byte. What the network hands us wrong is a `Rejection`, never an exception.
+`docs/wire.md` has the format byte by byte. An invalid datagram gives a `Rejection`, never an exception.
 """

@@ -1,34 +1,36 @@
-"""Whether a unit that was read makes sense in a group of so many nodes: the promise that hosts owe their machines.
+"""Validation of decoded units: what hosts guarantee to their machines.
 
 Types are right already. Here sets hold members only, vectors have an entry for each, numbers are not negative and so
-small that nobody can add them beyond 64 bits, and messages fill their packet. Whether what a unit *says* can be true is
-for the protocols to judge.
+small that sums stay below 64 bits, and the lengths of messages fit their packet. Whether what a unit *says* can be true
+is for the protocols to decide.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ordercast.model.units import Data, Packet, Ready, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
+    Acknowledgment,
     Ballot,
     Broadcast,
-    Bulletin,
     Fetch,
     Flush,
     Flushed,
-    Have,
     Install,
     NextView,
+    NumberAnnouncement,
     Offer,
-    Order,
     Propose,
     Refused,
+    SequencerStatus,
     Supply,
     Synchronise,
     Synchronised,
     ViewRequest,
 )
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from ordercast.protocols.to.units import (
     CarryingVector,
@@ -36,29 +38,28 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 
-_MOST = 1 << 60
-_MOST_PRIORITY = 255
+_MAX_NUMBER = 1 << 60
+_MAX_PRIORITY = 255
 
 
-def makes_sense(unit: Unit, nodes: int) -> bool:
-    """Whether a machine of a group of so many nodes may be handed it."""
+def is_valid(unit: Unit, nodes: int) -> bool:
+    """True if a machine in a group of this size may be given the unit."""
     check = CHECKS.get(type(unit))
     return check is not None and 0 <= unit.source < nodes and check(unit, nodes)
 
 
-# --- what units are made of ---
+# --- parts of units ---
 
 
 def _numbers(*values: int) -> bool:
-    return all(0 <= value < _MOST for value in values)
+    return min(values) >= 0 and max(values) < _MAX_NUMBER
 
 
 def _vector(values: Sequence[int], nodes: int) -> bool:
-    return len(values) == nodes and min(values) >= 0 and max(values) < _MOST
+    return len(values) == nodes and min(values) >= 0 and max(values) < _MAX_NUMBER
 
 
 def _is_set(mask: int, nodes: int) -> bool:
@@ -66,11 +67,11 @@ def _is_set(mask: int, nodes: int) -> bool:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> bool:
-    return all(0 <= start < stop < _MOST for start, stop in ranges)
+    return all(0 <= start < stop < _MAX_NUMBER for start, stop in ranges)
 
 
 def _names(names: Sequence[tuple[int, int]], nodes: int) -> bool:
-    return all(0 <= source < nodes and 0 <= seq < _MOST for source, seq in names)
+    return all(0 <= source < nodes and 0 <= seq < _MAX_NUMBER for source, seq in names)
 
 
 def _packet(packet: Packet, nodes: int) -> bool:
@@ -78,9 +79,9 @@ def _packet(packet: Packet, nodes: int) -> bool:
     return (
         0 <= packet.source < nodes
         and 0 < packet.destinations < 1 << nodes
-        and 0 <= packet.seq < _MOST
-        and 0 <= packet.first < _MOST
-        and 0 <= packet.priority <= _MOST_PRIORITY
+        and 0 <= packet.seq < _MAX_NUMBER
+        and 0 <= packet.first < _MAX_NUMBER
+        and 0 <= packet.priority <= _MAX_PRIORITY
         and bool(lengths)
         and min(lengths) >= 0
         and sum(lengths) <= len(packet.payload)
@@ -105,7 +106,7 @@ def _heading(heading: Heading, nodes: int) -> bool:
 
 
 def _ballot(ballot: Ballot, nodes: int) -> bool:
-    return 0 <= ballot[0] < _MOST and 0 <= ballot[1] < nodes
+    return 0 <= ballot[0] < _MAX_NUMBER and 0 <= ballot[1] < nodes
 
 
 def _next_view(view: NextView, nodes: int) -> bool:
@@ -138,8 +139,8 @@ def _reset_reply(unit: ResetReply, nodes: int) -> bool:
     return (
         _numbers(unit.epoch, unit.next_seq)
         and _vector(unit.next_seq_to, nodes)
-        and all(0 <= seq < _MOST and _is_set(mask, nodes) for seq, mask in unit.sent)
-        and all(0 <= who < nodes and 0 <= seq < _MOST and _is_set(mask, nodes) for who, seq, mask in unit.log)
+        and all(0 <= seq < _MAX_NUMBER and _is_set(mask, nodes) for seq, mask in unit.sent)
+        and all(0 <= who < nodes and 0 <= seq < _MAX_NUMBER and _is_set(mask, nodes) for who, seq, mask in unit.log)
         and 0 <= unit.preacknowledged <= len(unit.log)
     )
 
@@ -180,19 +181,19 @@ def _broadcast(unit: Broadcast, nodes: int) -> bool:
     return _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below) and _packet(unit.packet, nodes)
 
 
-def _order(unit: Order, nodes: int) -> bool:
+def _number_announcement(unit: NumberAnnouncement, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.number, unit.commit_below, unit.stable_below)
     return numbers and _names(unit.packets, nodes)
 
 
-def _bulletin(unit: Bulletin, nodes: int) -> bool:
+def _sequencer_status(unit: SequencerStatus, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.next_number, unit.commit_below, unit.stable_below)
-    return numbers and _is_set(unit.wants, nodes)
+    return numbers and _is_set(unit.reply_from, nodes)
 
 
 def _synchronise(unit: Synchronise, nodes: int) -> bool:
     numbers = _numbers(unit.view, unit.round, unit.next_number, unit.stable_below)
-    return numbers and unit.phase in {1, 2} and _is_set(unit.wants, nodes)
+    return numbers and unit.phase in {1, 2} and _is_set(unit.reply_from, nodes)
 
 
 def _flushed(unit: Flushed, nodes: int) -> bool:
@@ -205,7 +206,7 @@ def _flushed(unit: Flushed, nodes: int) -> bool:
 
 
 def _propose(unit: Propose, nodes: int) -> bool:
-    balloted = _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes)
+    balloted = _ballot(unit.ballot, nodes) and _is_set(unit.answered, nodes)
     return _numbers(unit.view) and balloted and _next_view(unit.value, nodes)
 
 
@@ -223,12 +224,12 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     CarryingVector: _carrying,
     Offer: lambda unit, nodes: _numbers(unit.view, unit.received_below) and _packet(unit.packet, nodes),
     Broadcast: _broadcast,
-    Order: _order,
-    Have: lambda unit, _: _numbers(unit.view, unit.received_below) and _ranges(unit.missing),
-    Bulletin: _bulletin,
+    NumberAnnouncement: _number_announcement,
+    Acknowledgment: lambda unit, _: _numbers(unit.view, unit.received_below) and _ranges(unit.missing),
+    SequencerStatus: _sequencer_status,
     Synchronise: _synchronise,
     Synchronised: lambda unit, _: _numbers(unit.view, unit.round, unit.received_below),
-    Flush: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _is_set(unit.heard, nodes),
+    Flush: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _is_set(unit.answered, nodes),
     Flushed: _flushed,
     Refused: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ballot(unit.promised, nodes),
     Propose: _propose,
@@ -238,4 +239,4 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     Fetch: lambda unit, nodes: _numbers(unit.view) and _ballot(unit.ballot, nodes) and _ranges(unit.missing),
     Supply: lambda unit, nodes: _numbers(unit.view, unit.number) and _packet(unit.packet, nodes),
 }
-"""What is asked of each kind."""
+"""The check of each kind of unit."""

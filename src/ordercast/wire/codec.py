@@ -1,7 +1,7 @@
-"""Units to bytes and back: each is a MessagePack array of its kind and its fields, written and read by msgspec.
+"""The codec: a unit is a MessagePack array of its kind and its fields, encoded and decoded by msgspec.
 
-What is read is typed at once, field by field, by the decoder; whether it makes sense in a group of this size is
-asked by `checks`. Nothing that comes from a network raises anything but `Malformed` here.
+The decoder checks the type of each field; `checks` whether the values are valid in a group of this size. Bytes from a
+network raise nothing but `Malformed` here.
 """
 
 from functools import reduce
@@ -10,35 +10,36 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import units
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Unit
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer_units
-from ordercast.protocols.st import units as reset_units
+from ordercast.protocols.spo import units as spo_units
+from ordercast.protocols.st import units as st_units
 from ordercast.protocols.to import units as priority_units
 
 _SEQUENCE: tuple[type[Unit], ...] = (
     priority_units.OrderedData,
     priority_units.OrderedReady,
-    priority_units.RunMarker,
+    RunMarker,
     priority_units.Standing,
     priority_units.EpochVector,
     priority_units.CarryingVector,
 )
-_SELECTIVE: tuple[type[Unit], ...] = (units.Data, units.Ready)
+_SELECTIVE: tuple[type[Unit], ...] = (spo_units.Data, spo_units.Ready)
 KINDS: dict[str, tuple[type[Unit], ...]] = {
     "spo": _SELECTIVE,
     "po": _SELECTIVE,
-    "st": (*_SELECTIVE, reset_units.ResetReply, reset_units.ResetNeed, reset_units.ResetDone),
+    "st": (*_SELECTIVE, st_units.ResetReply, st_units.ResetNeed, st_units.ResetDone),
     "to": _SEQUENCE,
     "prito": _SEQUENCE,
     "prio": _SEQUENCE,
     "sequencer": (
         sequencer_units.Offer,
         sequencer_units.Broadcast,
-        sequencer_units.Order,
-        sequencer_units.Have,
-        sequencer_units.Bulletin,
+        sequencer_units.NumberAnnouncement,
+        sequencer_units.Acknowledgment,
+        sequencer_units.SequencerStatus,
         sequencer_units.Synchronise,
         sequencer_units.Synchronised,
         sequencer_units.Flush,
@@ -52,15 +53,15 @@ KINDS: dict[str, tuple[type[Unit], ...]] = {
         sequencer_units.Supply,
     ),
 }
-"""The units of each protocol's sound rules: no other is ever read in its groups."""
+"""The units of each protocol's sound rules: no other is decoded in its groups."""
 
 
 class Malformed(Exception):  # noqa: N818 (it says what the bytes are)
-    """Bytes that are no unit of this group."""
+    """Bytes that are not a unit or message of this group."""
 
 
 class Codec:
-    """Reads and writes what the members of one group say to each other."""
+    """Encodes and decodes what the members of one group send to each other."""
 
     def __init__(self, protocol: str, others: tuple[type[msgspec.Struct], ...] = ()) -> None:
         """`others`: kinds of messages besides the protocol's units."""
@@ -71,7 +72,7 @@ class Codec:
         self._decode = msgspec.msgpack.Decoder(kinds).decode
 
     def decode(self, record: bytes | memoryview) -> Any:
-        """The unit or message that was written; raises `Malformed`, and nothing else, if there is none."""
+        """The unit or message; raises `Malformed`, and nothing else, if the bytes are not one."""
         try:
             return self._decode(record)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

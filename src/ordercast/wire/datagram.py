@@ -1,7 +1,7 @@
-"""A datagram: 24 bytes of header, then a body of records, each behind its length. All numbers are big-endian.
+"""Datagrams: 24 bytes of header, then a body of records, each behind its length. All numbers are big-endian.
 
-Whoever can reach our port can send any bytes, so what reads them returns a `Rejection` and raises nothing. Flags are
-plain integers: `enum.Flag` would cost more than the rest of the header.
+Anybody who can reach our port can send any bytes, so reading returns a `Rejection` and raises nothing. Flags are plain
+integers: `enum.Flag` would cost more than the rest of the header.
 """
 
 from collections.abc import Iterable
@@ -14,30 +14,30 @@ MAGIC = 0xC5
 VERSION = 1
 
 SEALED = 1
-"""Flag: the body is sealed. Set and taken off by whoever seals and opens; nobody else sees it."""
+"""Flag: the body is encrypted. Set and removed by the seal; nobody else sees it."""
 OPENING = 2
 """Flag: the tag is the sender's incarnation. Without it, it is the session."""
-TO_CHANNEL = 4
-"""Flag: a relay is to pass it on."""
-FROM_CHANNEL = 8
+TO_RELAY = 4
+"""Flag: for the relay, to pass it on."""
+FROM_RELAY = 8
 """Flag: a relay passed it on."""
-_KNOWN_FLAGS = SEALED | OPENING | TO_CHANNEL | FROM_CHANNEL
+_KNOWN_FLAGS = SEALED | OPENING | TO_RELAY | FROM_RELAY
 
 RELAY = 0xFFFF
-"""The sender that is no member but a relay."""
+"""The sender number of a relay."""
 UNKNOWN = 0xFFFE
-"""The sender that does not know its place in the list of members yet."""
+"""The sender number of a process that does not know its index among the members yet."""
 
 TO_ALL = 0
-"""Whom it is for: anybody. Any other number is one more than the place of the one member that it is for."""
+"""The destination: all members. Any other number is one more than the index of the member that it is for."""
 
 HEADER = Struct(">BBBBHHQQ")
 """Magic, version, flags, key id, sender, to, tag, counter."""
-LARGEST = 65_507
+MAX_DATAGRAM_SIZE = 65_507
 """The bytes of the largest datagram that UDP over IPv4 carries."""
 _LENGTH = Struct(">H")
 LENGTH_SIZE = _LENGTH.size
-"""The bytes that each record costs besides its own."""
+"""The bytes of each record's length."""
 
 
 class Rejection(StrEnum):
@@ -46,27 +46,27 @@ class Rejection(StrEnum):
     FOREIGN = "foreign"
     """It does not begin with our magic byte."""
     TRUNCATED = "truncated"
-    """It ends before its fixed parts do."""
+    """It is shorter than its fixed parts."""
     VERSION = "version"
-    """Its version, or a flag in it, is one that we do not know."""
+    """Its version, or one of its flags, is unknown."""
     UNSEALED = "unsealed"
-    """Our group seals, and it is not sealed."""
+    """Our group encrypts, and it is not encrypted."""
     SEALED = "sealed"
-    """Our group does not seal, and it is sealed."""
+    """Our group does not encrypt, and it is encrypted."""
     KEY = "key"
-    """It names a key that we do not have."""
+    """It was encrypted with a key that we do not have."""
     GROUP = "group"
-    """It is not sealed and is of another group."""
+    """It is not encrypted and is of another group."""
     REPLAYED = "replayed"
-    """Its counter came already, or is too far behind the latest to know."""
+    """Its counter was received already, or is too far behind the latest to tell."""
     FORGED = "forged"
-    """It was not sealed with our key and for our group, or was changed on its way."""
+    """It was not encrypted with our key and for our group, or was changed on its way."""
     MALFORMED = "malformed"
     """Its body does not end where a record ends, or has an empty one."""
 
 
 class Datagram(msgspec.Struct, frozen=True, gc=False):
-    """What a datagram says, once it is opened."""
+    """A datagram that was opened."""
 
     flags: int
     sender: int
@@ -86,7 +86,7 @@ def write_header(flags: int, key_id: int, sender: int, to: int, tag: int, counte
 
 
 def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> Header | Rejection:
-    """That of a datagram of this mode (`SEALED`, or 0) and at least this size."""
+    """The header of a datagram of this mode (`SEALED`, or 0) and of at least this size."""
     if not datagram or datagram[0] != MAGIC:
         return Rejection.FOREIGN
     if len(datagram) < HEADER.size:
@@ -101,8 +101,8 @@ def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> Heade
     return flags, key_id, sender, to, tag, counter
 
 
-def join(records: Iterable[bytes]) -> bytes:
-    """A body of these records, of which none is empty."""
+def pack_records(records: Iterable[bytes]) -> bytes:
+    """The body with these records, none of which is empty."""
     pieces = []
     for record in records:
         assert record, "a record has at least one byte"
@@ -111,8 +111,8 @@ def join(records: Iterable[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def split(body: bytes) -> list[memoryview] | Rejection:
-    """The records of a body, where they are; of an empty one, none."""
+def unpack_records(body: bytes | memoryview) -> list[memoryview] | Rejection:
+    """The records of a body, as views into it."""
     records = []
     whole = memoryview(body)
     at, end = 0, len(body)

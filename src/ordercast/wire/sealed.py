@@ -1,8 +1,8 @@
-"""Sealed datagrams: AES-256-GCM, with a key of its own for each sender and each tag.
+"""Encrypted datagrams: AES-256-GCM, with a key derived for each sender and each tag.
 
-The header travels in the clear and is sealed along with the body. The nonce is the counter: it must never repeat under
-one key, which is why the tag, a random number of a process's life or of a session, takes part in the key, and why
-`seal` refuses a counter that does not rise. The group's name takes part too: two groups may share a key file.
+The header is not encrypted, but authenticated with the body. The nonce is the counter: it must never repeat under one
+key, which is why the tag, a random number of an incarnation or of a session, is part of the key's derivation, and why
+`seal` refuses a counter that does not increase. So is the group's name: two groups may share a key file.
 """
 
 from typing import ClassVar
@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from ordercast.model.errors import LocalProtocolError
 from ordercast.wire.datagram import HEADER, SEALED, TO_ALL, VERSION, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import KEY_SIZE, GroupKeys
-from ordercast.wire.recent import Recent
-from ordercast.wire.replay import Windows
+from ordercast.wire.lru_map import LruMap
+from ordercast.wire.replay_window import ReplayWindows
 
 _TAG_SIZE = 16
 _NONCE_SIZE = 12
 
 
-class Sealed:
+class AeadSeal:
     """Datagrams that only those with a group key can read and write."""
 
     overhead: ClassVar[int] = HEADER.size + _TAG_SIZE
@@ -30,20 +30,27 @@ class Sealed:
     def __init__(self, group: str, keys: GroupKeys) -> None:
         self._group = group.encode()
         self._keys = keys
-        self._ciphers: Recent[tuple[int, int, int], AESGCM] = Recent()  # by key id, tag, sender
-        self._windows = Windows()
+        self._ciphers: LruMap[tuple[int, int, int], AESGCM] = LruMap()  # by key id, tag, sender
+        self._windows = ReplayWindows()
         self.hold = self._windows.hold
-        self._sealed_below: dict[tuple[int, int], int] = {}  # by tag, sender: the few that we speak as
+        self._sealed_below: dict[tuple[int, int], int] = {}  # by tag and sender: the few that we send as
+
+    @property
+    def remembered(self) -> int:
+        """Senders and tags whose keys, or whose counters, are known: whichever are more."""
+        return max(len(self._ciphers), len(self._windows))
 
     def rotate(self, keys: GroupKeys) -> None:
-        """From now on seals with the first of these and opens with any of them. Counters go on."""
+        """Encrypts with the first of these keys from now on, and decrypts with any of them. Counters continue."""
         self._keys = keys
         self._ciphers.clear()
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""
         if counter < self._sealed_below.get((tag, sender), 0):
-            raise LocalProtocolError(f"counter {counter} of sender {sender} is not new: it would give the key away")
+            raise LocalProtocolError(
+                f"counter {counter} of sender {sender} was used before: encrypting with it again would reveal the key"
+            )
         self._sealed_below[tag, sender] = counter + 1
         key_id = self._keys.current
         cipher = self._ciphers.recall((key_id, tag, sender))
@@ -54,7 +61,7 @@ class Sealed:
         return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
-        """What the datagram says, or why it is dropped. Only what proved to be real leaves a trace in memory."""
+        """The opened datagram, or why it is rejected. Only authenticated datagrams leave a trace in memory."""
         header = read_header(datagram, SEALED, self.overhead)
         if isinstance(header, Rejection):
             return header
@@ -80,6 +87,6 @@ class Sealed:
         return Datagram(flags & ~SEALED, sender, tag, counter, body, to)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:
-        """The key of what this sender sends with this tag, in this group."""
+        """The cipher of what this sender sends with this tag, in this group."""
         info = b"ordercast %d" % VERSION + sender.to_bytes(2, "big") + self._group
         return AESGCM(HKDF(SHA256(), KEY_SIZE, tag.to_bytes(8, "big"), info).derive(secret))

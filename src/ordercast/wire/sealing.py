@@ -1,7 +1,7 @@
-"""How datagrams leave and enter: plain on a network that is trusted, sealed everywhere else.
+"""Sealing: between bodies and datagrams. Plain on a trusted network, encrypted and authenticated everywhere else.
 
-A group is one or the other; what is of the other kind is dropped. The package that seals is asked for only when there
-is a key, so that a group on one machine runs without it.
+A group is one or the other; datagrams of the other kind are rejected. The package `cryptography` is imported only when
+there is a key, so that a group on one machine runs without it.
 """
 
 from hashlib import sha256
@@ -10,68 +10,78 @@ from typing import ClassVar, Protocol
 from ordercast.model.errors import ConfigError
 from ordercast.wire.datagram import HEADER, TO_ALL, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.replay import Windows
+from ordercast.wire.replay_window import ReplayWindows
 
 _DIGEST_SIZE = 8
 
 
 class Seal(Protocol):
-    """The one way from bodies to datagrams and back."""
+    """Makes datagrams of bodies, and opens them."""
 
     overhead: ClassVar[int]
-    """How many bytes a datagram is longer than its body."""
+    """Bytes by which a datagram is longer than its body."""
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
-        """The datagram. A counter rises from one call to the next with the same sender and tag."""
+        """The datagram. Counters must increase from call to call with the same sender and tag."""
         ...
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
-        """What the datagram says, each at most once; or why it is dropped."""
+        """The opened datagram, each at most once; or why it is rejected."""
+        ...
+
+    @property
+    def remembered(self) -> int:
+        """The largest number of senders and tags that any of its tables has; bounded."""
         ...
 
     def hold(self, session: int) -> None:
-        """What came with this tag is never forgotten, whatever else comes."""
+        """Counters received with this tag are never forgotten, whatever else is received."""
         ...
 
     def rotate(self, keys: GroupKeys) -> None:
-        """From now on seals with the first of these and opens with any of them."""
+        """Encrypts with the first of these keys from now on, and decrypts with any of them."""
         ...
 
 
 def seal_for(group: str, keys: GroupKeys | None) -> Seal:
-    """Seals if there are keys, and is plain if there are none."""
+    """Encrypts if there are keys, and is plain if there are none."""
     if keys is None:
-        return Plain(group)
+        return ChecksumSeal(group)
     try:
-        from ordercast.wire.sealed import Sealed  # noqa: PLC0415  only who has a key needs the package
+        from ordercast.wire.sealed import AeadSeal  # noqa: PLC0415 (only groups with a key need the package)
     except ImportError as error:
         raise ConfigError(
-            "a group with a key needs the package cryptography; get it with: pip install 'ordercast[live]'"
+            "a group with a key needs the package cryptography; install it with: pip install 'ordercast[live]'"
         ) from error
-    return Sealed(group, keys)
+    return AeadSeal(group, keys)
 
 
-class Plain:
-    """Datagrams that anybody can read and write. Eight bytes tell groups apart that were given the same address."""
+class ChecksumSeal:
+    """Plain datagrams. A digest of the group's name tells groups apart that share an address; it protects nothing."""
 
     overhead: ClassVar[int] = HEADER.size + _DIGEST_SIZE
 
     def __init__(self, group: str) -> None:
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
-        self._windows = Windows()
+        self._windows = ReplayWindows()
         self.hold = self._windows.hold
+
+    @property
+    def remembered(self) -> int:
+        """Senders and tags whose counters are known."""
+        return len(self._windows)
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""
         return b"".join((write_header(flags, 0, sender, to, tag, counter), self._digest, body))
 
     def rotate(self, keys: GroupKeys) -> None:
-        """There is nothing to seal with."""
+        """Raises `ConfigError`: a group without a key has nothing to rotate."""
         del keys
-        raise ConfigError("this group has no key: a group that seals has one from the beginning")
+        raise ConfigError("this group has no key: keys can be rotated only in a group that was opened with one")
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
-        """What the datagram says, or why it is dropped."""
+        """The opened datagram, or why it is rejected."""
         header = read_header(datagram, 0, self.overhead)
         if isinstance(header, Rejection):
             return header

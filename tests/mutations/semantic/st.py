@@ -1,5 +1,203 @@
-"""Semantic mutants of `protocols.st.machine` and its parts."""
+"""Semantic mutants of ST: one for each departure from the paper, and for the rules of each part."""
 
-from tests.mutations.mutation import Mutants
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ordercast.model.machine import Reached
+from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
+from ordercast.protocols.st import order
+from ordercast.protocols.st.finished import FinishedEpochs
+from ordercast.protocols.st.machine import St
+from ordercast.protocols.st.normal import ACCEPTED, Normal
+from ordercast.protocols.st.recovery import Recovery
+from ordercast.protocols.st.retry import Retry
+from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.st.machine")
+Method = Callable[..., Any]
+_NORMAL, _RECOVERY, _ORDER = "protocols.st.normal", "protocols.st.recovery", "protocols.st.order"
+
+
+# --- normal operation ---
+
+
+@MUTANTS.add("a packet is pre-acknowledged by its destinations only (S3)", "protocols.st.state")
+def _waits_for_destinations() -> None:
+    def around(initialise: Method) -> Method:
+        def changed(self: Normal, *args: Any) -> None:
+            initialise(self, *args)
+            self.accepted = PendingAcknowledgments(2, self.accepted.acknowledged_below)
+
+        return changed
+
+    wrap(Normal, "__init__", around)
+
+
+@MUTANTS.add("the status of a unit that is not accepted counts (Lemma A)")
+def _takes_every_status() -> None:
+    def around(receive_in_epoch: Method) -> Method:
+        def changed(self: St, unit: Any, epoch: int, out: Any) -> None:
+            if epoch == self.normal.epoch and not self.recovery.active:
+                self.normal.take_status(unit.source, unit.status, out)
+            receive_in_epoch(self, unit, epoch, out)
+
+        return changed
+
+    wrap(St, "receive_in_epoch", around)
+
+
+@MUTANTS.add("a loss that data show is not detected (4.1)", _NORMAL)
+def _passes_over_gaps() -> None:
+    def around(receive_data: Method) -> Method:
+        def changed(self: Normal, unit: Any, out: Any) -> bool:
+            receive_data(self, unit, out)
+            return False
+
+        return changed
+
+    wrap(Normal, "receive_data", around)
+
+
+@MUTANTS.add("a loss that a status shows is not detected (4.1)", _NORMAL)
+def _passes_over_gaps_before_statuses() -> None:
+    def around(receive_ready: Method) -> Method:
+        def changed(self: Normal, unit: Any, out: Any) -> bool:
+            receive_ready(self, unit, out)
+            return False
+
+        return changed
+
+    wrap(Normal, "receive_ready", around)
+
+
+@MUTANTS.add("no loss is inferred from peers' acknowledgments (4.1)", "protocols.st.state")
+def _infers_nothing() -> None:
+    replace(Normal, "loss_inferred_from_peers", lambda _: False)
+
+
+@MUTANTS.add("the window is never closed", _NORMAL)
+def _sends_always() -> None:
+    replace(Normal, "can_send", lambda _: True)
+
+
+@MUTANTS.add("packets received during recovery take no buffer", "protocols.st.state")
+def _forgets_unplaced_packets() -> None:
+    replace(Normal, "buffers_in_use", lambda self: self.buffered)
+
+
+@MUTANTS.add("giving up delivers what is only accepted", _NORMAL)
+def _delivers_too_much() -> None:
+    def around(abort: Method) -> Method:
+        def changed(self: Normal, why: str, out: Any) -> None:
+            self.preacknowledged.logs[0].extend(self.accepted.logs[0])
+            abort(self, why, out)
+
+        return changed
+
+    wrap(Normal, "abort", around)
+
+
+# --- recovery ---
+
+
+@MUTANTS.add("a long log starts no new epoch")
+def _lets_logs_grow() -> None:
+    def around(start_recovery: Method) -> Method:
+        return lambda self, why, out: start_recovery(self, why, out) if why == "gap" else None
+
+    wrap(St, "start_recovery", around)
+
+
+@MUTANTS.add("a reply grows with what comes after it (S5)", _RECOVERY)
+def _extends_its_reply() -> None:
+    def around(keep_packet: Method) -> Method:
+        def changed(self: Recovery, packet: Any, out: Any) -> None:
+            normal, own = self.normal, self.replies[self.normal.me]
+            entry = (packet.source, packet.seq, packet.destinations)
+            if own is None or self.order is not None or not packet.destinations & normal.my_bit or entry in own.log:
+                keep_packet(self, packet, out)
+                return
+            self.replies[normal.me] = msgspec.structs.replace(own, log=(*own.log, entry))
+            normal.log.append(packet)
+            out.append(Reached(ACCEPTED, packet))
+
+        return changed
+
+    wrap(Recovery, "keep_packet", around)
+
+
+@MUTANTS.add("the order ignores what is pre-acknowledged: rule (c) (S4)", _ORDER)
+def _ignores_prefixes() -> None:
+    def around(agreed_order: Method) -> Method:
+        def changed(replies: Any, **how: Any) -> Any:
+            return agreed_order([msgspec.structs.replace(reply, preacknowledged=0) for reply in replies], **how)
+
+        return changed
+
+    wrap(order, "agreed_order", around)
+
+
+@MUTANTS.add("the order is by source and number, whatever the logs say: rule (a)", _ORDER)
+def _ignores_logs() -> None:
+    replace(order, "agreed_order", lambda replies, **_: sorted(order.known_packets(replies)))
+
+
+@MUTANTS.add("what is not answered is not said again (S9)", _RECOVERY)
+def _requests_once() -> None:
+    def around(request_missing: Method) -> Method:
+        return lambda self, out: request_missing(self, out) if self.normal.retry.backoff == 1 else None
+
+    wrap(Recovery, "request_missing", around)
+
+
+@MUTANTS.add("a node that asks again is answered at once, by all others at the same time", _RECOVERY)
+def _answers_at_once() -> None:
+    replace(Recovery, "receive_need", Recovery.answer_need)
+
+
+@MUTANTS.add("a node that has not finished the last epoch is not answered", _RECOVERY)
+def _leaves_late_nodes_behind() -> None:
+    replace(Recovery, "answer_late_node", lambda *_: None)
+
+
+@MUTANTS.add("what go-back-n discarded is not expected again", _RECOVERY)
+def _never_goes_back() -> None:
+    def around(go_back: Method) -> Method:
+        def changed(self: Recovery, destinations: Any) -> None:
+            expected = list(self.normal.expected)
+            go_back(self, destinations)
+            self.normal.expected = expected
+
+        return changed
+
+    wrap(Recovery, "_go_back", around)
+
+
+# --- finished epochs, back-off ---
+
+
+@MUTANTS.add("packets of an epoch are delivered when one node has finished it", "protocols.st.finished")
+def _delivers_when_one_has_finished() -> None:
+    def take_acknowledged(self: FinishedEpochs) -> list[Any]:
+        finished_below, taken = max(self.epoch_seen), []
+        while self.packets and self.packets[0][0] < finished_below:
+            taken.append(self.packets.popleft()[1])
+        return taken
+
+    replace(FinishedEpochs, "take_acknowledged", take_acknowledged)
+
+
+@MUTANTS.add("waits do not get longer while there is no progress", "protocols.st.retry")
+def _never_backs_off() -> None:
+    def back_off(self: Retry) -> bool:
+        progress, self.progress = self.progress, False
+        return not progress
+
+    replace(Retry, "back_off", back_off)
+
+
+@MUTANTS.add("a silent node is never given up", "protocols.st.retry")
+def _waits_for_ever() -> None:
+    replace(Retry, "count_unanswered", lambda *_: None)

@@ -1,19 +1,19 @@
-"""One PO machine on the table: that of SPO's tests, which plays PO here."""
+"""One PO machine under test, with the peers of SPO's tests around it."""
 
-from ordercast.model.units import Data
 from ordercast.protocols.po.machine import Po
-from tests.protocols.spo import driver
-from tests.protocols.spo.driver import E1, E2, E3, Outputs, Peer
+from ordercast.protocols.spo.units import Data
+from tests.protocols.spo.driver import E1, E2, E3, AnyNode, Outputs, Peer
 
 __all__ = ["ALL", "E1", "E2", "E3", "Node", "Outputs", "Peer", "sent_by"]
 
 ALL = (E1, E2, E3)
 
 
-class Node(driver.Node):
-    """The machine under test, in a group of three."""
+class Node(AnyNode):
+    """PO under test, in a group of three."""
 
     kind = Po
+    machine: Po
 
 
 def sent_by(peer: Peer, count: int) -> list[Data]:

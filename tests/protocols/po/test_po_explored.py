@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from ordercast.model.runs import Channel
 from ordercast.protocols.po.machine import Po
 from tests.explorer.groups import spo
@@ -37,5 +37,5 @@ def test_every_schedule_keeps_the_promises(name: str) -> None:
 def test_walks_through_larger_groups_keep_them_too(seed: int) -> None:
     lines = [" ".join(f"{letter}{THREE}" for letter in line) for line in ("abcd", "efg", "hi")]
     how: dict[str, Any] = {"losses": 10, "duplicates": 3, "firings": 50, "window": 1 + seed % 4, "quota": 2 + seed % 3}
-    violation = wander(spo(*lines, machine=Po, **how), seed, length=200)
-    assert violation is None, str(violation)
+    counterexample = random_walk(spo(*lines, machine=Po, **how), seed, length=200)
+    assert counterexample is None, str(counterexample)

@@ -8,7 +8,8 @@ import pytest
 from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.units import Data, Packet
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data
 from tests.protocols.po.driver import ALL, E1, E2, E3, Node, Outputs, Peer, sent_by
 
 
@@ -34,7 +35,7 @@ def copies(out: Outputs) -> list[int]:
 )
 def test_what_is_not_for_everybody_is_a_mistake_of_the_caller(destinations: int, asked: str) -> None:
     node = Node(E1)
-    sentence = f"PO brings every message to all 3 nodes, the sender too: {asked} was asked for"
+    sentence = f"destinations {asked} are invalid: PO delivers every message to all 3 nodes, the sender included"
     with pytest.raises(LocalProtocolError, match=re.escape(sentence)):
         node.handle(Submit(destinations, (1,), b"x"))
     assert node.machine.log_sizes().waiting == 0

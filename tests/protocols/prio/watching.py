@@ -18,6 +18,6 @@ class WatchesItsFreedom(Prio):
 
     def look(self) -> None:
         """Everything that waits for its acknowledgment, one by one rather than from the first on."""
-        for source, seq, packet in self.preacknowledged.entries:
-            lowest = min(column[source] for column in self.preacknowledged.columns)  # minPAL_j
+        for source, seq, packet in self.reception.preacknowledged.entries:
+            lowest = min(column[source] for column in self.reception.preacknowledged.columns)  # minPAL_j
             assert seq >= lowest, f"{packet} could go before its equals"

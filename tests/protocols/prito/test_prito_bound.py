@@ -12,7 +12,7 @@ import pytest
 
 from ordercast.model.config import MICROSECOND, GroupConfig, PriorityConfig
 from ordercast.model.faults import Fault, Loss, Miss, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import RunResult, simulate
 
 
@@ -37,7 +37,7 @@ def stream(
         polls_to_abort=10**9,
     )
     return RunConfig(
-        protocol="prito", group=group, network=network, workload=work, faults=faults, seed=seed, record=Record.NONE
+        protocol="prito", group=group, network=network, workload=work, faults=faults, seed=seed, record=TraceDetail.NONE
     )
 
 

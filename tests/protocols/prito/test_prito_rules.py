@@ -7,7 +7,8 @@ import pytest
 
 from ordercast.model.config import PriorityConfig
 from ordercast.model.units import Unit
-from ordercast.protocols.to.units import OrderedData, OrderedReady, RunMarker
+from ordercast.protocols.prito.units import RunMarker
+from ordercast.protocols.to.units import OrderedData, OrderedReady
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer, name_of_packet
 
 
@@ -190,9 +191,9 @@ def test_no_marker_for_what_the_marker_of_another_covers() -> None:
 def test_a_marker_for_what_was_overtaken_since() -> None:
     group = overtaken()
     machine = group.nodes[E1].machine
-    machine.covered_below = 1
-    machine.overtaken.add(1)
-    machine.acknowledged_count = 2
+    machine.policy.covered_below = 1
+    machine.policy.overtaken.add(1)
+    machine.policy.acknowledged_count = 2
     (marker,) = group.fire("run", E1).of(RunMarker)
     assert marker.through == 2
 
@@ -242,9 +243,9 @@ def test_a_timer_that_fires_while_the_group_goes_back_does_nothing() -> None:
 def test_a_marker_for_more_than_is_acknowledged_ends_what_is() -> None:
     group = overtaken()
     machine = group.nodes[E2].machine
-    heard = machine.preacknowledged_count + machine.unpreacknowledged
-    assert heard > machine.acknowledged_count
-    marker = RunMarker(machine._heading_in_sequence(), heard)
+    heard = machine.reception.preacknowledged_count + machine.reception.unpreacknowledged
+    assert heard > machine.policy.acknowledged_count
+    marker = RunMarker(machine.heading_in_sequence(), heard)
     for queue in group.queues:
         queue.append(marker)
     group.settle()
@@ -259,10 +260,10 @@ def test_a_marker_for_what_nobody_has_sent_is_thrown_away_and_suppresses_no_othe
         marker = RunMarker(peer.heading(), through)
         peer.next_seq -= 1
         assert node.hears(marker).discards == ["impossible"]
-        assert node.machine.covered_below == 0
+        assert node.machine.policy.covered_below == 0
     assert node.machine.snapshot() == before
     assert node.hears(peer.marker(1)).discards == []
-    assert node.machine.covered_below == 1
+    assert node.machine.policy.covered_below == 1
 
 
 def test_a_marker_that_is_ahead_of_a_gap_shows_the_gap_whatever_it_ends() -> None:
@@ -385,4 +386,4 @@ def test_without_loss_it_is_the_definition(seed: int) -> None:
 def test_a_lone_node_of_two_sorts_nothing_that_it_does_not_know() -> None:
     node, peer = Node(E1, 2, priorities=True), Peer(E2, 2)
     node.hears(peer.sends("p1"), peer.sends("h5"))
-    assert node.machine.by_priority == []
+    assert node.machine.policy.by_priority == []

@@ -13,6 +13,7 @@ from ordercast.protocols.prito.machine import Prito
 from ordercast.protocols.prito.paper.machine import PritoPaper
 from ordercast.protocols.prito.paper.state import Entry
 from ordercast.protocols.prito.paper.units import Lost, PrintedReady, Rejected, RunSync, RunSyncAck, RunSyncPack
+from ordercast.protocols.to.machine import TotalOrderBroadcast
 from ordercast.protocols.to.units import OrderedReady
 from tests.audit.figures import golden
 from tests.protocols.one_channel import OneChannel
@@ -107,7 +108,7 @@ class PaperGroup(PriorityChannel[PritoPaper]):
 
     def ready(self, node: int) -> None:
         """A node has been silent for a while, and somebody wants to hear of it."""
-        self.machines[node].owes = True
+        self.machines[node].pending = True
         self.timers[node].setdefault("ready", 0)
         self.fire(node, "ready")
 
@@ -130,15 +131,18 @@ class PaperGroup(PriorityChannel[PritoPaper]):
             self.hear_up_to(node, last + 1)
 
 
-class SoundGroup(PriorityChannel[Prito]):
+class SoundGroup(PriorityChannel[TotalOrderBroadcast]):
     """A group under the sound rules."""
 
-    def __init__(self, nodes: int = 3, machine: Callable[[int, GroupConfig], Prito] = Prito, **how: Any) -> None:
+    def __init__(
+        self, nodes: int = 3, machine: Callable[[int, GroupConfig], TotalOrderBroadcast] = Prito, **how: Any
+    ) -> None:
         super().__init__(machine, nodes=nodes, **how)
 
     def ready(self, node: int) -> None:
         """A node has been silent for a while, and what it has accepted must be said in sequence."""
-        self.machines[node].owes = self.machines[node].owes_in_sequence = True
+        reception = self.machines[node].reception
+        reception.pending = reception.pending_in_sequence = True
         self.timers[node].setdefault("status", 0)
         self.fire(node, "status")
 

@@ -7,6 +7,7 @@ import pytest
 
 from ordercast.model.machine import Deliver, Level, Output
 from ordercast.model.units import Packet
+from ordercast.protocols.prito.delivery import PriorityOrder
 from ordercast.protocols.prito.paper.state import Entry, insert_by_priority
 from ordercast.protocols.prito.paper.units import NIL, PrintedData, PrintedReady
 from tests.protocols.one_channel import E1, E2, E3
@@ -206,15 +207,17 @@ def test_figure_5_under_the_sound_rules() -> None:
         entries.append((-priority, place, Packet(source, 0b111, first, (), first, (1,), letter.encode(), priority)))
     for node, machine in enumerate(group.machines):
         name = f"E{node + 1}"
-        machine.by_priority = [
+        policy = machine.policy
+        assert isinstance(policy, PriorityOrder)
+        policy.by_priority = [
             entry for entry in entries if group.letter(entry[2]) not in fig["already_delivered"][name]
         ]
-        heapify(machine.by_priority)
-        machine.acknowledged_count = len(fig["acknowledged_after_agreement"])
-        machine.overtaken = {place for _, place, _ in machine.by_priority if place < machine.acknowledged_count}
+        heapify(policy.by_priority)
+        policy.acknowledged_count = len(fig["acknowledged_after_agreement"])
+        policy.overtaken = {place for _, place, _ in policy.by_priority if place < policy.acknowledged_count}
         outputs: list[Output] = []
-        machine._close_run(2, outputs)
+        policy.end_run(2, outputs)
         delivered = [group.letter(output.packet) for output in outputs if isinstance(output, Deliver)]
         assert delivered == fig["delivered_by_the_synchronisation"][name]
-        held = [[group.letter(packet), -rank] for rank, _, packet in sorted(machine.by_priority)]
+        held = [[group.letter(packet), -rank] for rank, _, packet in sorted(policy.by_priority)]
         assert held == fig["PRL_after"]

@@ -58,7 +58,7 @@ def test_failure_who_hears_of_it_stops_too_and_says_so_once() -> None:
     assert group.said("LOST E1").expects == (4, 1, 2)
     group.hear(E1, "LOST E1")
     assert group.labels().count("LOST E1") == 1
-    assert group.machines[E1].waits_for()[0] == "waits to hear what {E3} expects"
+    assert group.machines[E1].waits_for()[0] == "recovery: not known what {E3} expects"
 
 
 def test_failure_all_say_from_where_on_they_reject() -> None:
@@ -146,6 +146,6 @@ def test_failure_who_rejects_what_all_had_accepted_contradicts_itself() -> None:
     group.play([[1, 0, 1], [1, 1, 0], [2, 1, 0]])
     for unit in (Lost(E2, (1, 1)), Lost(E1, (3, 2)), Rejected(E1, (3, 2)), Rejected(E2, (1, 1))):
         group.handle(E1, Receive(unit))
-    assert "rejects what it said to have accepted" in group.aborted[E1]
+    assert "a node rejects what it has acknowledged" in group.aborted[E1]
     assert group.handle(E1, Receive(ready(E2, 2, 3, 2))) == []
     assert group.machines[E1].aborted

@@ -1,4 +1,4 @@
-"""PriTO as printed: what every machine owes its host, whatever it is told; and whole runs without loss."""
+"""PriTO as printed: what every machine guarantees its host, whatever it receives; and whole runs without loss."""
 
 from collections import Counter, deque
 from typing import Any
@@ -165,14 +165,35 @@ def test_machine_says_what_it_waits_for() -> None:
     group.send(E1, "b")
     group.hear(E1, "a")
     assert machine.waits_for() == (
-        "1 submissions wait",
+        "1 submissions wait for the window",
         "holds 1 packets, the first of them number 1 of E1, not confirmed by {E1,E2}",
     )
     machine.synchronising = True
-    assert machine.waits_for()[0] == "has stopped until {E1,E2} agrees on the end of a run"
+    assert machine.waits_for()[0] == "run synchronisation: waiting for {E1,E2}"
+    machine.stopped, machine.agreed, machine.ack_sent = 0b11, 0b01, True
+    assert machine.waits_for()[0] == "run synchronisation: waiting for {E2}"
+    machine.stopped, machine.agreed, machine.ack_sent = 0, 0, False
     machine.synchronising = False
     assert group.settle()
     assert [machine.waits_for() for machine in group.machines] == [(), ()]
+
+
+def test_machine_names_the_first_on_the_channel_and_who_has_not_confirmed_it() -> None:
+    group = PaperGroup(2)
+    group.send(E1, "a", 1)
+    group.send(E2, "b", 5)
+    group.hear_rest()
+    first = "holds 2 packets, the first of them number 1 of E1"
+    assert group.machines[E1].waits_for() == (f"{first}, not confirmed by {{E1,E2}}",), "a, though b is more urgent"
+    group.ready(E2)
+    group.hear_rest()
+    assert group.machines[E1].waits_for() == (f"{first}, not confirmed by {{E1}}",), "E2 has accepted it"
+    sizes = group.machines[E1].log_sizes()
+    assert (sizes.accepted, sizes.preacknowledged) == (2, 0), "packets, by their pseudo-PDUs; E2's RR is none"
+    group.ready(E1)
+    group.hear_rest()
+    assert group.levels[E1]["a"] is Level.PREACKNOWLEDGED
+    assert group.machines[E1].waits_for() == (f"{first}, not confirmed by {{E1,E2}}",), "none has pre-acknowledged it"
 
 
 def test_machine_is_that_of_prito_under_the_paper_rules() -> None:

@@ -1,5 +1,7 @@
 """Section 4.1 as the printed machine has it: transmission, acceptance, PACK, ACK, and units without data."""
 
+import re
+
 import pytest
 
 from ordercast.model.config import Timing
@@ -46,8 +48,9 @@ def test_transmission_a_unit_is_kept_until_it_is_pre_acknowledged() -> None:
 
 def test_transmission_is_for_everybody() -> None:
     group = PaperGroup(2)
-    for destinations in (0, -1, 1, 0b111):
-        with pytest.raises(LocalProtocolError, match="PriTO brings every message to all 2 nodes, the sender too"):
+    for destinations, named in {0: "0", -1: "-1", 1: "{E1}", 0b111: "{E1,E2,E3}"}.items():
+        sentence = f"invalid destinations {named}: a broadcast goes to all 2 nodes, the sender included"
+        with pytest.raises(LocalProtocolError, match=re.escape(sentence)):
             group.handle(E1, Submit(destinations, (1,), b"x"))
     assert group.channel == []
 

@@ -131,11 +131,19 @@ def test_run_synchronisation_4_all_pre_acknowledge_what_any_has() -> None:
     assert group.delivered[E2] == ["d0"]
 
 
+def test_run_synchronisation_takes_the_highest_that_anybody_reports() -> None:
+    machine = PritoPaper(E1, PaperGroup(2).machines[E1].config)
+    machine.synchronising = machine.ack_sent = True
+    machine.timed_out = [NIL, 4]
+    machine.handle(Receive(RunSyncAck(E2, (3, 2), (1, 5))))
+    assert (machine.timed_out, machine.highest_preacknowledged) == ([3, 4], [1, 5])
+
+
 def test_run_synchronisation_what_times_out_meanwhile_begins_another() -> None:
     machine = PritoPaper(E1, PaperGroup(2).machines[E1].config)
     machine.expired = {(E2, 1)}
     machine.acknowledged = {(E2, 1)}
-    machine.synchronising = machine.ack_said = True
+    machine.synchronising = machine.ack_sent = True
     machine.agreed = 0b10
     outputs = machine.handle(Receive(RunSyncAck(E1, (NIL, NIL), (1, 1))))
     sent = [output.unit for output in outputs if isinstance(output, Send)]
@@ -163,7 +171,7 @@ def test_5_a_run_ends_at_the_last_that_has_timed_out() -> None:
     machine.own_preacknowledged_below, machine.preacknowledged_below = [1, 1], [[1, 1], [1, 1]]
     machine.timed_out = [0, 0]
     out: list[Output] = []
-    machine._end_run(out)
+    machine.end_run(out)
     assert [output.packet for output in out if isinstance(output, Deliver)] == [unit.packet for unit in late]
 
 

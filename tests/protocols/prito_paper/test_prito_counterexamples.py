@@ -4,17 +4,20 @@ F1 to F6 are the names that the protocols' own pages use. CE1 and CE2 are two st
 golden file.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from ordercast.model.config import PaperRules, PriorityConfig, PriorityReadings
+from ordercast.model.config import GroupConfig, PaperRules, PriorityConfig, PriorityReadings
 from ordercast.model.machine import Input, Level, Output, Send
 from ordercast.model.units import Packet
-from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.prito.delivery import PriorityOrder
 from ordercast.protocols.prito.paper.machine import PritoPaper
 from ordercast.protocols.prito.paper.state import Stage
 from ordercast.protocols.prito.paper.units import RunSync
+from ordercast.protocols.to.delivery import Deliveries
+from ordercast.protocols.to.machine import TotalOrderBroadcast
 from tests.protocols.one_channel import E1, E2, E3
 from tests.protocols.prito_paper.group import GOLDEN, PaperGroup, PriorityChannel, SoundGroup, receipt_log
 
@@ -172,21 +175,35 @@ def test_f3_an_own_unit_that_is_lost_is_a_loss_like_any_other() -> None:
 # --- F4: how many units are taken at once ---
 
 
-class TakesThemAtOnce(Prito):
+class LooksOnce(PriorityOrder):
+    """Puts off what is acknowledged until it is told."""
+
+    put_off: list[Packet]
+
+    def __init__(self, config: GroupConfig, deliveries: Deliveries) -> None:
+        super().__init__(config, deliveries)
+        self.put_off = []
+
+    def acknowledge(self, packets: Sequence[Packet], out: list[Output]) -> None:
+        del out
+        self.put_off += packets
+
+    def look(self, out: list[Output]) -> None:
+        packets, self.put_off = self.put_off, []
+        super().acknowledge(packets, out)
+
+
+class TakesThemAtOnce(TotalOrderBroadcast):
     """The sound rules, but what is acknowledged is looked at once, after all that could be pre-acknowledged is."""
 
-    def handle(self, event: Input) -> list[Output]:
-        self._risen: list[Packet] | None = []
-        out = super().handle(event)
-        risen, self._risen = self._risen, None
-        self._acknowledge(risen, out)
-        return out
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config, LooksOnce)
 
-    def _acknowledge(self, risen: list[Packet], out: list[Output]) -> None:
-        if self._risen is None:
-            super()._acknowledge(risen, out)
-        else:
-            self._risen += risen
+    def handle(self, event: Input) -> list[Output]:
+        out = super().handle(event)
+        assert isinstance(self.policy, LooksOnce)
+        self.policy.look(out)
+        return out
 
 
 def test_f4_what_is_taken_at_once_depends_on_losses_and_so_does_the_order() -> None:
@@ -197,6 +214,19 @@ def test_f4_what_is_taken_at_once_depends_on_losses_and_so_does_the_order() -> N
     assert group.settle()
     assert group.together() == ["d5 d0", "d0 d5"]
     assert group.broken_promises() >= OUT_OF_ORDER
+
+
+def test_f4_as_a_reading_what_is_taken_at_once_is_sorted_by_priority() -> None:
+    paper = PaperRules(priority=PriorityReadings(sorts_preacknowledged=True))
+    group = PaperGroup(2, paper=paper)
+    group.send(E1, "a", 1)
+    group.send(E2, "b", 5)
+    group.hear_rest()
+    assert receipt_log(group, E1).replace("*", "").split() == ["|", "a", "a", "b", "b"], "as they were accepted"
+    for node in (E1, E2):
+        group.ready(node)
+        group.hear_rest()
+    assert receipt_log(group, E1).split()[:2] == ["b", "a"]
 
 
 # --- F5: the acknowledgment procedure as it is printed ---

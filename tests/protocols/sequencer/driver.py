@@ -1,6 +1,6 @@
-"""The sequencer's broadcast on the table: one machine with honest peers around it, or a group with a bag for a network.
+"""Drives the sequencer's machine by hand: one machine with units from correct peers, or a group without a network.
 
-In a group every unit waits at its receiver until the test has it heard or lost, in whatever order the test likes.
+In a group every unit waits at its receiver until the test has it received or lost, in any order.
 """
 
 from typing import Any
@@ -10,12 +10,20 @@ from ordercast.model.machine import Deliver, Submit, View
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.machine import Sequencer
-from ordercast.protocols.sequencer.units import Broadcast, Bulletin, Flush, Have, Offer, Order, Synchronise
+from ordercast.protocols.sequencer.units import (
+    Acknowledgment,
+    Broadcast,
+    Flush,
+    NumberAnnouncement,
+    Offer,
+    SequencerStatus,
+    Synchronise,
+)
 from tests.protocols.driver import E1, E2, E3, E4, E5, NamedOutputs, Seat, name_of_packet, player_of
 
 __all__ = [
-    "E1", "E2", "E3", "E4", "E5", "Group", "Node", "Outputs", "broadcast", "bulletin", "config", "have",
-    "name_of_packet", "offer", "order", "packet", "synchronise",
+    "E1", "E2", "E3", "E4", "E5", "Group", "Node", "Outputs", "acknowledgment", "announcement",
+    "broadcast", "config", "name_of_packet", "offer", "packet", "status", "synchronise",
 ]  # fmt: skip
 
 
@@ -27,12 +35,12 @@ class Outputs(NamedOutputs):
     """What followed from one input, or from several."""
 
     def to(self, node: int | None) -> list[Unit]:
-        """What was transmitted to one node; None: to everybody."""
+        """Units sent to one node; None: to everybody."""
         return [send.unit for send in self.sends if send.to == node]
 
     @property
     def copies(self) -> list[int]:
-        """The numbers of broadcasts that were transmitted again."""
+        """Sequence numbers of retransmitted broadcasts."""
         return [send.unit.number for send in self.sends if send.again and isinstance(send.unit, Broadcast)]
 
     @property
@@ -49,7 +57,7 @@ class Outputs(NamedOutputs):
 
     @property
     def told(self) -> list[str]:
-        """What the application was given, and the views that it was told of, in their order."""
+        """Deliveries and views, in their order."""
         found = []
         for output in self:
             if isinstance(output, Deliver):
@@ -82,7 +90,7 @@ class Node(Seat[Outputs]):
         return found
 
 
-# --- what an honest sequencer E1, or members, would say ---
+# --- units of a correct sequencer E1, or of members ---
 
 
 def broadcast(number: int, name: str, source: int = E2, seq: int | None = None, **fields: Any) -> Broadcast:
@@ -95,20 +103,20 @@ def offer(source: int, seq: int, name: str, received: int = 0, *, direct: bool =
     return Offer(packet(source, seq, name), view, received, direct)
 
 
-def have(source: int, received: int, *missing: tuple[int, int], asks: bool = False) -> Have:
-    return Have(0, source, received, missing, asks)
+def acknowledgment(source: int, received: int, *missing: tuple[int, int], wants_status: bool = False) -> Acknowledgment:
+    return Acknowledgment(0, source, received, missing, wants_status)
 
 
-def bulletin(number: int, *, commit: int | None = None, stable: int = 0, wants: int = 0) -> Bulletin:
-    return Bulletin(0, E1, number, number if commit is None else commit, stable, wants)
+def status(number: int, *, commit: int | None = None, stable: int = 0, reply_from: int = 0) -> SequencerStatus:
+    return SequencerStatus(0, E1, number, number if commit is None else commit, stable, reply_from)
 
 
-def order(number: int, *names: tuple[int, int]) -> Order:
-    return Order(0, E1, number, names, number + len(names), 0)
+def announcement(number: int, *names: tuple[int, int]) -> NumberAnnouncement:
+    return NumberAnnouncement(0, E1, number, names, number + len(names), 0)
 
 
-def synchronise(round_: int, phase: int, number: int, stable: int = 0, wants: int = 0b111) -> Synchronise:
-    return Synchronise(0, E1, round_, phase, number, stable, wants)
+def synchronise(round_: int, phase: int, number: int, stable: int = 0, reply_from: int = 0b111) -> Synchronise:
+    return Synchronise(0, E1, round_, phase, number, stable, reply_from)
 
 
 class Group:
@@ -120,7 +128,7 @@ class Group:
         self.crashed: set[int] = set()
 
     def put(self, sender: int, outputs: Outputs) -> Outputs:
-        """Everything that was sent is on its way."""
+        """Puts everything that was sent under way."""
         for send in outputs.sends:
             for receiver, mail in enumerate(self.mail):
                 if receiver != sender and send.to in {None, receiver}:
@@ -139,12 +147,12 @@ class Group:
         self.nodes[node].running = {}
 
     def lose(self, *receivers: int, kind: type[Unit] = Unit) -> None:
-        """What is under way to these nodes, everybody if none is named, is lost: all, or what is of a kind."""
+        """Loses what is under way to these nodes (default: to all): all units, or those of a kind."""
         for node in receivers or range(len(self.nodes)):
             self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
 
     def hear(self, node: int, kind: type[Unit] = Unit) -> Outputs:
-        """The node hears what is under way to it now: all, or what is of a kind."""
+        """The node receives what is under way to it now: all units, or those of a kind."""
         found = Outputs()
         heard = [unit for unit in self.mail[node] if isinstance(unit, kind)]
         self.mail[node] = [unit for unit in self.mail[node] if not isinstance(unit, kind)]
@@ -153,7 +161,7 @@ class Group:
         return found
 
     def exhaust(self, *silent: int, most: int = 500) -> None:
-        """Everybody but these hears everything, and what is sent in answer, until nothing is under way."""
+        """Everybody but these receives everything, and what is sent in reply, until nothing is under way."""
         for node in silent:
             self.mail[node] = []
         for _ in range(most):
@@ -164,10 +172,10 @@ class Group:
                     self.mail[node] = []
                 else:
                     self.hear(node)
-        raise AssertionError("everything that is heard is answered, for ever")
+        raise AssertionError("replies never end")
 
     def settle(self, *silent: int, rounds: int = 200) -> None:
-        """From here on nothing is lost, but for these nodes; all timers fire in turn until none is left."""
+        """From here on nothing is lost except at these nodes; all timers fire in turn until none is left."""
         for _ in range(rounds):
             self.exhaust(*silent, *self.crashed)
             awake = [node for node in range(len(self.nodes)) if node not in {*silent, *self.crashed}]
@@ -180,7 +188,7 @@ class Group:
         raise AssertionError(f"not silent: {[node.machine.waits_for() for node in self.nodes]}")
 
     def begins_ballot(self, node: int) -> None:
-        """Its timers fire, and nothing is heard, until it asks the others to stop."""
+        """Its timers fire, and nothing is received, until it asks the others to stop."""
         for _ in range(50):
             for timer in ("view", "need", "status"):
                 if timer in self.nodes[node].running and self.fire(node, timer).of(Flush):
@@ -199,5 +207,5 @@ class Group:
         return [" ".join(self.nodes[node].did.delivered) for node in nodes or range(len(self.nodes))]
 
     def told(self, *nodes: int) -> list[str]:
-        """The same with the views."""
+        """The same, with views."""
         return [" ".join(self.nodes[node].did.told) for node in nodes or range(len(self.nodes))]

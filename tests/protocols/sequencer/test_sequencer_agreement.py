@@ -4,7 +4,6 @@ from ordercast.model.machine import Stopped
 from ordercast.protocols.sequencer.units import (
     Accept,
     Ballot,
-    Bulletin,
     Fetch,
     Flush,
     Flushed,
@@ -12,10 +11,11 @@ from ordercast.protocols.sequencer.units import (
     NextView,
     Propose,
     Refused,
+    SequencerStatus,
     Supply,
     ViewRequest,
 )
-from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, packet
+from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, acknowledgment, broadcast, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
 
@@ -41,7 +41,7 @@ def test_a_silent_sequencer_is_suspected_by_whoever_waits_for_it() -> None:
 
 def test_whoever_waits_for_nothing_suspects_nobody() -> None:
     node = Node(E2)
-    node.hears(broadcast(0, "a", E3), Bulletin(0, E1, 1, 1, 1))
+    node.hears(broadcast(0, "a", E3), SequencerStatus(0, E1, 1, 1, 1))
     node.fires("need")
     assert not node.running
 
@@ -51,7 +51,7 @@ def test_w8_a_sequencer_that_answers_anything_lives() -> None:
     node.submits("a")
     for _ in range(10):
         node.fires("need")
-        node.hears(Bulletin(0, E1, 0, 0, 0))  # its history is full, and it numbers nothing
+        node.hears(SequencerStatus(0, E1, 0, 0, 0))  # its history is full, and it numbers nothing
     assert not node.did.of(Flush)
     assert waits(node, times=5)
 
@@ -60,7 +60,7 @@ def test_once_it_is_heard_questions_are_counted_anew() -> None:
     node = Node(E2, suspect_after=2)
     node.submits("a")
     assert not waits(node, times=3)
-    node.hears(Bulletin(0, E1, 0, 0, 0))
+    node.hears(SequencerStatus(0, E1, 0, 0, 0))
     assert not waits(node, times=3)
     assert waits(node, times=1)
 
@@ -73,7 +73,7 @@ def test_those_of_higher_rank_wait_and_forget_it_if_the_sequencer_is_heard() -> 
     before = node.running["view"]
     waits(node, times=2)
     assert node.running["view"] == before, "it began to wait once"
-    node.hears(Bulletin(0, E1, 0, 0, 0))
+    node.hears(SequencerStatus(0, E1, 0, 0, 0))
     assert not node.fires("view").units
     waits(node, times=6)
     assert node.fires("view").of(Flush) == [Flush(0, E3, (1, E3), 0b100)]
@@ -82,10 +82,10 @@ def test_those_of_higher_rank_wait_and_forget_it_if_the_sequencer_is_heard() -> 
 def test_a_member_that_leaves_questions_unanswered_is_suspected_by_the_sequencer() -> None:
     node = Node(E1, suspect_after=2)
     node.submits("a")
-    node.hears(have(E2, 1))
+    node.hears(acknowledgment(E2, 1))
     assert not waits(node, "status", times=4)
-    assert [unit.wants for unit in node.did.of(Bulletin)] == [0b100] * 3
-    node.hears(have(E3, 0))
+    assert [unit.reply_from for unit in node.did.of(SequencerStatus)] == [0b100] * 3
+    node.hears(acknowledgment(E3, 0))
     assert not waits(node, "status", times=3)
     assert waits(node, "status", times=1)
 
@@ -102,10 +102,10 @@ def test_broadcasts_are_a_sign_of_life_too() -> None:
 def test_a_member_that_is_heard_again_is_not_suspected_any_more() -> None:
     node = Node(E3, node=E3, suspect_after=1)
     node.submits("a")
-    node.hears(have(E2, 1))
+    node.hears(acknowledgment(E2, 1))
     waits(node, "status", times=6)
     assert "view" in node.running, "E2 would begin, but it is not its business: E3 waits"
-    node.hears(have(E1, 0))
+    node.hears(acknowledgment(E1, 0))
     assert not node.fires("view").of(Flush)
 
 
@@ -265,7 +265,7 @@ def test_the_sequencer_stays_if_it_answered_and_is_not_suspected() -> None:
     group.crash(E3)
     group.settle(E3)
     assert group.told(E1, E2) == ["a [1:1,2]"] * 2
-    assert {node.machine.sequencer for node in group.nodes[:2]} == {E1}
+    assert {node.machine.view.sequencer for node in group.nodes[:2]} == {E1}
     group.submit(E2, "b")
     group.settle(E3)
     assert group.delivered(E1, E2) == ["a b"] * 2
@@ -275,7 +275,7 @@ def test_a_suspected_sequencer_that_answers_stays_a_member() -> None:
     group = a_flushed_group()
     group.settle()
     assert group.told() == ["a [1:1,2,3]"] * 3
-    assert {node.machine.sequencer for node in group.nodes} == {E2}
+    assert {node.machine.view.sequencer for node in group.nodes} == {E2}
     assert group.nodes[E2].did.of(Install)[0].value.why == "E1 was suspected"
 
 
@@ -327,7 +327,7 @@ def test_late_answers_and_those_to_other_ballots_change_nothing() -> None:
     other = Node(E3)
     takes_over(other)
     assert other.hears(Flushed(0, E1, (1, E3), 0, None)).discards == ["old"]
-    assert len(other.machine.reports) == 1
+    assert len(other.machine.agreement.reports) == 1
 
 
 def test_a_sequencer_that_is_gone_is_replaced_though_nobody_suspected_it() -> None:

@@ -4,18 +4,18 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.protocols.sequencer.units import Have, Offer, Order, Synchronised
+from ordercast.protocols.sequencer.units import Acknowledgment, NumberAnnouncement, Offer, Synchronised
 from tests.protocols.sequencer.driver import (
     E1,
     E2,
     E3,
     Node,
+    acknowledgment,
+    announcement,
     broadcast,
-    bulletin,
-    have,
     offer,
-    order,
     packet,
+    status,
     synchronise,
 )
 
@@ -107,13 +107,15 @@ def test_what_is_ahead_twice_is_a_duplicate() -> None:
 def test_s5_a_gap_is_asked_for_once_and_then_by_timer() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"), broadcast(2, "c"), broadcast(3, "d"), broadcast(5, "f"))
-    assert not node.did.of(Have), "it may still be under way"
-    assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
-    assert node.fires("gap").of(Have) == [have(E3, 1, (4, 5))], "found later, asked for later, and only that"
+    assert not node.did.of(Acknowledgment), "it may still be under way"
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2))]
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (4, 5))], (
+        "found later, asked for later, and only that"
+    )
     node.hears(broadcast(6, "g"), broadcast(7, "h"))
     assert "gap" not in node.running
     node.fires("need")
-    assert node.fires("need").of(Have) == [have(E3, 1, (1, 2), (4, 5))]
+    assert node.fires("need").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2), (4, 5))]
 
 
 def test_what_came_in_time_is_not_asked_for() -> None:
@@ -126,24 +128,24 @@ def test_what_came_in_time_is_not_asked_for() -> None:
 def test_one_request_asks_for_so_many() -> None:
     node = Node(E3)
     node.hears(broadcast(50, "z", seq=50))
-    assert node.fires("gap").of(Have) == [have(E3, 0, (0, 32))]
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 0, (0, 32))]
     node = Node(E3)
     node.hears(broadcast(32, "y"), broadcast(34, "z"))
     node.fires("need")
-    assert node.fires("need").of(Have) == [have(E3, 0, (0, 32))]
+    assert node.fires("need").of(Acknowledgment) == [acknowledgment(E3, 0, (0, 32))]
 
 
-def test_a_bulletin_shows_a_lost_last_broadcast() -> None:
+def test_a_status_shows_a_lost_last_broadcast() -> None:
     node = Node(E3)
-    node.hears(broadcast(0, "a"), bulletin(2))
-    assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
+    node.hears(broadcast(0, "a"), status(2))
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2))]
 
 
 @pytest.mark.parametrize("phase", [1, 2])
 def test_so_does_a_synchronisation(phase: int) -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"), synchronise(1, phase, 2))
-    assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2))]
 
 
 def test_a_number_given_twice_to_one_packet_ends_the_group() -> None:
@@ -168,26 +170,26 @@ def direct(source: int, seq: int, name: str) -> Offer:
 def test_data_wait_for_their_number() -> None:
     node = Node(E3)
     assert not node.hears(direct(E2, 0, "a"), direct(E2, 1, "b")).delivered
-    assert node.hears(order(0, (E2, 0), (E2, 1))).delivered == ["a", "b"]
-    assert not node.machine.unordered
+    assert node.hears(announcement(0, (E2, 0), (E2, 1))).delivered == ["a", "b"]
+    assert not node.machine.receiver.unnumbered
 
 
 def test_a_number_waits_for_its_data_and_asks_for_them() -> None:
     node = Node(E3)
-    node.hears(order(0, (E2, 0)))
+    node.hears(announcement(0, (E2, 0)))
     assert "gap" in node.running
     assert node.hears(direct(E2, 0, "a")).delivered == ["a"]
     assert not node.fires("gap").units
-    node.hears(order(1, (E2, 1)))
-    assert node.fires("gap").of(Have) == [have(E3, 1, (1, 2))]
+    node.hears(announcement(1, (E2, 1)))
+    assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2))]
     assert node.hears(broadcast(1, "b")).delivered == ["b"]
-    assert not node.machine.awaited
+    assert not node.machine.receiver.announced
 
 
 def test_a_sender_has_its_own_data() -> None:
     node = Node(E2, direct_from=1)
     node.submits("a")
-    assert node.hears(order(0, (E2, 0))).delivered == ["a"]
+    assert node.hears(announcement(0, (E2, 0))).delivered == ["a"]
 
 
 def test_data_are_kept_once_and_not_without_end() -> None:
@@ -198,7 +200,7 @@ def test_data_are_kept_once_and_not_without_end() -> None:
     assert node.hears(direct(E2, 5, "f")).discards == ["ahead"]
     assert not node.hears(direct(E2, 4, "e")).discards
     node.hears(broadcast(0, "a"), broadcast(1, "b"))
-    assert list(node.machine.unordered) == [(E2, 4)]
+    assert list(node.machine.receiver.unnumbered) == [(E2, 4)]
     assert node.hears(direct(E2, 1, "b")).discards == ["duplicate"]
     assert not node.hears(direct(E2, 5, "f")).discards
 
@@ -206,9 +208,9 @@ def test_data_are_kept_once_and_not_without_end() -> None:
 def test_an_order_that_came_before_changes_nothing() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"), broadcast(2, "c"))
-    did = node.hears(order(0, (E2, 0), (E2, 1), (E2, 2)))
+    did = node.hears(announcement(0, (E2, 0), (E2, 1), (E2, 2)))
     assert not did.delivered
-    assert node.machine.awaited == {(E2, 1): 1}
+    assert node.machine.receiver.announced == {(E2, 1): 1}
 
 
 # --- saying what it has ---
@@ -217,16 +219,16 @@ def test_an_order_that_came_before_changes_nothing() -> None:
 def test_a_quiet_node_says_what_it_has_after_so_many_receipts() -> None:
     node = Node(E3, history=8)
     did = node.hears(*[broadcast(number, f"m{number}") for number in range(5)])
-    assert not did.of(Have)
-    assert node.hears(broadcast(5, "m5")).of(Have) == [have(E3, 6)]
-    assert not node.hears(broadcast(6, "m6")).of(Have)
+    assert not did.of(Acknowledgment)
+    assert node.hears(broadcast(5, "m5")).of(Acknowledgment) == [acknowledgment(E3, 6)]
+    assert not node.hears(broadcast(6, "m6")).of(Acknowledgment)
 
 
 def test_a_node_that_sends_need_not() -> None:
     node = Node(E2, history=8)
     node.hears(*[broadcast(number, f"m{number}", E3) for number in range(5)])
     node.submits("a")
-    assert not node.hears(broadcast(5, "m5", E3)).of(Have)
+    assert not node.hears(broadcast(5, "m5", E3)).of(Acknowledgment)
 
 
 def test_nor_a_node_that_offers_something_again() -> None:
@@ -235,18 +237,18 @@ def test_nor_a_node_that_offers_something_again() -> None:
     node.hears(*[broadcast(number, f"m{number}", E3) for number in range(5)])
     node.fires("need")
     assert [unit.received_below for unit in node.fires("need").of(Offer)] == [5]
-    assert not node.hears(broadcast(5, "m5", E3)).of(Have)
+    assert not node.hears(broadcast(5, "m5", E3)).of(Acknowledgment)
 
 
 def test_s6_after_a_while_of_silence_it_says_what_it_has_and_then_asks() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"))
     assert not node.fires("need").units, "something has come since"
-    assert node.fires("need").to(E1) == [have(E3, 1)]
-    assert node.fires("need").to(E1) == [have(E3, 1, asks=True)]
-    did = node.hears(bulletin(1, stable=1))
+    assert node.fires("need").to(E1) == [acknowledgment(E3, 1)]
+    assert node.fires("need").to(E1) == [acknowledgment(E3, 1, wants_status=True)]
+    did = node.hears(status(1, stable=1))
     assert did.everywhere == ["a"]
-    assert not node.machine.history
+    assert not node.machine.receiver.history
     assert not node.fires("need").units
     assert not node.running, "it is at rest"
 
@@ -260,7 +262,7 @@ def test_questions_back_off_less_so_while_the_sequencer_is_silent() -> None:
         for _ in range(6):
             waits.append(node.running["need"])
             if answers:
-                node.hears(bulletin(1))
+                node.hears(status(1))
             node.fires("need")
         repeat = node.machine.config.timing.repeat
         assert waits[0] < 2 * repeat
@@ -277,7 +279,7 @@ def test_nobody_asks_while_more_becomes_known_as_received_by_everybody() -> None
         node.fires("need")
     repeat = node.machine.config.timing.repeat
     assert node.running["need"] >= 2 * repeat
-    assert node.hears(bulletin(2, stable=1)).everywhere == ["a"]
+    assert node.hears(status(2, stable=1)).everywhere == ["a"]
     assert not node.fires("need").units
     assert node.running["need"] < 2 * repeat
 
@@ -285,22 +287,22 @@ def test_nobody_asks_while_more_becomes_known_as_received_by_everybody() -> None
 def test_it_answers_when_it_is_asked_at_once_or_when_it_can() -> None:
     node = Node(E3)
     node.hears(broadcast(0, "a"))
-    assert not node.hears(bulletin(1, wants=0b010)).units
-    assert node.hears(bulletin(1, wants=0b100)).to(E1) == [have(E3, 1)]
-    assert not node.hears(bulletin(3, wants=0b100)).units
+    assert not node.hears(status(1, reply_from=0b010)).units
+    assert node.hears(status(1, reply_from=0b100)).to(E1) == [acknowledgment(E3, 1)]
+    assert not node.hears(status(3, reply_from=0b100)).units
     assert not node.hears(broadcast(1, "b")).units
-    assert node.hears(broadcast(2, "c")).to(E1) == [have(E3, 3)]
+    assert node.hears(broadcast(2, "c")).to(E1) == [acknowledgment(E3, 3)]
 
 
 def test_being_asked_it_asks_again_for_what_was_missed_long_ago() -> None:
     node = Node(E3)
     node.hears(broadcast(1, "b"))
     node.fires("gap")
-    assert node.hears(bulletin(2, wants=0b100)).of(Have) == [have(E3, 0, (0, 1))]
+    assert node.hears(status(2, reply_from=0b100)).of(Acknowledgment) == [acknowledgment(E3, 0, (0, 1))]
 
 
-def test_a_bulletin_that_claims_too_much_ends_the_group() -> None:
-    did = Node(E3).hears(bulletin(1, stable=1))
+def test_a_status_that_claims_too_much_ends_the_group() -> None:
+    did = Node(E3).hears(status(1, stable=1))
     assert did.aborts == ["E1 says that everybody has 1 broadcasts, but I have 0"]
 
 
@@ -312,9 +314,9 @@ def test_the_first_phase_stops_a_node_and_is_answered_when_it_has_everything() -
     did = node.hears(broadcast(0, "a"), synchronise(1, 1, 2))
     assert not did.units
     assert not node.submits("x").offers
-    assert node.hears(broadcast(1, "b")).to(E1) == [have(E3, 2)]
-    assert node.hears(synchronise(1, 1, 2)).to(E1) == [have(E3, 2)]
-    assert not node.hears(synchronise(1, 1, 2, wants=0b010)).units
+    assert node.hears(broadcast(1, "b")).to(E1) == [acknowledgment(E3, 2)]
+    assert node.hears(synchronise(1, 1, 2)).to(E1) == [acknowledgment(E3, 2)]
+    assert not node.hears(synchronise(1, 1, 2, reply_from=0b010)).units
     did = node.hears(synchronise(1, 2, 2, stable=2))
     assert did.to(E1) == [Synchronised(0, E3, 1, 2), Offer(packet(E3, 0, "x"), 0, 2)]
     assert did.everywhere == ["a", "b"]
@@ -325,16 +327,16 @@ def test_whoever_waits_to_send_asks_too() -> None:
     assert not node.hears(synchronise(1, 1, 0)).offers
     assert not node.running
     node.submits("x")
-    assert node.fires("need").to(E1) == [have(E3, 0, asks=True)]
+    assert node.fires("need").to(E1) == [acknowledgment(E3, 0, wants_status=True)]
 
 
 def test_whoever_lacks_something_asks_until_it_has_it() -> None:
     node = Node(E3)
-    node.hears(bulletin(1))
+    node.hears(status(1))
     node.fires("gap")
     node.fires("need")
     for _ in range(3):
-        assert node.fires("need").to(E1) == [have(E3, 0, (0, 1))]
+        assert node.fires("need").to(E1) == [acknowledgment(E3, 0, (0, 1))]
 
 
 def test_s7_an_old_first_phase_stops_nobody() -> None:
@@ -363,20 +365,20 @@ def test_with_resilience_the_lowest_members_say_at_once_what_they_hold() -> None
         did = node.hears(broadcast(0, "a", E1, commit=0, nodes=4))
         assert did.accepted == ["a"]
         assert not did.delivered
-        assert bool(did.of(Have)) == (me != 3)
-        assert node.hears(bulletin(1, commit=1)).delivered == ["a"]
+        assert bool(did.of(Acknowledgment)) == (me != 3)
+        assert node.hears(status(1, commit=1)).delivered == ["a"]
 
 
 def test_w4_what_everybody_has_is_delivered_before_it_is_forgotten() -> None:
     node = Node(E3, resilience=1)
     node.hears(broadcast(0, "a", commit=0))
-    did = node.hears(bulletin(1, commit=0, stable=1))
+    did = node.hears(status(1, commit=0, stable=1))
     assert did.delivered == did.everywhere == ["a"]
-    assert not node.machine.history
-    assert node.hears(order(1, (E3, 0))).delivered == []
+    assert not node.machine.receiver.history
+    assert node.hears(announcement(1, (E3, 0))).delivered == []
 
 
 def test_orders_say_what_may_be_delivered_too() -> None:
     node = Node(E3, resilience=1)
     node.hears(broadcast(0, "a", commit=0), offer(E2, 1, "b", direct=True))
-    assert node.hears(Order(0, E1, 1, ((E2, 1),), 1, 0)).delivered == ["a"]
+    assert node.hears(NumberAnnouncement(0, E1, 1, ((E2, 1),), 1, 0)).delivered == ["a"]

@@ -70,7 +70,7 @@ def test_w2_what_was_fetched_for_a_ballot_that_lost_is_not_mine() -> None:
     group.hear(E4, Fetch)
     [first, _] = [unit for unit in group.mail[E3] if isinstance(unit, Supply)]
     group.nodes[E3].hears(first)
-    assert list(group.nodes[E3].machine.supplied) == [0]
+    assert list(group.nodes[E3].machine.agreement.supplied) == [0]
     group.lose()
     group.crash(E1)
     group.crash(E4)

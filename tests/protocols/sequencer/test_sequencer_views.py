@@ -1,23 +1,24 @@
 """Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
 from ordercast.model.machine import Resumed, View
-from ordercast.model.units import RetransmitRequest
 from ordercast.protocols.sequencer.units import (
     Accept,
+    Acknowledgment,
     Ballot,
     Fetch,
     Flush,
     Flushed,
-    Have,
     Install,
     NextView,
+    NumberAnnouncement,
     Offer,
-    Order,
     Propose,
     Supply,
+    Synchronise,
     ViewRequest,
 )
-from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, broadcast, have, offer, packet
+from ordercast.protocols.spo.units import RetransmitRequest
+from tests.protocols.sequencer.driver import E1, E2, E3, E4, E5, Group, Node, acknowledgment, broadcast, offer, packet
 
 NEXT = NextView(1, 0b110, E2, 1, "E1 did not answer")
 
@@ -43,7 +44,7 @@ def test_what_is_lacking_below_the_cut_is_asked_for_in_the_new_view_and_the_view
     node.hears(Flush(0, E2, (1, E2), 0))
     did = node.hears(Install(1, E2, NextView(1, 0b110, E2, 2, "why")))
     assert (did.resumes, "view" in node.running) == ([Resumed(0, 0, 0)], False)
-    assert did.to(E2) == [Have(1, E3, 0, ((0, 2),))]
+    assert did.to(E2) == [Acknowledgment(1, E3, 0, ((0, 2),))]
     assert not did.told
     did = node.hears(broadcast(0, "a", E1, view=1, by=E2), broadcast(2, "x", E2, 0, view=1, by=E2, stable=1))
     assert did.told == ["a"]
@@ -66,10 +67,27 @@ def test_a_new_sequencer_is_told_what_everybody_has() -> None:
         node = Node(E3)
         node.submits(*names)
         node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0))
-        for cut, told in ((1, [] if names else [Have(1, E3, 1, ())]), (2, [Have(1, E3, 1, ((1, 2),))])):
+        for cut, told in (
+            (1, [] if names else [Acknowledgment(1, E3, 1, ())]),
+            (2, [Acknowledgment(1, E3, 1, ((1, 2),))]),
+        ):
             twin = Node(E3)
             twin.machine.restore(node.machine.snapshot())
-            assert twin.hears(Install(1, E2, NextView(1, 0b110, E2, cut, "why"))).of(Have) == told
+            assert twin.hears(Install(1, E2, NextView(1, 0b110, E2, cut, "why"))).of(Acknowledgment) == told
+
+
+def test_a_gap_of_the_old_view_is_not_requested_in_the_new_one() -> None:
+    node = Node(E3)
+    node.hears(broadcast(5, "f"), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert "gap" in node.running
+    assert not node.fires("gap").of(Acknowledgment)
+    assert node.fires("gap").of(Acknowledgment) == [Acknowledgment(1, E3, 0, ((0, 1),))]
+
+
+def test_what_was_received_in_the_old_view_is_no_progress_in_the_new_one() -> None:
+    node = Node(E3)
+    node.hears(broadcast(0, "a"), Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
+    assert node.fires("need").to(E2) == [Acknowledgment(1, E3, 1, (), wants_status=True)]
 
 
 def test_what_was_asked_of_the_old_sequencer_is_not_held_against_the_new_one() -> None:
@@ -77,7 +95,7 @@ def test_what_was_asked_of_the_old_sequencer_is_not_held_against_the_new_one() -
     node.hears(broadcast(0, "a"))
     for _ in range(3):
         node.fires("need")
-    assert node.machine.asked
+    assert node.machine.sender.asked
     node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
     assert not [*node.fires("need").of(Flush), *node.fires("need").of(Flush)]
     assert len(node.fires("need").of(Flush)) == 1
@@ -95,7 +113,7 @@ def test_what_lies_ahead_of_the_cut_is_forgotten() -> None:
     node = Node(E3)
     node.hears(broadcast(1, "b", E1), broadcast(4, "e", E1), Flush(0, E2, (1, E2), 0))
     node.hears(Install(1, E2, NextView(1, 0b110, E2, 2, "why")))
-    assert list(node.machine.ahead) == [1]
+    assert list(node.machine.receiver.ahead) == [1]
     assert node.hears(broadcast(0, "a", E1, view=1, by=E2)).told == ["a", "b", "[1:2,3]"]
     assert node.hears(broadcast(4, "z", E2, 0, view=1, by=E2)).discards == []
 
@@ -104,14 +122,14 @@ def test_data_without_a_number_outlive_a_view_if_their_source_does() -> None:
     node = Node(E3)
     node.hears(offer(E2, 0, "a", direct=True), offer(E1, 0, "z", direct=True), Flush(0, E2, (1, E2), 0))
     node.hears(Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
-    assert list(node.machine.unordered) == [(E2, 0)]
+    assert list(node.machine.receiver.unnumbered) == [(E2, 0)]
     assert not node.hears(offer(E2, 1, "b", direct=True)).of(Install), "nor are those of the old view refused"
-    assert len(node.machine.unordered) == 2
+    assert len(node.machine.receiver.unnumbered) == 2
 
 
 def test_orders_of_the_old_view_are_void() -> None:
     node = Node(E3)
-    node.hears(Order(0, E1, 0, ((E2, 0),), 1, 0), Flush(0, E2, (1, E2), 0))
+    node.hears(NumberAnnouncement(0, E1, 0, ((E2, 0),), 1, 0), Flush(0, E2, (1, E2), 0))
     node.hears(Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
     assert not node.hears(offer(E2, 0, "a", direct=True, view=1)).delivered
 
@@ -133,7 +151,7 @@ def test_with_resilience_what_the_old_view_left_is_delivered() -> None:
     assert not node.did.delivered
     did = node.hears(Install(1, E2, NextView(1, 0b110, E2, 1, "why")))
     assert did.told == ["a", "[1:2,3]"]
-    assert node.machine.resilience == 1
+    assert node.machine.view.resilience == 1
 
 
 def test_a_new_sequencer_answers_duplicates_of_the_old_view_with_the_whole_broadcast() -> None:
@@ -153,7 +171,7 @@ def test_w5_what_everybody_had_is_not_taken_back_by_a_new_table() -> None:
     group.lose(E3)
     group.begins_ballot(E2)
     group.settle(E1)
-    assert group.nodes[E2].machine.stable_below == 2
+    assert group.nodes[E2].machine.receiver.stable_below == 2
     assert group.nodes[E2].did.everywhere == group.nodes[E3].did.everywhere == ["a", "b"]
 
 
@@ -171,9 +189,10 @@ def test_the_new_sequencer_knows_duplicates_of_the_old_view() -> None:
 
 def test_rounds_of_synchronisation_begin_anew() -> None:
     node = Node(E3)
-    node.machine.sync_round = 7
+    node.hears(Synchronise(0, E1, 7, 1, 0, 0, 0b111))
+    assert (node.machine.sender.sync_round, node.machine.sender.is_paused()) == (7, True)
     node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
-    assert node.machine.sync_round == 0
+    assert (node.machine.sender.sync_round, node.machine.sender.is_paused()) == (0, False)
 
 
 # --- nodes of other views ---
@@ -208,7 +227,7 @@ def test_offers_of_the_old_view_are_kept_only_where_a_sequencer_may_number_what_
     sequencer = Node(E2)
     sequencer.hears(Flush(0, E3, (1, E3), 0), Install(1, E3, NextView(1, 0b110, E2, 0, "why")))
     assert len(sequencer.hears(offer(E3, 0, "a", direct=True)).of(Install)) == 1
-    assert not [*node.machine.unordered, *sequencer.machine.unordered]
+    assert not [*node.machine.receiver.unnumbered, *sequencer.machine.receiver.unnumbered]
 
 
 def test_whoever_is_ahead_is_asked_for_its_view() -> None:
@@ -241,7 +260,7 @@ def test_what_is_no_unit_of_this_protocol_is_thrown_away() -> None:
 def test_what_claims_to_come_from_me_is_thrown_away() -> None:
     node = Node(E2)
     assert node.hears(Flush(0, E2, (1, E2), 0), Install(1, E2, NEXT)).discards == ["stray", "stray"]
-    assert node.machine.view == 0
+    assert node.machine.view.number == 0
 
 
 def test_what_nobody_asked_for_is_thrown_away() -> None:
@@ -253,7 +272,7 @@ def test_what_nobody_asked_for_is_thrown_away() -> None:
 
 
 def test_what_is_not_for_members_and_what_everybody_knows_is_thrown_away() -> None:
-    assert Node(E3).hears(have(E1, 0)).discards == ["stray"]
+    assert Node(E3).hears(acknowledgment(E1, 0)).discards == ["stray"]
     node = a_node_in_view_1()
     assert node.hears(Install(1, E2, NEXT), ViewRequest(1, E2)).discards == ["duplicate", "duplicate"]
 
@@ -288,9 +307,9 @@ def fetching(**options: int) -> tuple[Node, Ballot]:
     """E2 leads, has heard of E3 that there is one broadcast, and asks it for that; E1 is silent."""
     node = Node(E2, suspect_after=1, **options)
     node.submits("a")
-    while node.machine.promised is None:
+    while node.machine.agreement.promised is None:
         node.fires("need")
-    ballot = node.machine.promised
+    ballot = node.machine.agreement.promised
     node.hears(Flushed(0, E3, ballot, 1, None))
     assert len(node.fires("view").of(Flush)) == 1
     assert node.fires("view").to(E3) == [Fetch(0, E2, ballot, ((0, 1),))]
@@ -313,9 +332,9 @@ def test_w1_most_of_the_old_members_and_half_of_the_new_ones_decide() -> None:
     """An earlier ballot left E5 out, which answers now; it counts among the old members alone."""
     node = Node(E2, 5, suspect_after=1)
     node.submits("a")
-    while node.machine.promised is None:
+    while node.machine.agreement.promised is None:
         node.fires("need")
-    ballot, view = node.machine.promised, NextView(1, 0b01111, E2, 0, "E5 did not answer")
+    ballot, view = node.machine.agreement.promised, NextView(1, 0b01111, E2, 0, "E5 did not answer")
     node.hears(Flushed(0, E3, ballot, 0, ((0, E3), view)))
     node.hears(*[Flushed(0, member, ballot, 0, None) for member in (E1, E4, E5)])
     assert node.hears(Accept(0, E1, ballot)).of(Install) == [], "two of four, but two of five"

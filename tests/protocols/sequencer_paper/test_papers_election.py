@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ordercast.model.machine import CancelTimer, Output, Receive, Send, SetTimer, Submit, TimerFired
 from ordercast.protocols.sequencer.paper.machine import SequencerPaper
 from ordercast.protocols.sequencer.paper.units import (
@@ -39,7 +41,7 @@ def test_who_hears_of_an_election_says_its_own_number_once() -> None:
     assert sends(outputs) == [Send(PaperElection(E2, 3))]
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["election"]
     assert machine.handle(Receive(PaperElection(SEQUENCER, 2))) == []
-    assert machine.claims == [2, 3, 1]
+    assert machine.claims == {SEQUENCER: 2, E2: 3, E3: 1}
 
 
 def test_the_highest_number_takes_over_and_of_equals_the_first_node() -> None:
@@ -60,7 +62,7 @@ def test_who_takes_over_knows_what_was_broadcast_and_nothing_of_what_others_have
     machine.acknowledged = [7, 7, 7]
     outputs = heard(machine, (E3, 0))
     assert machine.is_sequencer
-    assert (machine.next_number, machine.heard_below, machine.held) == (2, 2, {})
+    assert (machine.next_number, machine.known_below, machine.ahead) == (2, 2, {})
     assert machine.acknowledged == [-1, 1, -1]
     assert machine.last_message == [0, 0, 2], "the last that it has of each sender"
     assert CancelTimer("request") in outputs
@@ -73,6 +75,18 @@ def test_who_takes_over_numbers_what_follows() -> None:
     assert machine.next_number == 2, "a message of the old sequencer's time is a duplicate"
     (sent,) = sends(machine.handle(data(E3, 3, last=1)))
     assert sent.unit == PaperBroadcast(message(E3, 3), E2, 2, 3)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_whoever_suspects_goes_on_with_what_it_waits_for(*, missing: bool) -> None:
+    machine = elector(E2, received=1)
+    machine.handle(Submit(7, (1,), b"x"))
+    if missing:
+        machine.handle(broadcast(2))
+    fired = [machine.handle(TimerFired("data")) for _ in range(machine.config.polls_to_abort + 1)]
+    names = [[output.name for output in outputs if isinstance(output, SetTimer)] for outputs in fired]
+    assert names[:-1] == [["data"]] * machine.config.polls_to_abort
+    assert names[-1] == ["data", *["request"] * missing, "election"]
 
 
 def test_who_takes_over_is_in_no_phase_of_the_old_sequencer() -> None:
@@ -94,9 +108,10 @@ def test_who_gives_way_turns_to_the_new_sequencer() -> None:
     assert not machine.in_election
 
 
-def test_who_gives_way_is_brought_up_to_date() -> None:
+@pytest.mark.parametrize("last", [1, 2])
+def test_who_gives_way_is_brought_up_to_date(last: int) -> None:
     machine = elector(E2, received=1)
-    outputs = machine.handle(Receive(PaperElected(E3, 2)))
+    outputs = machine.handle(Receive(PaperElected(E3, last)))
     assert sends(outputs) == [Send(PaperRetransmit(E2, 0), to=E3)]
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["request"]
     assert machine.waits_for() == ("misses broadcast 1",)
@@ -108,7 +123,7 @@ def test_what_was_heard_beyond_the_number_of_the_new_sequencer_was_nothing() -> 
     outputs = machine.handle(Receive(PaperElected(E3, 0)))
     assert sends(outputs) == []
     assert CancelTimer("request") in outputs
-    assert (machine.held, machine.waits_for()) == ({}, ())
+    assert (machine.ahead, machine.waits_for()) == ({}, ())
 
 
 def test_an_old_sequencer_that_hears_of_the_new_one_gives_way() -> None:
@@ -117,4 +132,4 @@ def test_an_old_sequencer_that_hears_of_the_new_one_gives_way() -> None:
     machine.handle(data(E2, 2, last=-1))
     assert machine.phase == 1
     machine.handle(Receive(PaperElected(E3, 0)))
-    assert (machine.is_sequencer, machine.phase, machine.sync_through) == (False, 0, -1)
+    assert (machine.is_sequencer, machine.phase, machine.sync_through) == (False, 0, None)

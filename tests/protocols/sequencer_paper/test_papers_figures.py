@@ -98,7 +98,7 @@ def test_figure_4_a_full_history_is_purged_of_what_the_table_says_and_else_synch
         machine.handle(data(E2, number, last=number - 2))
     assert [type(output) for output in machine.handle(data(E2, 3, last=1))] == [Discard, Send]
     assert machine.phase == 1
-    machine.phase, machine.sync_through = 0, -1
+    machine.phase, machine.sync_through = 0, None
     machine.handle(Receive(PaperDummy(E3, 0)))
     assert sends(machine.handle(data(E2, 3, last=1)))[0].unit == PaperBroadcast(message(E2, 3), SEQUENCER, 2, 3)
     assert [stored.number for stored in machine.history] == [1, 2]
@@ -125,6 +125,29 @@ def test_figure_5_the_number_expected_is_passed_on_and_any_other_asks_for_the_mi
         assert sends(outputs) == [Send(PaperRetransmit(E2, 1), to=SEQUENCER)]
         assert any(isinstance(output, SetTimer) for output in outputs)
     assert machine.expected == 1
+
+
+def test_what_is_ahead_and_what_is_old_are_discarded_under_their_names() -> None:
+    machine = node(E2)
+    machine.handle(broadcast(0))
+    discards = [
+        output.why for number in (2, 0) for output in machine.handle(broadcast(number)) if type(output) is Discard
+    ]
+    assert discards == ["gap", "duplicate"]
+
+
+def test_the_last_message_is_a_duplicate_by_either_reading() -> None:
+    for older in (False, True):
+        machine = node(SEQUENCER, older_are_duplicates=older)
+        machine.handle(data(E2, 1))
+        assert [output.why for output in machine.handle(data(E2, 1)) if type(output) is Discard] == ["duplicate"]
+        assert machine.next_number == 1
+
+
+def test_the_request_timer_runs_until_nothing_is_missing() -> None:
+    machine = node(E2)
+    stops = [CancelTimer("request") in machine.handle(broadcast(number)) for number in (0, 3, 1, 2, 3)]
+    assert stops == [True, False, False, False, True]
 
 
 def test_figure_5_what_is_missing_is_asked_for_again_and_what_is_not_is_not() -> None:

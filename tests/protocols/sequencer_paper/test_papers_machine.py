@@ -1,4 +1,4 @@
-"""The printed sequencer: what every machine owes its host, whatever it is told."""
+"""The printed sequencer: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 from typing import Any
@@ -98,6 +98,22 @@ def test_a_machine_restored_before_every_input_does_the_same(readings: dict[str,
             assert twin.handle(event) == expected
             restored += before != machine.snapshot()
     assert restored > 1_000
+
+
+def test_it_says_what_it_waits_for() -> None:
+    machine = node(E2)
+    assert (machine.waits_for(), machine.log_sizes().sent) == ((), 0)
+    machine.handle(Submit(7, (1,), b"x"))
+    assert machine.log_sizes().sent == 1
+    assert machine.waits_for() == ("waits for its message 1 to come back as a broadcast",)
+    machine = node(E2)
+    machine.handle(Receive(PaperPhase(SEQUENCER, 0, 1)))
+    machine.handle(Submit(7, (1,), b"x"))
+    assert machine.waits_for() == (
+        "has something to send, but not while the group synchronises",
+        "misses broadcast 0",
+        "has stopped sending until E1 says that everybody has everything",
+    )
 
 
 def chance_history(seed: int) -> int:

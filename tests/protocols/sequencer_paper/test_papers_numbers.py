@@ -47,7 +47,7 @@ def test_the_example_of_a_purge() -> None:
     packet = Packet(1, 63, 1, (), 0, (1,), b"x")
     machine.history = [PaperBroadcast(packet, 0, number, 1) for number in range(10)]
     machine.acknowledged = list(example["table"])
-    assert not machine._full_history()
+    assert not machine.purge_if_full()
     assert [stored.number for stored in machine.history] == list(range(example["purge_up_to_and_including"] + 1, 10))
 
 
@@ -58,7 +58,7 @@ def test_a_node_that_has_received_0_to_6_says_6_or_as_printed_7() -> None:
         readings = SequencerReadings(acknowledges_last=last)
         machine = SequencerPaper(1, GroupConfig(nodes=6, paper=PaperRules(sequencer=readings)))
         machine.expected = 7
-        said[last] = machine.said()
+        said[last] = machine.acknowledgment()
     assert said == {False: 7, True: 6}
     too_high = said[False] - said[True]
     assert (

@@ -6,12 +6,13 @@ from typing import Any, ClassVar
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
+from ordercast.protocols.spo.units import Data, Ready, Status
 from tests.protocols import driver
 from tests.protocols.driver import E1, E2, E3, E4, Seat, player_of
 
-__all__ = ["E1", "E2", "E3", "E4", "Node", "Outputs", "Peer"]
+__all__ = ["E1", "E2", "E3", "E4", "AnyNode", "Node", "Outputs", "Peer"]
 
 
 class Outputs(driver.Outputs):
@@ -63,12 +64,11 @@ class Outputs(driver.Outputs):
         return self.durations
 
 
-class Node(Seat[Outputs]):
-    """The machine under test, and a host that keeps its timers."""
+class AnyNode(Seat[Outputs]):
+    """A machine under test that sends SPO's units, and a host that keeps its timers."""
 
     outputs = Outputs
-    kind: ClassVar[type[Spo]] = Spo
-    machine: Spo
+    kind: ClassVar[type]
 
     def __init__(self, me: int, nodes: int = 3, **config: Any) -> None:
         super().__init__(player_of(self.kind)(me, GroupConfig(nodes=nodes, **config)))
@@ -76,9 +76,16 @@ class Node(Seat[Outputs]):
     def submits(self, *to: int, lengths: Sequence[int] = (1,)) -> Outputs:
         return self.handle(Submit(mask_of(to), tuple(lengths), bytes(sum(lengths))))
 
-    def owes(self) -> bool:
-        """Whether it knows something that it has not said."""
-        return self.machine.owes
+
+class Node(AnyNode):
+    """SPO under test."""
+
+    kind = Spo
+    machine: Spo
+
+    def status_due(self) -> bool:
+        """Whether it knows something that it has not transmitted."""
+        return self.machine.status_due
 
 
 class Peer:

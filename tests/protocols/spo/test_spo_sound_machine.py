@@ -1,4 +1,4 @@
-"""SPO, sound rules: what every machine owes its host, whatever it is told."""
+"""SPO, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from enum import Enum
 from random import Random
@@ -21,7 +21,8 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.spo.driver import E1, E2, E3, Node, Outputs, Peer
 
@@ -154,25 +155,24 @@ def _check_state(node: Node) -> None:
         if source != machine.me:
             assert machine.expected[source] <= machine.seen[source]
             assert machine.expected_to_me[source] <= machine.seen_to_me[source]
-        seqs = [p.seq for p in (*machine.preacknowledged.rows[source], *machine.accepted.rows[source])]
-        assert machine.places[source] == len(seqs) <= config.quota
+        seqs = [p.seq for p in (*machine.preacknowledged.logs[source], *machine.accepted.logs[source])]
+        assert machine.buffered[source] == len(seqs) <= config.quota
         assert seqs == sorted(set(seqs))
-        assert len(machine.held[source]) + machine.places[source] <= config.quota
-        assert all(number > machine.expected_to_me[source] for number in machine.held[source])
-    for logs in (machine.accepted, machine.preacknowledged):
-        watched = [row for rows in logs.watchers for row in rows]
-        assert sorted(watched) == [row for row, log in enumerate(logs.rows) if log], "each top waits for one node, once"
-    assert machine.receipts == len(machine.preacknowledged.rows[NODES])
+        assert len(machine.repair.out_of_order[source]) + machine.buffered[source] <= config.quota
+        assert all(number > machine.expected_to_me[source] for number in machine.repair.out_of_order[source])
+    for pending in (machine.accepted, machine.preacknowledged):
+        waiting = [log for logs in pending.waiting_for for log in logs]
+        assert sorted(waiting) == [log for log, packets in enumerate(pending.logs) if packets], "one node for each head"
     assert len(machine.sent) <= config.window
     if machine.unfinished():
         assert "poll" in node.running
-        assert machine.blockers([True] * len(machine.tops()))
-    if machine.owes:
+        assert machine.blockers([True] * len(machine.heads()))
+    if machine.status_due:
         assert "status" in node.running
     if machine.expected_to_me != machine.seen_to_me:
         assert "repeat" in node.running
-    assert bool(machine.guarded) == ("guard" in node.running)
-    assert machine.cooling == ("cooldown" in node.running)
+    assert bool(machine.repair.just_retransmitted) == ("guard" in node.running)
+    assert machine.repair.cooling_down == ("cooldown" in node.running)
 
 
 def _check_levels(me: int, levels: list[list[Packet]], delivered: list[Packet]) -> None:

@@ -1,7 +1,7 @@
 """SPO, sound rules: MERGE, and how what is known of a packet rises."""
 
 from ordercast.model.machine import Deliver, Level, Reached
-from ordercast.model.units import Data
+from ordercast.protocols.spo.units import Data
 from tests.protocols.spo.driver import E1, E2, E3, E4, Node, Peer
 
 # --- MERGE (departure 7) ---
@@ -15,8 +15,8 @@ def test_merge_the_newest_stamp_wins_and_an_older_status_is_ignored() -> None:
     assert node.hears(new).preacknowledged == [packet]
     for older in (old, old_data):
         node.hears(older)
-        assert node.machine.accepted.columns[E2] == new.status.expects
-        assert node.machine.preacknowledged.columns[E2] == new.status.preacknowledged_below
+        assert node.machine.accepted.acknowledged_below[E2] == new.status.expects
+        assert node.machine.preacknowledged.acknowledged_below[E2] == new.status.preacknowledged_below
         assert node.machine.free[E2] == 9
 
 
@@ -90,7 +90,7 @@ def test_merge_takes_facts_from_a_unit_whatever_becomes_of_it() -> None:
     for fate, node, e3, unit in fates():
         out = node.hears(unit)
         assert len(out.preacknowledged) == 1, f"a unit that is {fate}"
-        assert node.machine.accepted.columns[E3] == unit.status.expects
+        assert node.machine.accepted.acknowledged_below[E3] == unit.status.expects
         assert node.machine.stamps[E3] == e3.stamp
         assert out.discards == {
             "accepted": [], "held": [], "foreign": ["foreign"], "foreign ahead": ["foreign"],

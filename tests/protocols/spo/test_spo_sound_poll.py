@@ -182,7 +182,7 @@ def test_abort_any_unit_from_a_node_counts_as_its_answer() -> None:
         node.fires("poll")
         node.fires("poll")
         node.hears(answer)
-        assert node.machine.unanswered[E2] == 0
+        assert node.machine.polling.unanswered[E2] == 0
     node.fires("poll")
     node.fires("poll")
     assert node.fires("poll").aborts != []
@@ -212,7 +212,7 @@ def test_abort_delivers_what_is_preacknowledged_and_nothing_else() -> None:
     sent = node.submits(E3).numbered[0]
     node.hears(first, second, third)
     node.hears(e3.accepts(E1, below=2).accepts(E2, below=2).ready())
-    assert [packet for row in node.machine.preacknowledged.rows for packet in row] == [
+    assert [packet for row in node.machine.preacknowledged.logs for packet in row] == [
         first.packet,
         second.packet,
         own,

@@ -148,7 +148,7 @@ def test_receive_dt_holds_only_what_finds_a_place_after_all_before_it() -> None:
     assert node.hears(d).discards == ["full"]
     assert node.hears(e).discards == ["full"]
     assert node.hears(b).accepted == [b.packet, c.packet]
-    assert node.machine.places[E1] == 3
+    assert node.machine.buffered[E1] == 3
 
 
 def test_receive_dt_a_refused_packet_is_missing_like_a_lost_one() -> None:
@@ -233,4 +233,4 @@ def test_a_status_need_not_come_from_a_destination_to_be_heard() -> None:
     node.submits(E2)
     e3.accepts(E1, below=1)
     assert node.hears(e3.ready()) == []
-    assert node.machine.accepted.columns[E3] == (1, 0, 0)
+    assert node.machine.accepted.acknowledged_below[E3] == (1, 0, 0)

@@ -1,4 +1,4 @@
-"""SPO, sound rules: GAP, REPAIR and hearsay (departure 3)."""
+"""SPO, sound rules: gaps, requests, retransmission, and loss inferred from peers (departure 3)."""
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import SetTimer, TimerFired
@@ -29,6 +29,15 @@ def test_gap_asks_at_once_for_exactly_what_is_missing() -> None:
     assert node.hears(units[3]).requests == [asked((1, 3))]
 
 
+def test_gap_a_status_acknowledges_nothing_behind_it() -> None:
+    """What is only known to exist, or buffered ahead of the gap, is not accepted."""
+    node, e1 = Node(E2), Peer(E1)
+    first, _, third = (e1.sends(E2) for _ in range(3))
+    node.hears(first)
+    [request] = node.hears(third).statuses
+    assert request.status.expects == (1, 0, 0)
+
+
 def test_gap_is_counted_in_my_own_numbers() -> None:
     """Foreign packets between are neither missed nor asked for."""
     node, e1 = Node(E2), Peer(E1)
@@ -48,7 +57,7 @@ def test_gap_asks_at_most_once_in_a_cooldown() -> None:
     out = node.fires("cooldown")
     assert out.requests == [asked((2, 3))], "what was newly missed, once the cooldown is over"
     assert "cooldown" in out.timers
-    assert not node.machine.new_gap
+    assert not node.machine.repair.gap_while_cooling_down
 
 
 def test_gap_a_cooldown_that_ends_with_nothing_new_asks_nothing() -> None:

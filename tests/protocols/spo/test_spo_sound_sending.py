@@ -5,7 +5,7 @@ import pytest
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Deliver, Drained, Level, Numbered, Reached, Send, Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Ready
+from ordercast.protocols.spo.units import Data, Ready
 from tests.protocols.spo.driver import E1, E2, E3, E4, Node, Peer
 
 # --- UNITS ---
@@ -188,7 +188,7 @@ def test_window_a_node_whose_free_places_have_doubled_owes_a_status() -> None:
     assert node.drained().statuses[0].status.free == 1
     node.hears(e3.accepts(E1, below=3).ready())
     assert len(node.drained().statuses) == 1, "it pre-acknowledged"
-    assert not node.owes()
+    assert not node.status_due()
     node.hears(e3.preacknowledges(E1, below=1).ready())
     assert node.drained().statuses[0].status.free == 2, "doubled"
     node.hears(e3.preacknowledges(E1, below=2).ready())
@@ -369,7 +369,7 @@ def test_submit_to_nobody_or_to_strangers_is_refused_and_changes_nothing() -> No
     node.submits(E2)
     before = node.machine.snapshot()
     for destinations in (0, 1 << E4, 0b111 | 1 << E4, -1):
-        with pytest.raises(LocalProtocolError, match="at least one of the 3 nodes, and to no others"):
+        with pytest.raises(LocalProtocolError, match="at least one of the 3 nodes of the group, and no others"):
             node.handle(Submit(destinations, (1,), b"x"))
         assert node.machine.snapshot() == before
     assert isinstance(node.submits(E2).units[0], Data)
@@ -377,7 +377,7 @@ def test_submit_to_nobody_or_to_strangers_is_refused_and_changes_nothing() -> No
 
 def test_submit_the_refusal_names_those_that_were_asked_for() -> None:
     for destinations, name in ((mask_of([E1, E4]), r"\{E1,E4\}"), (0, "0"), (-5, "-5")):
-        with pytest.raises(LocalProtocolError, match=f": {name} was asked for"):
+        with pytest.raises(LocalProtocolError, match=f"destinations {name} are invalid"):
             Node(E1).handle(Submit(destinations, (1,), b"x"))
 
 

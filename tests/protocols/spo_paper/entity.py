@@ -13,8 +13,9 @@ from ordercast.model.machine import (
     Submit,
 )
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Status, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Status
 from tests.protocols.spo_paper.group import E2, nodes_of
 
 BUFFERS = 1000

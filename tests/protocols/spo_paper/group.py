@@ -34,8 +34,9 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.services import Service
-from ordercast.model.units import Data, Packet, Ready, Unit
+from ordercast.model.units import Packet, Unit
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Ready
 from tests.audit.figures import Row, logs_from
 
 E1, E2, E3 = range(3)

@@ -13,9 +13,9 @@ import pytest
 from ordercast.audit.levels import acknowledged_truthfully
 from ordercast.model.config import HearsayRule
 from ordercast.model.machine import Abort, Discard, Level
-from ordercast.model.units import RetransmitRequest
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import RetransmitRequest
 from tests.audit.figures import golden
 from tests.protocols.spo_paper.figure_4 import FIGURE, told
 from tests.protocols.spo_paper.group import E1, E2, E3, Group, paper_group

@@ -4,8 +4,8 @@ import pytest
 
 from ordercast.model.config import HearsayRule
 from ordercast.model.machine import CancelTimer, Discard, Level, Reached, Send, SetTimer, TimerFired
-from ordercast.model.units import Data, RetransmitRequest
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, RetransmitRequest
 from tests.protocols.spo_paper.entity import entity, hears, is_accepted, sends, unit, units
 from tests.protocols.spo_paper.group import E1, E2, E3
 

@@ -1,4 +1,4 @@
-"""SPO as printed: what every machine owes its host, whatever it is told."""
+"""SPO as printed: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 
@@ -20,8 +20,9 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status
+from ordercast.model.units import Packet
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from tests.protocols.spo_paper.group import E2, paper_group
 
 NODES = 3

@@ -9,8 +9,8 @@ import pytest
 from ordercast.model.config import HearsayRule
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Submit
-from ordercast.model.units import Data
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data
 from tests.protocols.spo_paper.entity import BUFFERS, entity, hears, is_accepted, risen, sends, submits, unit, units
 from tests.protocols.spo_paper.group import E1, E2, E3
 

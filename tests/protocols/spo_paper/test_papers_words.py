@@ -4,8 +4,8 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Discard, Drained, Echo, LogSizes, Receive, Submit, TimerFired
-from ordercast.model.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.spo.paper import SpoPaper
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from tests.protocols.spo_paper.entity import entity, hears, sends, unit, units
 from tests.protocols.spo_paper.figure_4 import FIGURE, told
 from tests.protocols.spo_paper.group import E1, E2, E3, Group, paper_group
@@ -32,8 +32,8 @@ def test_what_the_printed_rules_do_not_know_is_a_stray() -> None:
     ("destinations", "sentence"),
     [
         (0, "at least one node"),
-        (0b1001, r"only go to the 3 nodes of the group, not to \{E1,E4\}"),
-        (-1, "only go to the 3 nodes of the group, not to -1"),
+        (0b1001, r"destinations \{E1,E4\} are invalid: name nodes of the group, which has 3"),
+        (-1, "destinations -1 are invalid: name nodes of the group, which has 3"),
     ],
 )
 def test_a_message_to_nobody_or_to_strangers_is_refused_in_a_sentence(destinations: int, sentence: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of

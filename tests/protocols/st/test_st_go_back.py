@@ -1,7 +1,8 @@
 """ST with go-back-n: what is kept, what is thrown away by all, and how that comes again."""
 
 from ordercast.model.config import Recovery
-from ordercast.model.units import Data, MessageId, Ready
+from ordercast.model.units import MessageId
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.order import go_back_point
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
@@ -70,15 +71,15 @@ class GoingBack:
 
 def test_what_was_thrown_away_is_asked_of_nobody() -> None:
     change = GoingBack()
-    assert (change.e1.machine.order, change.e1.machine.removed) == ([(E3, 0)], {(E3, 1), (E1, 0)})
+    assert (change.e1.machine.recovery.order, change.e1.machine.recovery.removed) == (((E3, 0),), {(E3, 1), (E1, 0)})
     assert (change.out.of(ResetNeed), change.out.of(ResetDone)) == ([], [ResetDone(E1, 0)])
 
 
 def test_what_was_thrown_away_is_expected_again_under_its_old_number() -> None:
     change = GoingBack()
     out = change.finish()
-    assert (change.e1.machine.expected, change.e1.machine.expected_to_me) == ([0, 0, 1], [0, 0, 1])
-    assert change.e1.machine.removed == set()
+    assert (change.e1.machine.normal.expected, change.e1.machine.normal.expected_to_me) == ([0, 0, 1], [0, 0, 1])
+    assert change.e1.machine.recovery.removed == set()
     assert [(packet.seq, packet.payload) for unit in out.of(Data) for packet in [unit.packet]] == [(0, b"c")]
     assert out.copies == ["c"]
 
@@ -88,8 +89,8 @@ def test_what_was_accepted_before_is_not_accepted_again() -> None:
     [again] = change.finish().of(Data)
     b = Data(change.b.packet, change.e3.status())
     assert change.e1.hears(b, again).accepted == []
-    assert change.e1.machine.once_accepted == set()
-    assert [packet.payload for packet in change.e1.machine.log] == [b"b", b"c"]
+    assert change.e1.machine.normal.accepted_before == set()
+    assert [packet.payload for packet in change.e1.machine.normal.log] == [b"b", b"c"]
 
 
 def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_again() -> None:
@@ -98,14 +99,14 @@ def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_agai
     g = e2.sends("g", E1, E2)
     assert e1.hears(g).accepted == ["g"]
     e1.hears(e2.reply(sent=[g]), e3.reply(), e2.done(), e3.done())
-    assert e1.machine.once_accepted == {(E2, 0)}
+    assert e1.machine.normal.accepted_before == {(E2, 0)}
     e2.epoch = e3.epoch = 1
     p = e3.sends("p", E3)
     e1.hears(p, e2.reply(g, sent=[g]), e3.reply(p, sent=[p], preacknowledged=1))
-    assert e1.machine.missing == {(E2, 0)}
+    assert e1.machine.recovery.missing == {(E2, 0)}
     out = e1.hears(Data(g.packet, e2.status()))
     assert (out.accepted, out.of(ResetDone)) == ([], [ResetDone(E1, 1)])
-    assert e1.machine.once_accepted == set()
+    assert e1.machine.normal.accepted_before == set()
 
 
 def test_what_comes_again_tells_its_destinations_from_the_rest() -> None:
@@ -113,9 +114,9 @@ def test_what_comes_again_tells_its_destinations_from_the_rest() -> None:
     e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
     a, b = e3.sends("a", E2), e3.sends("b", E1, E2)
     e1.hears(a, b, e2.reply(), e3.reply(sent=[a, b]))
-    assert e1.machine.removed == {(E3, 0), (E3, 1)}
+    assert e1.machine.recovery.removed == {(E3, 0), (E3, 1)}
     e1.hears(e2.done(), e3.done())
-    assert (e1.machine.expected, e1.machine.expected_to_me) == ([0, 0, 0], [0, 0, 0])
+    assert (e1.machine.normal.expected, e1.machine.normal.expected_to_me) == ([0, 0, 0], [0, 0, 0])
 
 
 def test_what_comes_again_waits_for_the_window_and_goes_before_anything_new() -> None:
@@ -141,4 +142,4 @@ def test_what_still_waits_to_be_sent_again_outlives_another_epoch() -> None:
     out = change.e1.hears(change.e2.reply(), change.e3.reply())
     assert out.of(ResetReply)[0].next_seq == 0
     assert change.e1.hears(change.e2.done(), change.e3.done()).of(Data) == []
-    assert [packet.payload for packet in change.e1.machine.again] == [b"c"]
+    assert [packet.payload for packet in change.e1.machine.normal.to_resend] == [b"c"]

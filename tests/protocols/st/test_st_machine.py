@@ -1,4 +1,4 @@
-"""ST, sound rules: what every machine owes its host, whatever it is told."""
+"""ST, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, Output, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.machine import St
-from ordercast.protocols.st.state import LOG, OWN
+from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
@@ -128,22 +129,28 @@ def test_the_fields_agree_with_each_other_at_every_step() -> None:
 
 
 def _check(node: Node) -> None:
-    machine, config = node.machine, node.machine.config
-    assert len(machine.log) <= config.log_limit + 1
-    assert machine.acknowledged_count <= machine.preacknowledged_count <= len(machine.log)
-    assert len(machine.accepted.rows[OWN]) <= config.window
-    assert machine.frozen == ("reset" in node.running)
-    assert machine.answered == ("answer" in node.running)
-    if not machine.frozen:
-        accepted = machine.log[machine.preacknowledged_count :]
-        assert accepted == list(machine.accepted.rows[LOG])
-        assert (machine.holds_last, machine.contents, machine.missing, machine.done) == (False, {}, set(), 0)
-        assert [reply for reply in machine.replies if reply is not None] == []
-        if machine.unfinished() or machine.owes:
+    normal, recovery, finished = node.machine.normal, node.machine.recovery, node.machine.finished
+    config = normal.config
+    assert len(normal.log) <= config.log_limit + 1
+    assert normal.acknowledged_count <= normal.preacknowledged_count <= len(normal.log)
+    assert len(normal.accepted.logs[OWN]) <= config.window
+    assert recovery.active == ("reset" in node.running)
+    assert recovery.answered_late_node == ("answer" in node.running)
+    if not recovery.active:
+        accepted = normal.log[normal.preacknowledged_count :]
+        assert accepted == list(normal.accepted.logs[RECEIVED])
+        assert (
+            normal.last_shows_gap,
+            normal.unplaced,
+            recovery.missing,
+            recovery.done,
+        ) == (False, {}, set(), 0)
+        assert [reply for reply in recovery.replies if reply is not None] == []
+        if normal.unfinished() or normal.status_due:
             assert "status" in node.running
-    if machine.unfinished():
-        assert machine.waits_for()
-    assert all(epoch < machine.epoch for epoch, _ in machine.old)
+    if normal.unfinished():
+        assert node.machine.waits_for()
+    assert all(epoch < normal.epoch for epoch, _ in finished.packets)
 
 
 def test_the_levels_rise_one_after_the_other_and_deliveries_follow() -> None:
@@ -246,14 +253,14 @@ def test_it_says_what_it_holds_and_for_whom_it_waits() -> None:
     e1.hears(e2.sends("a", E1, E2))
     e1.hears(*e1.fires("status").units)
     e1.hears(e3.expecting(0, 1, 0).ready())
-    assert e1.machine.waits_for() == ("1 packets heard wait to be known as accepted by {E2}",)
+    assert e1.machine.waits_for() == ("1 packets received wait to be known as accepted by {E2}",)
     e1.hears(e2.expecting(0, 1, 0).ready())
-    assert e1.machine.waits_for() == ("1 packets heard wait to be known as pre-acknowledged by {E2}",)
+    assert e1.machine.waits_for() == ("1 packets received wait to be known as pre-acknowledged by {E2}",)
     e1.submits("b", E2)
     e1.submits("c", E2)
     assert e1.machine.waits_for() == (
         "1 submissions wait for the window",
-        "1 packets heard wait to be known as pre-acknowledged by {E2}",
+        "1 packets received wait to be known as pre-acknowledged by {E2}",
         "1 packets sent wait to be known as accepted by {E1,E2,E3}",
     )
     assert sizes(e1.machine) == (1, 1, 0, 0, 1)

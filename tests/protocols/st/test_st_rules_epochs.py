@@ -6,7 +6,8 @@ import pytest
 
 from ordercast.model.config import Timing
 from ordercast.model.machine import Resumed
-from ordercast.model.units import Data, Ready, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import ResetDone, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, E4, Group, Node, Outputs, Peer
 
@@ -23,7 +24,7 @@ class Change:
 
     def finish(self) -> Outputs:
         out = self.e1.hears(self.e3.done())
-        assert self.e1.machine.epoch == 1
+        assert self.e1.machine.normal.epoch == 1
         for peer in self.e2, self.e3:
             peer.epoch = 1
             peer.preacknowledging(0, 0, 1)
@@ -41,12 +42,17 @@ def test_numbers_go_on_from_what_all_have_said() -> None:
     g = e3.sends("g", E1)
     e1.hears(e2.reply(), e3.reply(sent=[g]), g, e2.done(), e3.done())
     machine = e1.machine
-    assert (machine.expected, machine.expected_to_me) == ([1, 2, 1], [0, 0, 1])
-    assert machine.accepted.columns == [(1, 2, 1)] * 3
-    assert machine.preacknowledged.columns[1:] == [(1, 2, 1)] * 2
-    assert (machine.next_seq, machine.next_seq_to) == (1, [0, 1, 0])
-    assert (machine.log, machine.contents, machine.missing, machine.done) == ([], {}, set(), 0)
-    assert machine.replies == [None] * 3
+    assert (machine.normal.expected, machine.normal.expected_to_me) == ([1, 2, 1], [0, 0, 1])
+    assert machine.normal.accepted.acknowledged_below == [(1, 2, 1)] * 3
+    assert machine.normal.preacknowledged.acknowledged_below[1:] == [(1, 2, 1)] * 2
+    assert (machine.normal.next_seq, machine.normal.next_seq_to) == (1, [0, 1, 0])
+    assert (machine.normal.log, machine.normal.unplaced, machine.recovery.missing, machine.recovery.done) == (
+        [],
+        {},
+        set(),
+        0,
+    )
+    assert machine.recovery.replies == [None] * 3
     e2.epoch = 1
     assert e1.hears(e2.sends("z", E1)).accepted == ["z"]
 
@@ -99,7 +105,7 @@ def test_what_is_left_is_delivered_when_all_are_seen_in_a_later_epoch() -> None:
     assert change.e1.hears(change.e2.ready()).delivered == []
     out = change.e1.hears(change.e3.ready())
     assert (out.acknowledged, out.delivered) == (["g"], ["g"])
-    assert not change.e1.machine.unfinished()
+    assert not change.e1.machine.normal.unfinished()
 
 
 def test_what_is_left_takes_a_place_until_it_is_delivered() -> None:
@@ -147,7 +153,7 @@ def test_the_word_of_being_done_proves_nothing() -> None:
     change.finish()
     change.e1.hears(change.e2.ready())
     assert change.e1.hears(ResetDone(E3, 1)).delivered == []
-    assert change.e1.machine.epoch_seen == [1, 1, 0]
+    assert change.e1.machine.finished.epoch_seen == [1, 1, 0]
 
 
 def test_units_that_come_early_prove_it_too() -> None:
@@ -156,7 +162,7 @@ def test_units_that_come_early_prove_it_too() -> None:
         peer.epoch = 1
         peer.preacknowledging(0, 0, 1)
         change.e1.hears(peer.ready())
-    assert change.e1.machine.epoch == 0
+    assert change.e1.machine.normal.epoch == 0
     out = change.e1.hears(ResetDone(E3, 0))
     assert out.delivered == ["g"]
 
@@ -172,7 +178,9 @@ def test_what_is_left_is_delivered_while_the_next_order_is_being_agreed_on() -> 
 def test_who_gives_up_delivers_what_is_left() -> None:
     change = Change(polls_to_abort=1)
     change.finish()
-    out = Outputs(output for _ in range(3) if not change.e1.machine.aborted for output in change.e1.fires("status"))
+    out = Outputs(
+        output for _ in range(3) if not change.e1.machine.normal.aborted for output in change.e1.fires("status")
+    )
     assert out.aborts == ["E2 left 1 questions in a row unanswered"]
     assert out.delivered == ["g"]
 
@@ -185,10 +193,10 @@ def test_what_comes_early_is_kept_and_heard_in_its_order() -> None:
     e1, e2, e3 = change.e1, change.e2, change.e3
     e2.epoch = e3.epoch = 1
     out = e1.hears(e3.sends("h", E1), e2.sends("i", E1), e3.sends("j", E1))
-    assert (out.accepted, len(e1.machine.future)) == ([], 3)
+    assert (out.accepted, len(e1.machine.normal.of_next_epoch)) == ([], 3)
     out = e1.hears(ResetDone(E3, 0))
     assert out.accepted == ["h", "i", "j"]
-    assert e1.machine.future == []
+    assert e1.machine.normal.of_next_epoch == []
 
 
 def test_of_early_statuses_the_newest_of_each_node_is_kept() -> None:
@@ -196,9 +204,9 @@ def test_of_early_statuses_the_newest_of_each_node_is_kept() -> None:
     e1, e2, e3 = change.e1, change.e2, change.e3
     e2.epoch = e3.epoch = 1
     e1.hears(e2.ready(), e3.ready(), e2.ready())
-    assert [unit.status.stamp for unit in e1.machine.future] == [2, 2]  # type: ignore[attr-defined]
+    assert [unit.status.stamp for unit in e1.machine.normal.of_next_epoch] == [2, 2]
     e1.hears(e2.sends("h", E1), e2.ready())
-    kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.future]  # type: ignore[attr-defined]
+    kept = [(unit.source, type(unit).__name__, unit.status.stamp) for unit in e1.machine.normal.of_next_epoch]
     assert kept == [(E3, "Ready", 2), (E2, "Data", 3), (E2, "Ready", 4)]
 
 
@@ -209,26 +217,26 @@ def test_what_came_early_may_show_a_gap_and_the_rest_is_kept_as_contents() -> No
     e2.sends("lost", E1)
     e1.hears(e2.sends("h", E1), e3.sends("i", E1), e3.ready())
     out = e1.hears(ResetDone(E3, 0))
-    assert (e1.machine.epoch, out.stops, out.accepted) == (1, ["gap"], [])
-    assert [packet.payload for packet in e1.machine.log] == [b"h"]
-    assert set(e1.machine.contents) == {(E3, 1)}
+    assert (e1.machine.normal.epoch, out.stops, out.accepted) == (1, ["gap"], [])
+    assert [packet.payload for packet in e1.machine.normal.log] == [b"h"]
+    assert set(e1.machine.normal.unplaced) == {(E3, 1)}
 
 
 def test_what_came_early_takes_a_place() -> None:
     change = Change()
-    free = change.e1.machine._free()
+    free = change.e1.machine.normal.free_buffers()
     change.e2.epoch = 1
     change.e1.hears(change.e2.sends("h", E1))
-    assert change.e1.machine._free() == free - 1
+    assert change.e1.machine.normal.free_buffers() == free - 1
 
 
 def test_agreements_of_a_later_epoch_are_passed_over_for_now() -> None:
     change = Change()
     change.e2.epoch = 1
-    before = change.e1.machine.replies[:]
+    before = change.e1.machine.recovery.replies[:]
     assert change.e1.hears(change.e2.reply(), change.e2.need(), change.e2.done()) == []
-    assert change.e1.machine.replies == before
-    assert change.e1.machine.epoch_seen == [0, 1, 0]
+    assert change.e1.machine.recovery.replies == before
+    assert change.e1.machine.finished.epoch_seen == [0, 1, 0]
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
@@ -238,7 +246,7 @@ def test_units_of_other_epochs_are_thrown_away(epoch: int) -> None:
     change.e2.epoch = epoch
     out = change.e1.hears(change.e2.sends("x", E1), change.e2.ready())
     assert (out.discards, out.accepted) == (["old", "old"], [])
-    assert change.e1.machine.future == []
+    assert change.e1.machine.normal.of_next_epoch == []
 
 
 # --- who is late ---
@@ -254,7 +262,7 @@ def test_who_is_late_is_told_that_all_is_done_once_in_a_while(kind: str) -> None
     assert e1.hears(unit).units == []
     assert e1.fires("answer").units == []
     assert e1.hears(unit).of(ResetDone) == [ResetDone(E1, 0)]
-    assert (e1.machine.epoch, e1.machine.frozen) == (1, False)
+    assert (e1.machine.normal.epoch, e1.machine.recovery.active) == (1, False)
 
 
 def test_who_is_late_is_not_told_what_it_knows() -> None:
@@ -269,7 +277,7 @@ def test_who_is_late_and_asked_in_vain_is_told_in_a_while() -> None:
     change.finish()
     assert e1.hears(Peer(E3).need(patience=2)).units == []
     assert e1.fires("help").of(ResetDone) == [ResetDone(E1, 0)]
-    assert e1.machine.unhelped == {}
+    assert e1.machine.recovery.delayed_needs == []
 
 
 def test_the_word_of_being_done_is_never_answered() -> None:
@@ -281,7 +289,7 @@ def test_the_word_of_being_done_is_never_answered() -> None:
 def test_epochs_before_the_last_are_nobodys_business() -> None:
     change = Change()
     change.finish()
-    change.e1.machine.epoch = 5
+    change.e1.machine.normal.epoch = 5
     assert change.e1.hears(Peer(E2).reply(), Peer(E3).need()).units == []
 
 
@@ -289,7 +297,7 @@ def test_its_own_words_come_back_and_say_nothing_new() -> None:
     e1, e2 = Node(E1), Peer(E2)
     reply = e1.hears(e2.reply()).of(ResetReply)
     assert e1.hears(*reply, *e1.fires("reset").units, ResetDone(E1, 0)) == []
-    assert e1.machine.done == 0
+    assert e1.machine.recovery.done == 0
 
 
 def test_a_node_that_missed_the_last_word_is_brought_along() -> None:
@@ -305,7 +313,7 @@ def test_a_node_that_missed_the_last_word_is_brought_along() -> None:
                 group.lose(E3)
             else:
                 group.hear(E3)
-    assert [node.machine.epoch for node in group.nodes] == [1, 1, 0]
+    assert [node.machine.normal.epoch for node in group.nodes] == [1, 1, 0]
     assert group.delivered() == ["", "", ""]
     group.settle()
     assert group.delivered() == ["a", "a", "a"]
@@ -346,8 +354,8 @@ def test_a_recovery_ends_with_everything_in_one_order(case: str) -> None:
                 group.hear(node)
     group.settle()
     assert group.delivered() == delivered
-    assert len({node.machine.epoch for node in group.nodes}) == 1
-    assert group.nodes[E1].machine.epoch >= 1
+    assert len({node.machine.normal.epoch for node in group.nodes}) == 1
+    assert group.nodes[E1].machine.normal.epoch >= 1
 
 
 def test_long_logs_are_cut_without_a_loss() -> None:
@@ -357,5 +365,5 @@ def test_long_logs_are_cut_without_a_loss() -> None:
     group.settle()
     assert len(set(group.delivered())) == 1
     assert len(group.nodes[E1].did.delivered) == 12
-    assert group.nodes[E1].machine.epoch >= 1
+    assert group.nodes[E1].machine.normal.epoch >= 1
     assert {why for node in group.nodes for why in node.did.stops} <= {"long log", "told"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ordercast.model.config import Recovery, Timing
-from ordercast.model.units import Data
+from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
 from tests.protocols.st.test_st_rules_recovery import stopped
@@ -102,7 +102,7 @@ def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
         node.hears(peer.need(patience=2))
         helped = node.fires("help")
         assert [unit.source for unit in helped.of(ResetReply)] == [me]
-        assert node.machine.unhelped == {}
+        assert node.machine.recovery.delayed_needs == []
     assert len(delays) == 5
     assert all(0 <= delay < 1000 for delay in delays)
 
@@ -123,7 +123,7 @@ def test_go_back_n_keeps_what_all_have_and_throws_away_what_nobody_heard() -> No
     b = e3.sends("b", E1, E2, E3)
     e1.submits("own", E2)
     e1.hears(b, e2.reply(b), e3.reply(b, sent=[b]))
-    assert (e1.machine.order, e1.machine.removed) == ([(E3, 0)], {(E1, 0)})
+    assert (e1.machine.recovery.order, e1.machine.recovery.removed) == (((E3, 0),), {(E1, 0)})
     out = e1.hears(e2.done(), e3.done())
     assert out.copies == ["own"]
 
@@ -139,6 +139,6 @@ def test_a_reply_that_is_heard_again_moves_nothing() -> None:
 
 def test_what_came_while_it_had_stopped_takes_a_place() -> None:
     e1, _, e3 = stopped()
-    free = e1.machine._free()
+    free = e1.machine.normal.free_buffers()
     e1.hears(e3.sends("late", E1))
-    assert e1.machine._free() == free - 1
+    assert e1.machine.normal.free_buffers() == free - 1

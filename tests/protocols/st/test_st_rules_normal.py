@@ -7,8 +7,8 @@ from ordercast.model.config import Timing
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Echo, SetTimer, Submit
 from ordercast.model.runs import Channel
-from ordercast.model.units import Data, Ready, RetransmitRequest
-from ordercast.protocols.st.state import LOG, OWN
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
+from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
@@ -33,8 +33,8 @@ def test_what_comes_next_is_accepted_and_what_is_for_others_only_counted() -> No
     assert e1.hears(e2.sends("a", E1, E3)).accepted == ["a"]
     out = e1.hears(e2.sends("b", E3))
     assert (out.accepted, out.discards) == ([], ["foreign"])
-    assert (e1.machine.expected[E2], e1.machine.expected_to_me[E2]) == (2, 1)
-    assert [packet.payload for packet in e1.machine.log] == [b"a"]
+    assert (e1.machine.normal.expected[E2], e1.machine.normal.expected_to_me[E2]) == (2, 1)
+    assert [packet.payload for packet in e1.machine.normal.log] == [b"a"]
 
 
 def test_losses_of_what_is_for_others_are_no_gap() -> None:
@@ -44,7 +44,7 @@ def test_losses_of_what_is_for_others_are_no_gap() -> None:
     assert e1.hears(e2.sends("c", E1)).accepted == ["c"]
     e2.sends("d", E3)
     assert not e1.hears(e2.ready()).stops
-    assert e1.machine.expected[E2] == 4
+    assert e1.machine.normal.expected[E2] == 4
 
 
 def test_duplicates_are_thrown_away_and_say_nothing() -> None:
@@ -52,20 +52,20 @@ def test_duplicates_are_thrown_away_and_say_nothing() -> None:
     mine, foreign = e2.sends("a", E1), e2.sends("b", E3)
     e1.hears(mine, foreign)
     for packet in mine.packet, foreign.packet:
-        before = e1.machine.accepted.columns[E2]
+        before = e1.machine.normal.accepted.acknowledged_below[E2]
         out = e1.hears(Data(packet, e2.expecting(0, 9, 9).status()))
         assert (out.discards, out.accepted) == (["duplicate"], [])
-        assert e1.machine.accepted.columns[E2] == before
-    assert e1.machine.expected == [0, 2, 0]
+        assert e1.machine.normal.accepted.acknowledged_below[E2] == before
+    assert e1.machine.normal.expected == [0, 2, 0]
 
 
 def test_a_late_status_takes_nothing_back() -> None:
     e1, e2 = Node(E1), Peer(E2)
     first, early, late = e2.ready(), e2.ready(), e2.expecting(0, 0, 3).ready()
     e1.hears(late, early)
-    assert e1.machine.accepted.columns[E2] == (0, 0, 3)
+    assert e1.machine.normal.accepted.acknowledged_below[E2] == (0, 0, 3)
     assert e1.hears(e2.sends("a", E3), first).stops == []
-    assert e1.machine.expected[E2] == 1
+    assert e1.machine.normal.expected[E2] == 1
 
 
 def test_strays_are_thrown_away() -> None:
@@ -75,11 +75,11 @@ def test_strays_are_thrown_away() -> None:
 def test_own_packets_count_only_as_the_channel_brings_them_back() -> None:
     e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
     sent = e1.submits("a", *ALL)
-    assert (sent.accepted, e1.machine.expected[E1]) == ([], 0)
+    assert (sent.accepted, e1.machine.normal.expected[E1]) == ([], 0)
     assert echo(e1, sent).accepted == ["a"]
     assert e1.hears(e2.expecting(1, 0, 0).ready(), e3.expecting(1, 0, 0).ready()).preacknowledged == []
     status = e1.fires("status")
-    assert e1.machine.accepted.columns[E1] == (0, 0, 0), "said, but not yet heard"
+    assert e1.machine.normal.accepted.acknowledged_below[E1] == (0, 0, 0), "said, but not yet heard"
     assert echo(e1, status).preacknowledged == ["a"]
 
 
@@ -87,7 +87,7 @@ def test_a_packet_that_does_not_fit_any_more_is_as_good_as_lost() -> None:
     e1, e2 = Node(E1, nodes=2, quota=1), Peer(E2, nodes=2)
     assert e1.hears(e2.sends("a", E1), e2.sends("b", E1)).accepted == ["a", "b"]
     assert e1.hears(e2.sends("c", E1)).discards == ["full"]
-    assert not e1.machine.frozen
+    assert not e1.machine.recovery.active
     assert e1.hears(e2.sends("d", E2)).stops == ["gap"]
 
 
@@ -165,7 +165,7 @@ def test_a_sender_that_is_no_destination_learns_how_far_it_got() -> None:
     assert (out.preacknowledged, out.acknowledged) == (["a"], [])
     out = e1.hears(e3.preacknowledging(1, 0, 0).ready())
     assert (out.acknowledged, out.delivered) == (["a"], [])
-    assert not e1.machine.unfinished()
+    assert not e1.machine.normal.unfinished()
 
 
 def test_what_goes_to_its_sender_alone_waits_for_everybody_all_the_same() -> None:
@@ -303,7 +303,7 @@ def test_in_the_end_there_is_silence() -> None:
     assert group.delivered() == ["a b", "a c", "a c"]
     for here in group.nodes:
         assert (here.running, here.machine.waits_for()) == ({}, ())
-        assert (here.machine.unfinished(), here.machine.owes) == (False, False)
+        assert (here.machine.normal.unfinished(), here.machine.normal.status_due) == (False, False)
 
 
 # --- submission and the window ---
@@ -339,7 +339,7 @@ def test_the_window_waits_for_everybody_who_may_not_have_heard() -> None:
     echo(e1, e1.fires("status"))
     assert e1.hears(e2.expecting(2, 0, 0).ready()).of(Data) == []
     assert len(e1.hears(e3.expecting(1, 0, 0).ready()).of(Data)) == 1
-    assert len(e1.machine.accepted.rows[OWN]) == 2
+    assert len(e1.machine.normal.accepted.logs[OWN]) == 2
 
 
 def test_the_window_closes_altogether_when_somebody_is_full_and_a_status_opens_it() -> None:
@@ -358,7 +358,7 @@ def test_what_is_held_here_closes_the_window_too() -> None:
     e1.hears(e2.sends("a", E1))
     assert e1.drained().of(Ready)[0].status.free == 2
     assert e1.submits("b", E2).units == []
-    assert len(e1.machine.accepted.rows[LOG]) == 1
+    assert len(e1.machine.normal.accepted.logs[RECEIVED]) == 1
 
 
 def test_first_numbers_are_those_agreed_on() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import CancelTimer, Level, Reached
-from ordercast.model.units import Data, Ready, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Peer
 
@@ -28,10 +29,10 @@ def test_a_gap_stops_whoever_shows_it() -> None:
         e2.sends("g", E1)  # lost
         unit: Unit = e2.ready() if shows == "status" else e2.sends("h", E1 if shows == "for me" else E3)
         out = e1.hears(unit)
-        assert (out.stops, out.accepted, e1.machine.frozen) == (["gap"], [], True)
+        assert (out.stops, out.accepted, e1.machine.recovery.active) == (["gap"], [], True)
         assert len(out.of(ResetReply)) == 1
         assert out.timers == ["reset"]
-        assert [packet.payload for packet in e1.machine.log] == ([b"h"] if shows == "for me" else [])
+        assert [packet.payload for packet in e1.machine.normal.log] == ([b"h"] if shows == "for me" else [])
 
 
 def test_an_own_echo_that_is_missing_is_a_gap() -> None:
@@ -98,7 +99,7 @@ def test_the_first_reply_of_a_node_counts() -> None:
     a = e2.sends("a", E1)
     e1.hears(e2.reply(a))
     e1.hears(e3.reply())
-    assert e1.machine.order == []
+    assert e1.machine.recovery.order == ()
 
 
 # --- while it has stopped ---
@@ -121,14 +122,14 @@ def test_nothing_rises_while_it_has_stopped() -> None:
     e1.hears(e2.reply())
     out = e1.hears(*status, e2.preacknowledging(0, 0, 1).ready(), e3.preacknowledging(0, 0, 1).ready())
     assert (out.preacknowledged, out.delivered) == ([], [])
-    assert [reply.preacknowledged for reply in e1.machine.replies if reply is not None] == [0, 0]
+    assert [reply.preacknowledged for reply in e1.machine.recovery.replies if reply is not None] == [0, 0]
 
 
 def test_what_comes_to_a_stopped_node_has_a_body_but_no_place() -> None:
     e1, _, e3 = stopped()
     late, foreign = e3.sends("late", E1), e3.sends("foreign", E2)
     out = e1.hears(late, foreign)
-    assert (out.accepted, e1.machine.log, set(e1.machine.contents)) == ([], [], {(E3, 0)})
+    assert (out.accepted, e1.machine.normal.log, set(e1.machine.normal.unplaced)) == ([], [], {(E3, 0)})
     out = e1.hears(e3.reply(sent=[late, foreign]))
     assert out.of(ResetNeed) == []
     assert out.accepted == ["late"]
@@ -138,7 +139,7 @@ def test_what_it_has_it_does_not_keep_twice() -> None:
     e1, e2 = Node(E1), Peer(E2)
     a = e2.sends("a", E1)
     e1.hears(a, e2.reply(a), a)
-    assert e1.machine.contents == {}
+    assert e1.machine.normal.unplaced == {}
 
 
 def test_an_own_packet_to_itself_is_not_lost_with_its_echo() -> None:
@@ -165,14 +166,14 @@ def test_when_it_lacks_nothing_it_is_done_at_once() -> None:
     e1, _, e3 = stopped()
     out = e1.hears(e3.reply())
     assert (out.of(ResetNeed), out.of(ResetDone)) == ([], [ResetDone(E1, 0)])
-    assert e1.machine.epoch == 0
+    assert e1.machine.normal.epoch == 0
 
 
 def test_when_the_last_that_it_lacks_comes_it_is_done() -> None:
     e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
     a, b = e3.sends("a", E1), e3.sends("b", E1)
     e1.hears(e2.reply(), e3.reply(sent=[a, b]))
-    assert e1.machine.missing == {(E3, 0), (E3, 1)}
+    assert e1.machine.recovery.missing == {(E3, 0), (E3, 1)}
     assert e1.hears(b).of(ResetDone) == []
     out = e1.hears(b, a)
     assert out.of(ResetDone) == [ResetDone(E1, 0)]
@@ -194,9 +195,9 @@ def test_an_epoch_is_finished_when_all_are_done() -> None:
     e1, e2, e3 = stopped()
     assert e1.hears(e2.done()).units == []
     e1.hears(e3.reply())
-    assert (e1.machine.epoch, e1.machine.done) == (0, 0b011)
+    assert (e1.machine.normal.epoch, e1.machine.recovery.done) == (0, 0b011)
     out = e1.hears(e3.done())
-    assert (e1.machine.epoch, e1.machine.frozen) == (1, False)
+    assert (e1.machine.normal.epoch, e1.machine.recovery.active) == (1, False)
     assert CancelTimer("reset") in out
     assert "reset" not in e1.running
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.walk import wander
+from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import selective_total
 
 SEARCHES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
@@ -22,8 +22,8 @@ SEARCHES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("lines", "how"), SEARCHES)
 def test_a_small_search(lines: tuple[str, ...], how: dict[str, Any]) -> None:
-    report = explore(selective_total(*lines, **how), most=30_000)
-    assert report.violation is None, str(report)
+    report = explore(selective_total(*lines, **how), max_states=30_000)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -43,4 +43,4 @@ def test_a_walk(seed: int) -> None:
         firings=chance.choice([0, 20, 50]),
         patient=chance.random() < 0.3,
     )
-    assert wander(scenario, seed, length=150) is None
+    assert random_walk(scenario, seed, length=150) is None

@@ -9,7 +9,8 @@ import pytest
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Level, Reached, Receive, Send
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.audit.figures import golden

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.model.units import Data, Packet, Status
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
 from ordercast.protocols.st.paper.recovery import sorted_log
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3

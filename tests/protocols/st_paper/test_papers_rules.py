@@ -15,7 +15,8 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.paper.state import Stage
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
@@ -229,7 +230,7 @@ def test_4_4_who_has_heard_a_reset_sends_nothing_more() -> None:
     assert sent(machine.handle(Receive(Reset(E2, ZERO)))) == [], "only the first is answered"
     assert submit(machine) == []
     assert machine.log_sizes().waiting == 1
-    machine.spoke = False
+    machine.transmitted = False
     assert sent(machine.handle(TimerFired("ready"))) == []
 
 

@@ -10,6 +10,7 @@ from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.machine import Prito
+from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.to.machine import To
 from ordercast.protocols.to.units import (
     CarryingVector,
@@ -17,7 +18,6 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of

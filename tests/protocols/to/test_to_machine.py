@@ -1,4 +1,4 @@
-"""TO and PriTO, sound rules: what every machine owes its host, whatever it is told."""
+"""TO and PriTO, sound rules: what every machine guarantees its host, whatever it receives."""
 
 from random import Random
 from typing import Any
@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from ordercast.model.machine import Drained, Input, Level, LogSizes, Output, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Packet, RetransmitRequest, Unit
-from ordercast.protocols.to.state import Mode
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
+from ordercast.protocols.spo.units import RetransmitRequest
+from ordercast.protocols.to.epoch_agreement import Mode
 from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Standing,
 )
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
@@ -132,25 +133,27 @@ def test_the_fields_agree_with_each_other_at_every_step() -> None:
 
 def _check(node: Node) -> None:
     machine, config = node.machine, node.machine.config
-    assert machine.delivered_count <= machine.acknowledged_count <= machine.preacknowledged_count
-    assert len(machine.sent) <= config.window
-    assert machine.unsettled <= config.quota
-    units = [unit for _, _, unit in machine.accepted.entries]
-    assert machine.unpreacknowledged == sum(isinstance(unit, OrderedData | RunMarker) for unit in units)
-    normal = machine.mode.value == Mode.NORMAL.value  # of a copy of the module, perhaps
+    transmission, reception, policy = machine.transmission, machine.reception, machine.policy
+    delivered = machine.deliveries.count
+    assert delivered <= policy.acknowledged_count <= reception.preacknowledged_count
+    assert len(transmission.sent) <= config.window
+    assert machine.deliveries.own_undelivered <= config.quota
+    units = [unit for _, _, unit in reception.accepted.entries]
+    assert reception.unpreacknowledged == sum(isinstance(unit, OrderedData | RunMarker) for unit in units)
+    normal = machine.agreement.mode.value == Mode.NORMAL.value  # of a copy of the module, perhaps
     assert normal != ("reset" in node.running)
     assert machine.status_timer == ("status" in node.running)
     assert machine.poll_timer == ("poll" in node.running)
     if normal:
-        assert machine.owes <= ("status" in node.running)
+        assert reception.pending <= ("status" in node.running)
         assert machine.unfinished() <= ("poll" in node.running)
     if machine.unfinished():
         assert machine.waits_for()
-    undelivered = machine.preacknowledged_count - machine.delivered_count
+    undelivered = reception.preacknowledged_count - delivered
     sizes: LogSizes = machine.log_sizes()
     assert sizes.preacknowledged == undelivered
     assert sizes.accepted == len(units)
-    assert undelivered + sum(isinstance(unit, OrderedData) for unit in units) <= config.quota * machine._nodes
+    assert undelivered + sum(isinstance(unit, OrderedData) for unit in units) <= config.quota * config.nodes
 
 
 def test_everybody_delivers_everything_once_in_one_order_and_then_all_is_quiet() -> None:
@@ -198,15 +201,15 @@ def test_it_says_what_it_waits_for() -> None:
     sent = ("1 submissions wait for the window", "1 packets sent are not known to be accepted by all")
     assert node.machine.waits_for() == sent
     said = node.hears_itself(own)
-    assert node.machine.waits_for() == (*sent, "1 units heard wait to be known as accepted by {E1,E2,E3}")
+    assert node.machine.waits_for() == (*sent, "1 accepted units are not known to be accepted by {E1,E2,E3}")
     node.hears_itself(said)
     node.hears(two.expecting(1, 0, 0).standing())
-    assert node.machine.waits_for() == (*sent, "1 units heard wait to be known as accepted by {E3}")
+    assert node.machine.waits_for() == (*sent, "1 accepted units are not known to be accepted by {E3}")
     node.hears(two.vector(1, 0, 0))
-    assert node.machine.waits_for() == (sent[0], "epoch 1 is being agreed on; {E3} have not said what")
+    assert node.machine.waits_for() == (sent[0], "recovery 1: waiting for the vectors of {E3}")
     node.hears(three.vector(0, 0, 0, installed=True))
     again = (sent[0], "1 packets wait to be sent again")
-    assert node.machine.waits_for() == (*again, "epoch 1 waits until {E2} know what is kept")
+    assert node.machine.waits_for() == (*again, "recovery 1: waiting for {E2} to roll back")
 
 
 def test_it_says_whose_acknowledgment_it_waits_for() -> None:
@@ -214,9 +217,9 @@ def test_it_says_whose_acknowledgment_it_waits_for() -> None:
     node.hears(two.sends("x"))
     node.hears_itself(node.fires("status"))
     node.hears(two.expecting(1, 1, 0).standing(), three.expecting(1, 1, 0).standing())
-    assert node.machine.waits_for() == ("1 packets wait to be known as pre-acknowledged by {E1,E2,E3}",)
+    assert node.machine.waits_for() == ("1 packets are not known to be pre-acknowledged by {E1,E2,E3}",)
     node.hears_itself(node.fires("status"))
-    assert node.machine.waits_for() == ("1 packets wait to be known as pre-acknowledged by {E2,E3}",)
+    assert node.machine.waits_for() == ("1 packets are not known to be pre-acknowledged by {E2,E3}",)
     assert node.machine.log_sizes() == LogSizes(0, 0, 0, 0, 1)
 
 

@@ -22,7 +22,7 @@ def stopped(*words: str) -> tuple[Node, Peer, Outputs]:
 def begun(node: Node, peer: Peer, *vector: int) -> Outputs:
     """The only other node says its vector, and that it is done."""
     out = node.hears(peer.vector(*vector), peer.vector(*vector, installed=True))
-    peer.goes_on(node.machine.expected[peer.me])
+    peer.goes_on(node.machine.reception.expected[peer.me])
     return out
 
 
@@ -44,7 +44,7 @@ def test_who_is_told_stops_too() -> None:
 def test_who_has_stopped_accepts_nothing_and_says_nothing_else() -> None:
     node, peer, _ = stopped("x")
     assert node.hears(peer.expecting(0, 1).sends("z"), peer.standing(E1)).discards == ["stopped", "stopped"]
-    assert node.machine.expected == [0, 1]
+    assert node.machine.reception.expected == [0, 1]
     assert node.submits("a").units == []
     assert node.drained().units == []
     assert node.fires("status").units == []
@@ -61,7 +61,7 @@ def test_a_vector_never_changes() -> None:
 def test_the_first_vector_of_a_node_counts() -> None:
     node, two, three = Node(E1), Peer(E2), Peer(E3)
     node.hears(two.vector(0, 0, 0), two.vector(5, 5, 5), three.vector(0, 0, 0))
-    assert node.machine.expected == [0, 0, 0]
+    assert node.machine.reception.expected == [0, 0, 0]
     assert node.did.aborts == []
 
 
@@ -82,6 +82,16 @@ def test_vectors_back_off() -> None:
     assert len(set(waits)) == len(waits), "drawn anew each time"
 
 
+def test_vectors_start_with_the_shortest_interval_however_long_polls_had_become() -> None:
+    node, two = Node(E1), Peer(E2)
+    node.submits("a")
+    for _ in range(4):
+        node.fires("poll")
+    assert node.running["poll"] >= 4 * node.machine.config.timing.poll
+    node.hears(two.vector(0, 0, 0))
+    assert node.running["reset"] < 2 * node.machine.config.timing.reset
+
+
 def test_who_never_says_its_vector_is_given_up() -> None:
     node, two = Node(E1, polls_to_abort=2), Peer(E2)
     node.hears(two.vector(0, 0, 0))
@@ -90,7 +100,7 @@ def test_who_never_says_its_vector_is_given_up() -> None:
         node.hears(two.vector(0, 0, 0))
         assert node.fires("reset").aborts == []
     out = node.fires("reset")
-    assert (out.aborts, len(out)) == (["E3 left 2 questions in a row unanswered"], 1)
+    assert (out.aborts, len(out)) == (["E3 left 2 polls in a row unanswered"], 1)
 
 
 def test_who_says_its_vector_again_and_again_is_not_given_up() -> None:
@@ -111,8 +121,8 @@ def test_all_keep_what_all_have_and_nothing_else() -> None:
     node.hears(two.ready())
     out = node.hears(two.vector(0, 2, 1), three.vector(0, 1, 2))
     assert out.preacknowledged == ["x", "u"]
-    assert node.machine.expected == [0, 1, 1]
-    assert node.machine.epoch == 1
+    assert node.machine.reception.expected == [0, 1, 1]
+    assert node.machine.agreement.epoch == 1
 
 
 def test_what_is_kept_is_acknowledged_when_all_are_known_to_keep_it() -> None:
@@ -132,7 +142,7 @@ def test_how_much_was_lacking_is_told() -> None:
 def test_what_was_thrown_away_is_accepted_again_and_told_once() -> None:
     node, peer, _ = stopped("x", "y")
     begun(node, peer, 0, 1)
-    assert node.machine.expected == [0, 1]
+    assert node.machine.reception.expected == [0, 1]
     peer.next_packet = 1
     again = node.hears(peer.expecting(0, 1).sends("y"))
     assert (again.accepted, again.stops, again.discards) == ([], [], [])
@@ -158,7 +168,7 @@ def test_who_contradicts_itself_ends_the_group() -> None:
     node.hears(two.expecting(1, 1).ready())
     assert node.did.preacknowledged == ["x"]
     out = node.hears(two.vector(1, 0))
-    assert out.aborts == ["somebody says to lack what it said to have"]
+    assert out.aborts == ["inconsistent acknowledgments: a node lacks what it has acknowledged"]
     assert out.delivered == ["x"]
 
 
@@ -193,8 +203,8 @@ def test_after_a_loss_half_as_much_is_sent_and_more_as_it_gets_through() -> None
     assert (out.preacknowledged, out.data) == (["a"], list("cd")), "one has left, and one more may go"
     for _ in range(3):
         begun(node, peer, 1, 0)
-        assert node.machine.allowance >= 1
-    assert len(node.machine.sent) == 1
+        assert node.machine.transmission.allowance >= 1
+    assert len(node.machine.transmission.sent) == 1
 
 
 def test_ready_units_that_were_thrown_away_are_forgotten() -> None:
@@ -206,7 +216,7 @@ def test_ready_units_that_were_thrown_away_are_forgotten() -> None:
     assert begun(node, peer, 0, 1).units == [
         EpochVector(E1, 1, (1, 1), installed=True, wants=0),
     ]
-    assert node.machine.next_seq == 0
+    assert node.machine.transmission.next_seq == 0
 
 
 def test_what_was_never_sent_waits_its_turn() -> None:
@@ -278,6 +288,17 @@ def test_whoever_comes_to_know_makes_vectors_frequent_again() -> None:
         assert (node.running["reset"] < 2 * reset) == news, "that it knows is news once"
 
 
+def test_vectors_are_frequent_again_when_all_are_there() -> None:
+    node, two, three = Node(E1), Peer(E2), Peer(E3)
+    node.hears(two.vector(0, 0, 0))
+    for _ in range(4):
+        node.fires("reset")
+    reset = node.machine.config.timing.reset
+    assert node.running["reset"] >= 4 * reset
+    node.hears(three.vector(0, 0, 0))
+    assert node.running["reset"] < 2 * reset
+
+
 def test_who_was_told_early_needs_not_be_told_again() -> None:
     node, two, three = Node(E1), Peer(E2), Peer(E3)
     node.hears(two.vector(0, 0, 0, installed=True))
@@ -297,7 +318,7 @@ def test_who_is_late_is_told_by_anything_that_is_said() -> None:
     late = three.vector(0, 0, 0, installed=True, wants=(E2,))
     node.hears_itself(Outputs(node.did[-3:]))
     node.running.pop("status", None)
-    node.machine.status_timer = node.machine.owes = False
+    node.machine.status_timer = node.machine.reception.pending = False
     assert "status" not in node.hears(late).timers
     late = three.vector(0, 0, 0, installed=True, wants=(E1,))
     assert "status" in node.hears(late).timers

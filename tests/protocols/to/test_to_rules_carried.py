@@ -36,12 +36,12 @@ def test_what_was_thrown_away_before_travels_with_the_vector() -> None:
     out = node.hears(peer.vector(0, 0, installed=True))
     assert out.resumes == [Resumed(0, 1, 0)]
     assert [(unit.heading.seq, unit.packet.payload) for unit in out.of(OrderedData)] == [(1, b"b")]
-    assert node.machine.expected == [1, 0]
+    assert node.machine.reception.expected == [1, 0]
 
 
 def test_what_waits_to_be_sent_again_travels_too() -> None:
     node, two, _ = installed()
-    assert [packet.payload for packet in node.machine.again] == [b"a"]
+    assert [packet.payload for packet in node.machine.transmission.resend] == [b"a"]
     two.goes_on(0)
     (unit,) = node.hears(two.vector(0, 0, 0)).of(CarryingVector)
     assert (unit.packet.payload, unit.seq) == (b"a", 0)
@@ -52,7 +52,7 @@ def test_what_travelled_is_accepted_with_the_vectors_and_rises_like_any_other() 
     unit = peer.sends("x")
     out = node.hears(peer.carries(unit, 0, 0))
     assert (out.accepted, out.preacknowledged) == (["x"], [])
-    assert node.machine.expected == [0, 1]
+    assert node.machine.reception.expected == [0, 1]
     node.hears(peer.carries(unit, 0, 0, installed=True))
     (said,) = node.fires("status").units
     assert isinstance(said, OrderedReady), "it is acknowledged in sequence"
@@ -72,9 +72,9 @@ def test_what_travelled_comes_behind_what_is_kept_in_the_order_of_sources() -> N
     node.hears(units[0], units[1], three.sends("v"))
     node.hears(three.carries(units[0], 0, 1, 0), two.carries(units[1], 0, 0, 2))
     out = node.hears(two.carries(units[1], 0, 0, 2, installed=True), three.carries(units[0], 0, 1, 0, installed=True))
-    assert [entry[2].packet.payload for entry in node.machine.accepted.entries] == [b"x", b"u"]
+    assert [entry[2].packet.payload for entry in node.machine.reception.accepted.entries] == [b"x", b"u"]
     assert out.resumes == [Resumed(0, 2, 0)]
-    assert node.machine.expected == [0, 1, 1]
+    assert node.machine.reception.expected == [0, 1, 1]
 
 
 def test_what_travelled_and_is_kept_is_taken_once() -> None:
@@ -83,7 +83,7 @@ def test_what_travelled_and_is_kept_is_taken_once() -> None:
     node.hears(unit)
     out = node.hears(peer.carries(unit, 0, 1), peer.carries(unit, 0, 1, installed=True))
     assert (out.preacknowledged, out.delivered) == (["x"], ["x"])
-    assert node.machine.expected == [0, 1]
+    assert node.machine.reception.expected == [0, 1]
 
 
 def test_however_much_is_lost_each_going_back_brings_something() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
-from ordercast.model.units import RetransmitRequest, Unit
+from ordercast.model.units import Unit
+from ordercast.protocols.spo.units import RetransmitRequest
 from ordercast.protocols.to.units import OrderedData, OrderedReady
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 
@@ -46,7 +47,9 @@ def test_first_numbers_are_those_agreed_on() -> None:
 )
 def test_a_broadcast_goes_to_everybody_and_nobody_else(to: int, asked: str) -> None:
     node = Node(E1)
-    with pytest.raises(LocalProtocolError, match=f"a broadcast goes to all 3 nodes: {re.escape(asked)} was asked for"):
+    with pytest.raises(
+        LocalProtocolError, match=f"^invalid destinations {re.escape(asked)}: a broadcast goes to all 3 nodes"
+    ):
         node.handle(Submit(to, (1,), b"a"))
     assert node.submits("b").data == ["b"]
 
@@ -64,7 +67,7 @@ def test_own_units_are_accepted_when_the_channel_brings_them() -> None:
     assert out.accepted == []
     node.hears(peer.sends("x"))
     assert node.hears_itself(out).accepted == ["a"]
-    assert [unit.packet.payload for _, _, unit in node.machine.accepted.entries] == [b"x", b"a"]
+    assert [unit.packet.payload for _, _, unit in node.machine.reception.accepted.entries] == [b"x", b"a"]
 
 
 @pytest.mark.parametrize(
@@ -83,12 +86,12 @@ def test_what_was_said_before_and_comes_again_takes_nothing_back(
         said.append(peer.standing(E1))
         node.hears(said[-1])
     node.fires("status")
-    assert not node.machine.owes, "both were answered"
+    assert not node.machine.reception.pending, "both were answered"
     known = node.machine.snapshot()
     assert node.hears(said[0]).units == []
     assert node.machine.snapshot() == known
     node.hears(said[1])
-    assert node.machine.owes, "who asks once more in the same words is answered"
+    assert node.machine.reception.pending, "who asks once more in the same words is answered"
 
 
 # --- flow ---
@@ -130,7 +133,7 @@ def test_a_quota_is_places_until_everybody_has_delivered() -> None:
 def test_a_place_is_free_when_the_last_has_delivered() -> None:
     node, two, three = Node(E1, quota=1), Peer(E2), Peer(E3)
     node.submits("a", "b")
-    node.machine.own_places.append(0)  # a is delivered here
+    node.machine.deliveries.own_positions.append(0)  # a is delivered here
     two.delivered = 1
     assert node.hears(two.standing(), three.standing()).data == []
     three.delivered = 1
@@ -142,7 +145,7 @@ def test_a_quota_counts_what_is_delivered_and_not_what_is_sent_again() -> None:
     group.submit(E1, "a", "b", "c")
     group.settle()
     assert group.delivered() == ["a b c", "a b c"]
-    assert group.nodes[E1].machine.unsettled <= 1
+    assert group.nodes[E1].machine.deliveries.own_undelivered <= 1
 
 
 # --- accepting ---
@@ -152,7 +155,7 @@ def test_what_comes_next_is_accepted() -> None:
     node, peer = Node(E1), Peer(E2)
     out = node.hears(peer.sends("x"), peer.ready(), peer.sends("y"))
     assert out.accepted == ["x", "y"]
-    assert node.machine.expected == [0, 3, 0]
+    assert node.machine.reception.expected == [0, 3, 0]
 
 
 def test_duplicates_are_thrown_away() -> None:
@@ -163,12 +166,12 @@ def test_duplicates_are_thrown_away() -> None:
     assert (again.accepted, again.discards, again.stops) == ([], ["duplicate", "duplicate"], [])
     standing = peer.standing()
     assert node.hears(standing, standing, peer.sends("y"), standing).discards == []
-    assert node.machine.expected[E2] == 3
+    assert node.machine.reception.expected[E2] == 3
 
 
 @pytest.mark.parametrize("kind", ["data", "ready", "marker", "standing"])
 def test_any_unit_shows_what_is_missing_before_it(kind: str) -> None:
-    node, peer = Node(E1), Peer(E2)
+    node, peer = Node(E1, priorities=kind == "marker"), Peer(E2)
     peer.sends("lost")
     units: dict[str, Callable[[], Unit]] = {
         "data": lambda: peer.sends("y"),
@@ -179,7 +182,7 @@ def test_any_unit_shows_what_is_missing_before_it(kind: str) -> None:
     unit = units[kind]()
     out = node.hears(unit)
     assert (out.stops, out.accepted, out.discards) == (["gap"], [], ["gap"])
-    assert node.machine.expected == [0, 0, 0]
+    assert node.machine.reception.expected == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["data", "standing"])
@@ -187,7 +190,7 @@ def test_what_others_have_accepted_shows_what_is_missing(kind: str) -> None:
     node, peer = Node(E1), Peer(E2).expecting(0, 0, 1)
     out = node.hears(peer.sends("x") if kind == "data" else peer.standing())
     assert (out.stops, out.accepted, out.discards) == (["hearsay"], [], ["hearsay"])
-    assert node.machine.expected == [0, 0, 0]
+    assert node.machine.reception.expected == [0, 0, 0]
 
 
 def test_one_may_miss_what_one_sent_oneself() -> None:
@@ -201,7 +204,7 @@ def test_strangers_are_thrown_away() -> None:
     node, peer = Node(E1), Peer(E2)
     peer.epoch = 1
     assert node.hears(RetransmitRequest(E2, (0, 0, 0)), peer.sends("x")).discards == ["stray", "early"]
-    assert node.machine.expected == [0, 0, 0]
+    assert node.machine.reception.expected == [0, 0, 0]
 
 
 # --- the levels ---
@@ -246,13 +249,13 @@ def test_acknowledged_is_what_units_in_sequence_acknowledge_that_all_have() -> N
     assert node.did.acknowledged == []
     node.hears(two.expecting(1, 2).standing())
     assert node.did.acknowledged == [], "E1 has not said to have E2's ready"
-    node.machine.owes = True
+    node.machine.reception.pending = True
     assert node.hears_itself(node.drained()).acknowledged == ["x"]
     assert node.did.delivered == ["x"]
 
 
 def test_what_claims_to_be_mine_and_was_never_sent_is_thrown_away() -> None:
-    node = Node(E1, 2)
+    node = Node(E1, 2, priorities=True)
     for unit in (Peer(E1, 2).sends("x"), Peer(E1, 2).ready(), Peer(E1, 2).marker(0)):
         before = node.machine.snapshot()
         assert node.hears(unit).discards == ["impossible"]

@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.protocols.to.units import OrderedReady, RunMarker, Standing
+from ordercast.protocols.to.units import OrderedReady, Standing
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 
 
@@ -40,11 +40,11 @@ def test_what_is_preacknowledged_is_told_outside_the_sequence() -> None:
     (unit,) = node.fires("status").units
     assert isinstance(unit, Standing)
     assert unit.heading.expects == (1, 2)
-    assert unit.heading.seq == node.machine.next_seq
+    assert unit.heading.seq == node.machine.transmission.next_seq
 
 
 def test_a_marker_is_answered_outside_the_sequence() -> None:
-    node, two = Node(E1, 2), Peer(E2, 2)
+    node, two = Node(E1, 2, priorities=True), Peer(E2, 2)
     node.hears(two.marker(0))
     (unit,) = node.fires("status").units
     assert isinstance(unit, Standing)
@@ -115,9 +115,9 @@ def test_nobody_polls_while_something_is_acknowledged(priorities: bool) -> None:
 def test_who_waits_for_a_place_asks_those_who_have_delivered_less() -> None:
     node, two, three = Node(E1, quota=1), Peer(E2), Peer(E3)
     node.hears_itself(node.submits("a", "b"))
-    node.machine.sent.clear()
-    node.machine.accepted.entries.clear()
-    node.machine.delivered_count = two.delivered = 1  # as if a had been delivered here and at E2
+    node.machine.transmission.sent.clear()
+    node.machine.reception.accepted.entries.clear()
+    node.machine.deliveries.count = two.delivered = 1  # as if a had been delivered here and at E2
     node.hears(two.standing(), three.standing())
     (_, standing) = node.fires("poll").units
     assert isinstance(standing, Standing)
@@ -125,7 +125,7 @@ def test_who_waits_for_a_place_asks_those_who_have_delivered_less() -> None:
 
 
 def test_nobody_polls_while_the_end_of_a_run_gets_through() -> None:
-    node, two = Node(E1, 2), Peer(E2, 2)
+    node, two = Node(E1, 2, priorities=True), Peer(E2, 2)
     node.hears(two.marker(0))
     node.hears_itself(node.submits("a"))
     node.hears(two.expecting(0, 1).standing())
@@ -170,6 +170,17 @@ def test_polls_back_off_and_start_again_when_something_moves() -> None:
     assert poll <= node.running["poll"] < 2 * poll
 
 
+def test_what_was_finished_before_does_not_count_as_progress() -> None:
+    group = Group(2)
+    group.submit(E1, "a")
+    group.settle()
+    node = group.nodes[E1]
+    assert "poll" not in node.running
+    assert node.machine.backoff.progress, "a has been acknowledged since the last poll"
+    node.submits("b")  # lost
+    assert len(node.fires("poll").units) == 1
+
+
 def test_two_rounds_deliver_and_then_nobody_speaks() -> None:
     group = Group(3)
     group.submit(E1, "a")
@@ -190,7 +201,7 @@ def test_a_node_that_never_answers_is_given_up() -> None:
     for _ in range(3):
         node.hears(two.expecting(1, 1, 0).standing())
         assert node.fires("poll").aborts == []
-    assert node.fires("poll").aborts == ["E3 left 3 questions in a row unanswered"]
+    assert node.fires("poll").aborts == ["E3 left 3 polls in a row unanswered"]
     assert node.submits("b") == []
     assert node.hears(two.sends("y"), two.vector(0, 0, 0)) == []
 
@@ -200,7 +211,7 @@ def test_who_answers_is_not_given_up() -> None:
     node.hears_itself(node.submits("a"))
     for _ in range(10):
         node.hears(three.standing())
-        node.machine.unanswered[E2] = 0
+        node.machine.backoff.unanswered[E2] = 0
         assert node.fires("poll").aborts == []
 
 
@@ -215,9 +226,8 @@ def test_who_gives_up_delivers_what_everybody_has_in_its_place() -> None:
     assert node.did.delivered == ["x"]
 
 
-def test_markers_mean_nothing_to_it() -> None:
-    group = Group(2)
-    group.submit(E1, "a")
-    peer = Peer(E2, 2)
-    assert group.nodes[E1].hears(peer.marker(0)).delivered == []
-    assert isinstance(group.nodes[E1].machine.accepted.entries[0][2], RunMarker)
+def test_units_of_another_policy_are_strays() -> None:
+    node = Node(E1, 2)
+    before = node.machine.snapshot()
+    assert node.hears(Peer(E2, 2).marker(0)).discards == ["stray"]
+    assert node.machine.snapshot() == before

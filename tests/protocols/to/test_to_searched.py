@@ -19,8 +19,8 @@ SEARCHES = [
 
 @pytest.mark.parametrize("scenario", SEARCHES)
 def test_a_small_search(scenario: Scenario) -> None:
-    report = explore(scenario, most=10_000)
-    assert report.violation is None, str(report)
+    report = explore(scenario, max_states=10_000)
+    assert report.counterexample is None, str(report)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -3,12 +3,12 @@
 from random import Random
 from typing import Any
 
-from ordercast.explorer.verdict import Violation
-from ordercast.explorer.walk import wander
+from ordercast.explorer.counterexample import Counterexample
+from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import priority_total, total
 
 
-def walk(seed: int, **how: Any) -> Violation | None:
+def walk(seed: int, **how: Any) -> Counterexample | None:
     """What one breaks, if anything; odd ones are of TO, even ones of PriTO."""
     chance = Random(seed)
     lines: list[list[str]] = [[] for _ in range(chance.choice([2, 3, 3, 4]))]
@@ -25,4 +25,4 @@ def walk(seed: int, **how: Any) -> Violation | None:
         **how,
     }
     scenario = (total if seed % 2 else priority_total)(*map(" ".join, lines), **settings)
-    return wander(scenario, seed, length=chance.choice([20, 60, 150]))
+    return random_walk(scenario, seed, length=chance.choice([20, 60, 150]))

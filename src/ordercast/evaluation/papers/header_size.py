@@ -10,7 +10,7 @@ from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, refer
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import header_of_data, over_runs
 from ordercast.model.config import GroupConfig
-from ordercast.model.runs import Channel, Network, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, RunConfig, TraceDetail, Workload
 
 _PAYLOAD = 64
 _LABELS = {"spo": "SPO and PO", "st": "ST", "to": "TO", "prito": "PriTO", "sequencer": "sequencer"}
@@ -22,7 +22,7 @@ def _run(protocol: str, nodes: int, messages: int) -> RunConfig:
         group=GroupConfig(nodes=nodes),
         network=Network(channel=Channel.ONE),
         workload=Workload(messages=messages, size=_PAYLOAD),
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
 
 

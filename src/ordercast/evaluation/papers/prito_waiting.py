@@ -12,7 +12,7 @@ from ordercast.evaluation.experiment import Curve, Experiment, Row, Size, Spot, 
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import longest_wait, mean_wait, over_runs
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.model.units import LENGTH_SIZE, header_size
 
 _PAPER = "Nakamura, Takizawa: PriTO"
@@ -42,7 +42,7 @@ def overloaded(messages: int, seed: int, *, synchronises: bool) -> RunConfig:
             urgent=0.9,
         ),
         seed=seed,
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
 
 

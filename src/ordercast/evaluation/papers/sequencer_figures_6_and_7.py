@@ -25,7 +25,7 @@ from ordercast.model.config import (
     SequencerReadings,
     Timing,
 )
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 
 _PAPER = "Kaashoek, Tanenbaum, Flynn Hummel, Bal"
 FIGURE_6 = {2: 1.32, 3: 1.35, 4: 1.38, 5: 1.40, 6: 1.43, 7: 1.45, 8: 1.48, 9: 1.50, 10: 1.53}
@@ -68,7 +68,7 @@ def prototype(nodes: int, senders: tuple[int, ...], messages: int, dummy_after: 
             receive_time=RECEIVE_TIME,
         ),
         workload=Workload(messages=messages, pattern=Pattern.EVERYBODY, senders=senders, size=NULL_MESSAGE),
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     )
 
 
@@ -79,7 +79,7 @@ def ours(nodes: int, messages: int) -> RunConfig:
         group=GroupConfig(nodes=nodes, window=1, sequencer=SequencerConfig(history=HISTORY)),
         network=Network(channel=Channel.ANY),
         workload=Workload(messages=messages, pattern=Pattern.EVERYBODY, senders=(nodes - 1,), size=NULL_MESSAGE),
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
 
 

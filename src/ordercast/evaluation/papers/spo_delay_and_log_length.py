@@ -10,7 +10,7 @@ from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, Value
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import mean_log, over_runs, waiting_for_others
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Rules
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 
 _EN, _JP = "Nakamura, Takizawa: SPO (EN)", "Nakamura, Takizawa: SPO (JP)"
 
@@ -32,7 +32,7 @@ def _sending(  # noqa: PLR0913, PLR0917
         network=Network(channel=Channel.ONE, propagation=delay, jitter=0),
         workload=Workload(messages=messages, spread=m / nodes, pattern=pattern, gap=_QUIET),
         seed=seed,
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
 
 
@@ -186,5 +186,5 @@ def _saturated(nodes: int, messages: int, seed: int) -> RunConfig:
         network=Network(channel=Channel.ONE, bits_per_second=10_000_000),
         workload=Workload(messages=messages, pattern=Pattern.EVERYBODY, size=200),
         seed=seed,
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()

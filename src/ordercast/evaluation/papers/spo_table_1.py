@@ -12,7 +12,7 @@ from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_loss
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, HearsayRule, PaperRules, Rules
 from ordercast.model.faults import Miss
-from ordercast.model.runs import Channel, Network, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, RunConfig, TraceDetail, Workload
 
 NODES = 16
 DESTINATIONS = (16, 8, 4, 2)
@@ -41,7 +41,7 @@ def _losing(protocol: str, m: int, seed: int, losses: int, paper: PaperRules | N
         workload=Workload(messages=20 + (_AFTER if paper else _APART * losses), spread=m / NODES, gap=_GAP),
         faults=misses,
         seed=seed,
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
     return config if paper is None else replace(config, patience=5 * MILLISECOND)  # some never stop requesting
 

@@ -14,7 +14,7 @@ from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_sent, share_of_sent
 from ordercast.model.config import MICROSECOND, GroupConfig, Recovery, Rules
 from ordercast.model.faults import Loss
-from ordercast.model.runs import Channel, Network, Pattern, Record, RunConfig, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 
 _PAPER = "Tachikawa, Takizawa: ST"
 NODES = 10
@@ -39,7 +39,7 @@ def _run(f: float, spread: float, recovery: Recovery, seed: int, rules: Rules = 
         workload=Workload(messages=MESSAGES // NODES, spread=spread, pattern=Pattern.EVERYBODY),
         faults=(Loss(rate=f, until=MICROSECOND),),
         seed=seed,
-        record=Record.NONE,
+        record=TraceDetail.NONE,
     ).suited()
 
 

@@ -24,7 +24,7 @@ from ordercast.pipeline.sweep.measure import chunks_table
 from ordercast.pipeline.sweep.worker import PLACE
 from ordercast.pipeline.work_folder import Manifest, locked, read_manifest, remove_unfinished
 from ordercast.swarm.soak import Soaked, Tally, soak_config
-from ordercast.trace.files import write_whole
+from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +142,7 @@ class Soak:
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
-        write_whole(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
+        write_atomically(self.out / ROUNDS / f"{done.first:09}.json", msgspec.json.encode(done))
         self.rounds.append(done)
 
 

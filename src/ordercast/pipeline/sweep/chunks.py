@@ -5,7 +5,7 @@ from heapq import heapify, heapreplace
 from math import ceil
 
 from ordercast.model.faults import Bursts, Loss
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.simulator.workloads import to_send
 
 _SECONDS_OF_A_CHUNK = 2.0
@@ -25,7 +25,7 @@ def cost(config: RunConfig) -> float:
                 repeated += 3 * rate
             case Bursts(well=well, bad=bad, rate=rate):
                 repeated += 3 * rate * bad / (well + bad)
-    if config.record is Record.ALL:
+    if config.record is TraceDetail.ALL:
         repeated *= 1.5
     # Every node receives every unit, and the state that it searches grows with the group.
     return 0.001 + _SECONDS_OF_A_RECEIPT * packets * nodes * repeated * (1 + nodes / 32)

@@ -26,10 +26,11 @@ from ordercast.model import values
 from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
-from ordercast.model.runs import Record, RunConfig
+from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.model.services import PRIORITISED
-from ordercast.model.toml import flat, read_toml
+from ordercast.model.toml import flat
 from ordercast.protocols.registry import PROTOCOLS, machine_class
+from ordercast.trace.small_files import read_toml
 
 MOST_RUNS = 1_000_000
 
@@ -42,7 +43,7 @@ Alternatives = dict[str, list[Any]]
 """By path: its values."""
 
 
-def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
+def read_grid(path: Path, record: TraceDetail | None = None) -> list[RunConfig]:
     """All runs of a grid file, each once; `record` replaces what the file says.
 
     Raises `ConfigError`, with the block and the key, if something in it is wrong.
@@ -50,7 +51,7 @@ def read_grid(path: Path, record: Record | None = None) -> list[RunConfig]:
     return grid_of(read_toml(path, "the grid"), str(path), record)
 
 
-def grid_of(document: Mapping[str, Any], name: str, record: Record | None = None) -> list[RunConfig]:
+def grid_of(document: Mapping[str, Any], name: str, record: TraceDetail | None = None) -> list[RunConfig]:
     """All runs of a grid, each once, in the order written; `name`: of the grid in error messages."""
     blocks = document.get(_BLOCKS, [{}])
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):

@@ -23,8 +23,9 @@ from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.pipeline.sweep.grid import grid_of, read_grid
 from ordercast.pipeline.sweep.worker import run_one
+from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.files import events_batch, runs_table
-from ordercast.trace.schema import ERROR, EVENTS, EVENTS_FOLDER, RUNS, RUNS_FOLDER
+from ordercast.trace.schema import ERROR, EVENTS_FOLDER, RUNS_FOLDER
 
 FORMAT = "ordercast"
 _TABLE, _GRID = "table", "grid"

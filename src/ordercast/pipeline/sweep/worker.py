@@ -16,10 +16,11 @@ from ordercast.model.runs import RunConfig
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
 from ordercast.simulator.simulate import runs_row, simulate
+from ordercast.trace.arrow_schema import RUNS
 from ordercast.trace.chunk_writer import ChunkWriter
 from ordercast.trace.files import cannot_write, runs_table
 from ordercast.trace.recorder import Sink
-from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, RUNS, SEED
+from ordercast.trace.schema import CHANNEL, COMPLETE, CONFIG, ERROR, NODES, PROTOCOL, RUN, SEED
 
 PLACE = "place"
 """The column with the index of a row's run among those asked for."""

@@ -1,96 +1,136 @@
-"""PO: each message to everybody, each sender's order kept, over channels that lose units; after a loss, go back.
+"""PO: broadcast to all nodes in FIFO order, over channels that lose units, with go-back-n retransmission.
 
-From: Takizawa and Nakamura's partially ordering broadcast protocol, which the papers on SPO compare themselves with
-(EN section 5.2, JP section 4.2 and Table 1). They print none of its rules, only what it costs: everything goes to
-everybody, what comes from each source is kept apart, and after a loss whatever that source sent later is thrown away
-and sent again. PO is therefore SPO (see `spo`, with its papers and its departures) with two differences:
+From: Takizawa and Nakamura's partially ordering broadcast protocol, with which the papers on SPO compare themselves
+(EN section 5.2, JP section 4.2 and Table 1). They print none of its rules, only its cost: everything goes to all nodes,
+packets of each source have a log of their own, and after a loss whatever that source sent later is discarded and sent
+again. PO is therefore an SPO machine (`spo.machine`, with its papers and departures) with two differences:
 
- 1. A message goes to everybody, the sender included; any other set of destinations is a mistake of the caller.
- 2. Go-back-n in place of selective repair. A receiver keeps nothing that comes ahead of a gap. It asks once for each
-    first missing number, and again while that does not come. The source then sends again everything from that number
-    on, to all. So `retransmitted` counts what N_PO of Table 1 counts: the lost packet and all behind it.
+ 1. A message goes to all nodes, the sender included; other destinations are refused.
+ 2. The repair policy is go-back-n instead of selective repeat. A receiver keeps nothing that comes ahead of a gap. It
+    requests each first missing number once, and again while that does not come. The source then retransmits
+    everything from that number on. So `retransmitted` counts what N_PO of Table 1 counts: the lost packet and all
+    packets behind it.
 
-Two rules keep that from feeding on itself. Only what comes ahead of a gap whose first number was never asked for is
-a reason to ask at once: what was asked for comes in order, and while it does nothing more is lost. And a source that
-has just gone back to before a number does not go back to it once more in a short while, whoever asks: one repetition
-serves all who lost something of it.
+Two rules keep retransmissions from multiplying. Only a unit ahead of a gap whose first number was never requested
+causes a request at once: retransmitted packets come in order, and while they do nothing more is lost. And a source that
+has just gone back to before a number does not do so again for a short time, whoever asks: one retransmission serves
+all nodes that lost something of it.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
+from ordercast.model.config import GroupConfig
 from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Discard, Output, Send, Submit
+from ordercast.model.machine import Discard, Echo, Input, LogSizes, Output, Submit
 from ordercast.model.nodes import names_of
-from ordercast.model.units import Data, Ready
+from ordercast.model.runs import Channel
+from ordercast.model.state import DeclaredState
 from ordercast.protocols.spo.machine import Spo
-from ordercast.protocols.spo.state import Missing
+from ordercast.protocols.spo.repair import Repair
+from ordercast.protocols.spo.units import Data, Missing, Ranges
 
 
-class Po(Spo):
-    """The protocol at one node. See the module for what it takes from SPO and what not."""
+class GoBackN(Repair):
+    """PO's repair policy: packets ahead of a gap are discarded, and everything from the gap on is sent again."""
 
-    def _submit(self, event: Submit) -> None:
-        if event.destinations != self._everybody:
-            asked_for = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"PO brings every message to all {self._nodes} nodes, the sender too: {asked_for} was asked for"
-            )
-        super()._submit(event)
-
-    def _hold(self, unit: Data, number: int, out: list[Output]) -> None:
-        """What comes ahead of a gap is not kept: it will come again."""
+    def receive_ahead(self, unit: Data, number: int, out: list[Output]) -> None:
+        """Discards the packet: it will be sent again."""
         del number
         out.append(Discard(unit, "gap"))
-        self._ask_if_new(unit.source, out)
+        self.request_if_new(unit.source, out)
 
-    def _receive_ready(self, unit: Ready, out: list[Output]) -> None:
-        super()._receive_ready(unit, out)
-        self._ask_if_new(unit.source, out)
+    def detect_gap(self, source: int, out: list[Output]) -> None:
+        """Starts repeating; the first request is up to `request_if_new`.
 
-    def missing(self, since: Sequence[int]) -> Missing:
-        """By source, all from the first missing number on; not if that lies below `since`, nor what I would refuse."""
-        return tuple(
-            (source, ((first, high),))
-            for source, (first, high) in enumerate(zip(self.expected_to_me, self.seen_to_me, strict=True))
-            if since[source] <= first < high and self.places[source] < self.config.quota
-        )
-
-    def _note_gap(self, source: int, out: list[Output]) -> None:
-        """Whatever is missing is asked for again until it comes; what asks for the first time is `_ask_if_new`.
-
-        After an accepted copy there is a gap, too, while the copies behind it are still under way.
+        A gap is also seen after an accepted copy while the copies behind it are still on their way.
         """
         del source
-        if not self.repeat_timer:
-            self.repeat_timer, self.repaired, self.repeat_patience = True, False, 1
-            self._set_timer("repeat", self.config.timing.repeat, out)
+        self.start_repeating(out)
 
-    def _ask_if_new(self, source: int, out: list[Output]) -> None:
-        """If what came is ahead of a gap, its first number is lost, since the units of one source keep their order."""
-        if self.requested_below[source] <= self.expected_to_me[source] < self.seen_to_me[source]:
-            if self.cooling:
-                self.new_gap = True
-            else:
-                self._request_new(out)
+    def received_status(self, source: int, out: list[Output]) -> None:
+        """A status may show a gap, too."""
+        self.request_if_new(source, out)
 
-    def _request_new(self, out: list[Output]) -> None:
-        """Everything from each first missing number on that was not asked for yet, of all sources in one unit."""
-        missing = self.missing(self.requested_below)
+    def request_if_new(self, source: int, out: list[Output]) -> None:
+        """If a unit came ahead of a gap, the gap's first packet is lost: units of one source keep their order."""
+        if self.requested_below[source] <= self.node.expected_to_me[source] < self.node.seen_to_me[source]:
+            self.request_unless_cooling_down(out)
+
+    def missing(self, since: Sequence[int]) -> Missing:
+        """By source, everything from the first missing number on; nothing if that is below `since`."""
+        node = self.node
+        return tuple(
+            (source, ((first, high),))
+            for source, (first, high) in enumerate(zip(node.expected_to_me, node.seen_to_me, strict=True))
+            if since[source] <= first < high and node.buffered[source] < node.config.quota
+        )
+
+    def mark_requested(self, missing: Missing) -> None:
+        """Each first missing number is requested once."""
         for source, ((first, _),) in missing:
             self.requested_below[source] = first + 1
-        if missing:
-            self.cooling = True
-            self._send_ready(out, missing=missing)
-            self._set_timer("cooldown", self.config.timing.cooldown, out)
 
-    def _repair(self, node: int, ranges: tuple[tuple[int, int], ...], out: list[Output]) -> None:
-        """Goes back to the first number asked for, unless the node has said since that it has come."""
-        lacking = self.sent.by_destination[node]
+    def answer_request(self, node: int, ranges: Ranges, out: list[Output]) -> None:
+        """Goes back to the first requested number, unless the node has acknowledged it since."""
+        unacknowledged = self.node.sent.by_destination[node]
         for first, _ in ranges[:1]:
-            if not lacking or lacking[0].seq != first or first in self.guarded:
+            if not unacknowledged or unacknowledged[0].seq != first or first in self.just_retransmitted:
                 return
-            if not self.guarded:
-                self._set_timer("guard", self.config.timing.guard, out)
-            for packet in lacking:
-                self.guarded.add(packet.seq)
-                out.append(Send(Data(packet, self._status()), again=True))
+            for packet in unacknowledged:
+                self.note_retransmission(packet, out)
+                self.node.retransmit(packet, out)
+
+
+class Po(DeclaredState):
+    """The protocol at one node: an SPO machine whose repair policy is go-back-n."""
+
+    echo: ClassVar[Echo] = Spo.echo
+    needs: ClassVar[Channel] = Spo.needs
+    has_views: ClassVar[bool] = Spo.has_views
+
+    spo: Spo
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        self.spo = Spo(me, config, repair=GoBackN)
+
+    def handle(self, event: Input) -> list[Output]:
+        """Takes one input and returns all outputs that follow from it."""
+        spo = self.spo
+        if type(event) is Submit and event.destinations != spo.everybody and not spo.aborted:
+            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
+            raise LocalProtocolError(
+                f"destinations {given} are invalid: PO delivers every message to all {spo.nodes} nodes, "
+                "the sender included"
+            )
+        return spo.handle(event)
+
+    def waits_for(self) -> tuple[str, ...]:
+        """What this node still waits for, as text."""
+        return self.spo.waits_for()
+
+    def log_sizes(self) -> LogSizes:
+        """The number of packets in each log."""
+        return self.spo.log_sizes()
+
+    # --- vectors that never decrease, which the explorer checks ---
+
+    @property
+    def expected(self) -> list[int]:
+        """TREQ_j."""
+        return self.spo.expected
+
+    @property
+    def expected_to_me(self) -> list[int]:
+        """PREQ_j."""
+        return self.spo.expected_to_me
+
+    @property
+    def seen(self) -> list[int]:
+        """The next seq after the highest that is known to exist, by source."""
+        return self.spo.seen
+
+    @property
+    def seen_to_me(self) -> list[int]:
+        """The number to me that goes with it."""
+        return self.spo.seen_to_me

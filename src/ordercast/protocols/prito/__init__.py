@@ -1,1 +1,1 @@
-"""PriTO and PriO: total order by priority, in runs that end in time."""
+"""PriTO and PriO: total order broadcast by priority, in runs that end in bounded time."""

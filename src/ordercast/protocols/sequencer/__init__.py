@@ -1,1 +1,1 @@
-"""The sequencer's broadcast (Amoeba): total order to everybody, two packets a message, views."""
+"""Fixed-sequencer atomic broadcast (Kaashoek, Tanenbaum, Flynn Hummel and Bal, 1989): its parts, and as printed."""

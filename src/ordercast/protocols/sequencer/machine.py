@@ -1,58 +1,114 @@
-"""The sequencer's broadcast: everything to everybody in one order, on a network that loses, doubles and reorders units.
+"""Fixed-sequencer atomic broadcast: everything to everybody in one total order, over an unreliable network.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989). A node offers a
-packet to the sequencer, which gives it the next number and broadcasts it: two units for each broadcast. Who sees a gap
-in the numbers asks for what is missing. These are the `sound` rules; the printed ones are in `sequencer_paper`, and why
-they do not do is told in docs/protocols/sequencer.md. Sending is in `sequencer_sending`, the sequencer's part in
-`sequencer_ordering`, receiving in `sequencer_receiving`, and what happens when a node fails in `sequencer_views`.
+packet to the sequencer, which gives it the next sequence number and broadcasts it: two units for each broadcast. A node
+that sees a gap in the numbers requests what is missing. These are the `sound` rules; the printed ones are in
+`sequencer.paper`, and docs/protocols/sequencer.md says why they do not suffice.
+
+The machine dispatches to its parts, each with a state of its own. A part knows those that stand above it here:
+
+    view        the current view
+    timers      running timers and back-off
+    window      own packets, flow control
+    receiver    numbers in order, gaps, history buffer, delivery       (view, timers, window)
+    sender      offers, acknowledgments, requests to the sequencer     (view, timers, window, receiver)
+    orderer     the sequencer's part: numbering, table, synchronising  (view, timers, receiver)
+    agreement   the next view, when a node fails                       (view, timers, receiver as an `OrderedLog`)
 
 Departures from the paper:
- 1. All bounds are exclusive and begin at 0, so that "nothing yet" has a value, and the table says what Figure 5 counts
+ 1. All bounds are exclusive and begin at 0, so that "nothing yet" has a value, and the table means what Figure 5 counts
     (S1, S2).
- 2. An offer is old if its id is lower than the next one (not only equal to the last), and an old one is answered with
-    the whole broadcast (S3, S4). The sequencer keeps offers that it cannot number yet.
- 3. A number is old, the next one, or ahead; what is ahead is kept, and a gap is asked for once, then by timer (S5).
- 4. Whoever has what is not known to be everywhere asks how things stand, and the sequencer asks who is not known to
-    have everything: no last broadcast is lost in silence (S6). When nobody waits, nobody speaks.
+ 2. An offer is a duplicate if its id is lower than the next one (not only equal to the last); a duplicate is answered
+    with the whole broadcast (S3, S4). The sequencer keeps offers that it cannot number yet.
+ 3. A number is old, the next one, or ahead; what is ahead is kept, and a gap is requested once, then by timer (S5).
+ 4. A node that has something which may not be stable asks for the status, and the sequencer asks members that have not
+    acknowledged everything: the loss of a last broadcast is noticed (S6). An idle group sends nothing.
  5. Synchronisations are counted, by view; the first phase ends when the table says that all have everything (S7).
- 6. With resilience r, a broadcast is delivered when r nodes besides the sequencer hold it (the later Amoeba papers).
+ 6. With resilience degree r, a broadcast is delivered when r nodes besides the sequencer hold it (the later Amoeba
+    papers).
  7. A large packet is broadcast by its sender, and the sequencer broadcasts only its number (likewise).
- 8. Views: when a node is silent, the others agree to go on without it (S8); every unit names its sender's view.
+ 8. Views: when a node fails, the others agree to go on without it (S8); every unit names its sender's view.
 """
 
-from typing import TypeGuard
+from typing import ClassVar, Final, TypeGuard
 
-from ordercast.model.machine import Abort, Discard, GiveUp, Input, Output, Receive, Submit, Suspect, TimerFired
+from ordercast.model.config import GroupConfig
+from ordercast.model.errors import LocalProtocolError
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Discard,
+    Echo,
+    GiveUp,
+    Input,
+    LogSizes,
+    Numbered,
+    Output,
+    Receive,
+    Resumed,
+    Submit,
+    Suspect,
+    TimerFired,
+    View,
+)
+from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.runs import Channel
+from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
+from ordercast.protocols.sequencer.agreement import AGREEMENT_UNITS, ViewAgreement
+from ordercast.protocols.sequencer.orderer import Orderer
+from ordercast.protocols.sequencer.receiver import Receiver
+from ordercast.protocols.sequencer.sender import Sender
+from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
-    Accept,
+    Acknowledgment,
     Broadcast,
-    Bulletin,
-    Fetch,
-    Flush,
-    Flushed,
-    Have,
     Install,
+    NextView,
+    NumberAnnouncement,
     Offer,
-    Order,
-    Propose,
-    Refused,
-    Supply,
+    SequencerStatus,
     Synchronise,
     Synchronised,
-    ViewRequest,
 )
-from ordercast.protocols.sequencer.views import SequencerViews
+from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.sequencer.window import SendWindow
 
 
-class Sequencer(SequencerViews):
+class Sequencer(DeclaredState):
     """The protocol at one node."""
+
+    echo: ClassVar[Echo] = Echo.NONE
+    needs: ClassVar[Channel] = Channel.ANY
+    has_views: ClassVar[bool] = True
+
+    me: Final[int]
+    config: Final[GroupConfig]
+
+    view: CurrentView
+    timers: Timers
+    window: SendWindow
+    receiver: Receiver
+    sender: Sender
+    orderer: Orderer
+    agreement: ViewAgreement
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        self.me, self.config = me, config
+        self.view = CurrentView(me, config)
+        self.timers = Timers(me)
+        self.window = SendWindow(me, config)
+        self.receiver = Receiver(me, config, self.view, self.window, self.timers)
+        self.sender = Sender(me, config, self.view, self.window, self.receiver, self.timers)
+        self.orderer = Orderer(me, config, self.view, self.receiver, self.timers)
+        self.agreement = ViewAgreement(me, config, self.view, self.receiver, self.timers)
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
         out: list[Output] = []
-        if self.closed:
+        if self.view.closed:
             return out
+        view = self.view
         if type(event) is Receive:
             self._receive(event.unit, out)
         elif type(event) is Submit:
@@ -60,123 +116,204 @@ class Sequencer(SequencerViews):
         elif type(event) is TimerFired:
             self._fire(event.name, out)
         elif type(event) is Suspect:
-            self._be_told_of(event.members & self.members & ~self._my_bit, out)
+            self.agreement.suspected_by_host(event.members, out)
         elif type(event) is GiveUp:
-            self.abort(event.why, out)
-        if self.promised is None and not self.closed:
-            if self.waiting:
+            view.abort(event.why, out)
+        if self.agreement.promised is None and not view.closed:
+            if self.window.waiting:
                 self._send_waiting(out)
-            if not self.is_sequencer:
-                self._pay(out)
+            if view.is_sequencer:
+                self.orderer.publish_commit(out)
+                self.orderer.watch(out)
             else:
-                if self.resilience and self.commit_below > self.announced_commit:
-                    self._publish(out)
-                self._watch(out)
-        return self._until_the_end(out)
+                self.sender.settle(out)
+        return _until_abort(out) if view.closed else out
 
-    def _until_the_end(self, out: list[Output]) -> list[Output]:
-        """Nothing follows when the group has been given up, whatever a rule does that was under way."""
-        if self.closed:
-            ends = [place for place, output in enumerate(out, start=1) if type(output) is Abort]
-            return out[: ends[0]] if ends else out
-        return out
+    # --- sending ---
+
+    def _submit(self, event: Submit) -> None:
+        if event.destinations != everybody(self.config.nodes):
+            raise LocalProtocolError(
+                f"a message must go to all {self.config.nodes} nodes: the sequencer's is a broadcast"
+            )  # fmt: skip
+        self.window.waiting.append(event)
+
+    def _send_waiting(self, out: list[Output]) -> None:
+        """As many as the window takes; none while the group synchronises."""
+        if self.sender.is_paused():
+            return
+        view, window = self.view, self.window
+        while window.waiting and window.has_room() and not view.closed:
+            packet = window.next_packet()
+            out.append(Numbered(packet))
+            if view.is_sequencer:
+                self.orderer.take_offer(packet, out, direct=False)
+            else:
+                self.sender.offer(packet, out)
+
+    # --- dispatch ---
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
-        view: int | None = getattr(unit, "view", None)
-        if type(unit) is Broadcast and view == self.view and unit.source == self.sequencer and self.promised is None:
-            self.heard, self.suspects = True, 0
-            self._receive_broadcast(unit, out)  # as most are
-        elif view is None or unit.source == self.me:
+        view, agreement = self.view, self.agreement
+        number: int | None = getattr(unit, "view", None)
+        source = unit.source
+        stopped = agreement.promised is not None
+        if type(unit) is Broadcast and number == view.number and source == view.sequencer and not stopped:
+            self.sender.heard, agreement.suspects = True, 0
+            self.receiver.receive_broadcast(unit, out)  # the usual case
+        elif number is None or source == self.me:
             out.append(Discard(unit, "stray"))
-        elif view != self.view:
-            self._receive_of_other_view(unit, view, out)
-        elif not self.members >> unit.source & 1:
+        elif number != view.number:
+            self._receive_from_other_view(unit, number, out)
+        elif not view.members >> source & 1:
             out.append(Discard(unit, "stray"))
-        elif self._receive_agreement(unit, out):
-            pass
-        elif self.promised is not None:
+        elif type(unit) in AGREEMENT_UNITS:
+            value = agreement.receive(unit, out)
+            if value is not None:
+                self._take_view(value, out)
+        elif stopped:
             out.append(Discard(unit, "frozen"))
-        elif self.is_sequencer:
-            self.suspects &= ~(1 << unit.source)
+        elif view.is_sequencer:
+            agreement.suspects &= ~(1 << source)
             self._receive_as_sequencer(unit, out)
         elif type(unit) is Offer:
-            self._keep_unordered(unit, out)
-        elif unit.source == self.sequencer:
-            self.heard, self.suspects = True, 0
+            self.receiver.keep_unnumbered(unit, out)
+        elif source == view.sequencer:
+            self.sender.heard, agreement.suspects = True, 0
             self._receive_from_sequencer(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 
     def _receive_as_sequencer(self, unit: Unit, out: list[Output]) -> None:
-        if getattr(unit, "received_below", 0) > self.received_below:
-            out.append(Discard(unit, "impossible"))  # nobody has what I have not numbered
+        if getattr(unit, "received_below", 0) > self.receiver.received_below:
+            out.append(Discard(unit, "impossible"))  # nobody can have what is not numbered
         elif type(unit) is Offer:
-            self._receive_offer(unit, out)
-        elif type(unit) is Have:
-            self._receive_have(unit, out)
+            self.orderer.receive_offer(unit, out)
+        elif type(unit) is Acknowledgment:
+            self.orderer.receive_acknowledgment(unit, out)
         elif type(unit) is Synchronised:
-            self._receive_synchronised(unit, out)
+            self.orderer.receive_synchronised(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 
     def _receive_from_sequencer(self, unit: Unit, out: list[Output]) -> None:
-        if type(unit) is Order:
-            self._receive_order(unit, out)
-        elif type(unit) is Bulletin:
-            self._receive_bulletin(unit, out)
+        if type(unit) is NumberAnnouncement:
+            self.receiver.receive_announcement(unit, out)
+        elif type(unit) is SequencerStatus:
+            self.sender.receive_status(unit, out)
         elif type(unit) is Synchronise:
-            self._receive_synchronise(unit, out)
+            self.sender.receive_synchronise(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 
-    def _receive_agreement(self, unit: Unit, out: list[Output]) -> bool:
-        """What passes a node that has stopped; False: it is something else."""
-        if type(unit) is Flush:
-            self._receive_flush(unit, out)
-        elif type(unit) is Flushed:
-            self._receive_flushed(unit, out)
-        elif type(unit) is Propose:
-            self._receive_propose(unit, out)
-        elif type(unit) is Accept:
-            self._receive_accept(unit, out)
-        elif type(unit) is Refused:
-            self._receive_refused(unit, out)
-        elif type(unit) is Fetch:
-            self._receive_fetch(unit, out)
-        elif type(unit) is Supply:
-            self._receive_supply(unit, out)
-        elif type(unit) is Install or type(unit) is ViewRequest:
-            out.append(Discard(unit, "duplicate"))
-        else:
-            return False
-        return True
-
-    def _receive_of_other_view(self, unit: Unit, view: int, out: list[Output]) -> None:
+    def _receive_from_other_view(self, unit: Unit, number: int, out: list[Output]) -> None:
         if type(unit) is Install:
-            if view > self.view:
+            if number > self.view.number:
                 self._take_view(unit.value, out)
             else:
                 out.append(Discard(unit, "old"))
         elif self._may_be_numbered_yet(unit):
-            self._keep_unordered(unit, out)
+            self.receiver.keep_unnumbered(unit, out)
         else:
-            self._hear_other(unit, view, out)
+            self.agreement.receive_from_other_view(unit, number, out)
 
     def _may_be_numbered_yet(self, unit: Unit) -> TypeGuard[Offer]:
-        """Whether it is data, broadcast by its sender in another view, that a sequencer may still number."""
-        if type(unit) is not Offer or not unit.direct or self.is_sequencer or self.promised is not None:
+        """True if its sender broadcast it in another view, and a sequencer may still number it."""
+        if type(unit) is not Offer or not unit.direct or self.view.is_sequencer or self.agreement.promised is not None:
             return False
-        return bool(self.members >> unit.source & 1)
+        return bool(self.view.members >> unit.source & 1)
 
     def _fire(self, name: str, out: list[Output]) -> None:
         if name == "need":
-            if self._need_due(out):
-                self._suspect(1 << self.sequencer, out)
+            if self.sender.need_due(out):
+                self.agreement.suspect(1 << self.view.sequencer, out)
         elif name == "gap":
-            self._gap_due(out)
+            self.sender.gap_due(out)
         elif name == "status":
-            self._suspect(self._status_due(out), out)
+            self.agreement.suspect(self.orderer.status_due(out), out)
         elif name == "view":
-            self._view_due(out)
+            self.agreement.view_due(out)
         elif name == "answer":
-            self.answered = 0
+            self.agreement.answer_due()
+
+    # --- view change ---
+
+    def _take_view(self, value: NextView, out: list[Output]) -> None:
+        """Only members are sent a view that follows theirs: a node that hears of a later one is excluded."""
+        if value.number == self.view.number + 1 and value.members & self.view.my_bit:
+            self._install(value, out)
+        else:
+            self.view.closed = True
+            out.append(View(value.number, value.members & ~self.view.my_bit, value.why))
+
+    def _install(self, value: NextView, out: list[Output]) -> None:
+        """Ends the current view at the cut, and starts every part of the machine in the new one."""
+        receiver = self.receiver
+        receiver.end_view(value, self.agreement.supplied, out)
+        if self.view.closed:
+            return
+        self.view.enter(value)
+        self.timers.start_view()
+        receiver.start_view(value)
+        self.sender.start_view()
+        self.orderer.start_view()
+        self.agreement.start_view()
+        out += (CancelTimer("view"), Resumed(0, 0, 0))
+        receiver.deliver(out)
+        if not self.view.is_sequencer:
+            self.sender.resume(out)
+        elif receiver.received_below < receiver.known_below:
+            name, number = name_of(self.me), value.number
+            self.view.abort(f"{name} must number the broadcasts of view {number}, but lacks some", out)
+        else:
+            for packet in list(self.window.outstanding):
+                self.orderer.take_offer(packet, out, direct=False)
+
+    # --- what hosts ask ---
+
+    @property
+    def ordered_below(self) -> list[int]:
+        """By source: its packets below were received with a number. Never falls."""
+        return self.receiver.ordered_below
+
+    def log_sizes(self) -> LogSizes:
+        """How much it holds now."""
+        receiver = self.receiver
+        held = len(receiver.ahead) + len(receiver.unnumbered) + len(self.agreement.supplied)
+        return LogSizes(
+            waiting=len(self.window.waiting),
+            sent=len(self.window.outstanding),
+            held=held + sum(map(len, self.orderer.offers)),
+            accepted=receiver.received_below - receiver.stable_below,
+            preacknowledged=0,
+        )
+
+    def waits_for(self) -> tuple[str, ...]:
+        """What this node still waits for, in words."""
+        if self.view.closed:
+            return ()
+        window, receiver, orderer, agreement = self.window, self.receiver, self.orderer, self.agreement
+        lines = []
+        if window.waiting:
+            lines.append(f"{len(window.waiting)} submissions wait for the window")
+        if window.outstanding:
+            lines.append(f"{len(window.outstanding)} packets sent wait to come back with a number")
+        if receiver.received_below < receiver.known_below:
+            lines.append(f"broadcasts from {receiver.received_below} to {receiver.known_below - 1} are missing")
+        unstable = receiver.received_below - receiver.stable_below
+        if unstable:
+            what = f"{unstable} broadcasts wait to be known as received by everybody"
+            lagging = f"{what}: {names_of(orderer.lagging())} may lack some"
+            lines.append(lagging if self.view.is_sequencer else what)
+        if orderer.sync_phase:
+            lines.append(f"phase {orderer.sync_phase} of synchronisation {orderer.sync_round} waits for answers")
+        if agreement.promised is not None:
+            leader = "I lead" if agreement.coordinates else f"{name_of(agreement.promised[1])} leads"
+            lines.append(f"the view after {self.view.number} is being agreed on; {leader}")
+        return tuple(lines)
+
+
+def _until_abort(out: list[Output]) -> list[Output]:
+    """Nothing follows an abort, whatever the rule that was under way still did."""
+    ends = [place for place, output in enumerate(out, start=1) if type(output) is Abort]
+    return out[: ends[0]] if ends else out

@@ -1,10 +1,10 @@
-"""What the sequencer's broadcast sends.
+"""Units of the fixed-sequencer atomic broadcast.
 
-Offers go to the sequencer, numbered broadcasts come from it, and words about what has come go both ways. When a node
+Offers go to the sequencer, numbered broadcasts come from it, acknowledgments and status go both ways. When a node
 fails, the others agree on the next view by ballots.
 
-Numbers of broadcasts count packets from 0, and every bound is exclusive: `received_below` is the next one expected, and
-0 says that nothing has come yet. Every unit names its sender's view, which shuts out whoever is of another one.
+Sequence numbers count packets from 0, and every bound is exclusive: `received_below` is the next number expected, 0 if
+nothing has been received. Every unit carries its sender's view number; units of other views are not processed.
 """
 
 import msgspec
@@ -13,21 +13,24 @@ from ordercast.model.nodes import name_of
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, MessageId, Unit
 
 Ballot = tuple[int, int]
-"""A try to agree on the next view: its round, and the node that tries."""
+"""A ballot for the next view: its round and its coordinator, compared in this order."""
 
-_PACKET_SIZE = FIXED_SIZE + 2 * NUMBER_SIZE  # its source's number for it, and of its first message
+_PACKET_SIZE = FIXED_SIZE + 2 * NUMBER_SIZE  # the source's sequence number, and the number of its first message
 _BALLOT_SIZE = 2 * NUMBER_SIZE
 _RANGE_SIZE = 2 * NUMBER_SIZE
 
 
 class Offer(DataUnit, frozen=True, gc=False, tag=40):
-    """DATA: a packet for the sequencer to number. A large one goes to everybody, and then only its number does."""
+    """DATA: a packet for the sequencer to number.
+
+    A large packet is broadcast by its sender; the sequencer then broadcasts only its number.
+    """
 
     view: int
     received_below: int
-    """The acknowledgment that rides on it."""
+    """Piggybacked acknowledgment."""
     direct: bool = False
-    """It went to everybody."""
+    """True if the sender broadcast it to the whole group."""
 
     @property
     def source(self) -> int:
@@ -40,7 +43,7 @@ class Offer(DataUnit, frozen=True, gc=False, tag=40):
 
 
 class Broadcast(DataUnit, frozen=True, gc=False, tag=41):
-    """BROADCAST: a packet with its number."""
+    """BROADCAST: a packet with its sequence number."""
 
     view: int
     source: int
@@ -48,104 +51,104 @@ class Broadcast(DataUnit, frozen=True, gc=False, tag=41):
     number: int
     """SequenceNr."""
     commit_below: int
-    """What may be delivered."""
+    """Broadcasts that may be delivered: enough nodes hold them (resilience degree)."""
     stable_below: int
-    """What everybody has."""
+    """Broadcasts that every member has received."""
 
     def size(self) -> int:
         """A packet and five numbers."""
         return _PACKET_SIZE + 5 * NUMBER_SIZE + self.packet.body_size()
 
 
-class Order(Unit, frozen=True, gc=False, tag=42):
-    """The numbers of packets that their senders broadcast themselves (the BB method's accept)."""
+class NumberAnnouncement(Unit, frozen=True, gc=False, tag=42):
+    """Sequence numbers, without the data, of packets that their senders broadcast (accept of the BB method)."""
 
     view: int
     source: int
     number: int
-    """Of the first; the others follow."""
+    """Of the first packet; the others have the numbers that follow."""
     packets: tuple[MessageId, ...]
     commit_below: int
     stable_below: int
 
     def size(self) -> int:
-        """A pair for each."""
+        """A pair for each packet."""
         return FIXED_SIZE + 4 * NUMBER_SIZE + 2 * NUMBER_SIZE * len(self.packets)
 
     def word(self) -> str:
-        """It says where things stand."""
+        """As traces call it."""
         return "order"
 
 
-class Have(Unit, frozen=True, gc=False, tag=43):
-    """What a node has, told to the sequencer: the dummy message; with `missing` the request for more (RETRANS)."""
+class Acknowledgment(Unit, frozen=True, gc=False, tag=43):
+    """Cumulative acknowledgment (the dummy message); with `missing` a retransmission request (RETRANS)."""
 
     view: int
     source: int
     received_below: int
     missing: tuple[tuple[int, int], ...] = ()
-    """The ranges [start, stop) of numbers that it lacks, as far as one answer can fill them."""
-    asks: bool = False
-    """It wants to hear how things stand."""
+    """Ranges [start, stop) of missing numbers, as many as one request may ask for."""
+    wants_status: bool = False
+    """It asks for a `SequencerStatus` in reply."""
 
     def size(self) -> int:
         """A pair for each range."""
         return FIXED_SIZE + 2 * NUMBER_SIZE + _RANGE_SIZE * len(self.missing)
 
     def word(self) -> str:
-        """A poll, if it wants an answer."""
-        return "poll" if self.asks else "status"
+        """A poll if it asks for a reply."""
+        return "poll" if self.wants_status else "status"
 
     def asks_for(self) -> str | None:
         """The missing ranges."""
         return "+".join(str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in self.missing) or None
 
 
-class Bulletin(Unit, frozen=True, gc=False, tag=44):
-    """How things stand, told by the sequencer: STATUS; and COMMIT, when that is the news."""
+class SequencerStatus(Unit, frozen=True, gc=False, tag=44):
+    """STATUS and COMMIT: what the sequencer has numbered, what may be delivered, what is stable."""
 
     view: int
     source: int
     next_number: int
     commit_below: int
     stable_below: int
-    wants: int = 0
-    """The nodes that are to say what they have, one bit each."""
+    reply_from: int = 0
+    """Nodes that are to acknowledge, one bit each."""
 
     def size(self) -> int:
         """Five numbers."""
         return FIXED_SIZE + 5 * NUMBER_SIZE
 
     def word(self) -> str:
-        """A poll, if it wants answers."""
-        return "poll" if self.wants else "status"
+        """A poll if it asks for replies."""
+        return "poll" if self.reply_from else "status"
 
 
 class Synchronise(Unit, frozen=True, gc=False, tag=45):
-    """PHASE1 and PHASE2: the history is full: stop, and say when you have everything; go on, and say so."""
+    """PHASE1: the history is full, stop sending and acknowledge when nothing is missing. PHASE2: resume and reply."""
 
     view: int
     source: int
     round: int
-    """Counts the synchronisations of a view."""
+    """Number of the synchronisation within the view."""
     phase: int
     """1 or 2."""
     next_number: int
     stable_below: int
-    wants: int
-    """Those that have not answered, one bit each."""
+    reply_from: int
+    """Nodes that have not replied to this phase, one bit each."""
 
     def size(self) -> int:
         """Six numbers."""
         return FIXED_SIZE + 6 * NUMBER_SIZE
 
     def word(self) -> str:
-        """It wants answers."""
+        """It asks for replies."""
         return "poll"
 
 
 class Synchronised(Unit, frozen=True, gc=False, tag=46):
-    """ACK_COMMIT of the second phase: a node goes on. That of the first is a `Have` of everything."""
+    """ACK_COMMIT of phase 2: the node has resumed. That of phase 1 is an `Acknowledgment` of everything."""
 
     view: int
     source: int
@@ -157,19 +160,19 @@ class Synchronised(Unit, frozen=True, gc=False, tag=46):
         return FIXED_SIZE + 3 * NUMBER_SIZE
 
     def word(self) -> str:
-        """It has it."""
+        """A phase is complete."""
         return "done"
 
 
 class NextView(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What is agreed on when a node fails. It says all that one who joins would have to know, but the ids."""
+    """The value that the members agree on when a node fails: the next view."""
 
     number: int
     members: int
-    """Those that go on, one bit each."""
+    """Members of the new view, one bit each."""
     sequencer: int
     cut_below: int
-    """The broadcasts below are the old view's, for all that go on; those from it on will be the new one's."""
+    """Broadcasts below belong to the old view, for every member of the new one; the new view numbers from here."""
     why: str
 
     def size(self) -> int:
@@ -178,13 +181,13 @@ class NextView(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Flush(Unit, frozen=True, gc=False, tag=47):
-    """FLUSH: promise me to stop, and say what you have. PROPOSE does the same to those who missed it."""
+    """FLUSH: asks for a promise to stop and for a report of what was received. A PROPOSE implies it."""
 
     view: int
     source: int
     ballot: Ballot
-    heard: int
-    """Those that have answered; they need not do so again."""
+    answered: int
+    """Nodes that have replied and need not do so again, one bit each."""
 
     def size(self) -> int:
         """A ballot and two numbers."""
@@ -196,7 +199,7 @@ class Flush(Unit, frozen=True, gc=False, tag=47):
 
 
 class Flushed(Unit, frozen=True, gc=False, tag=48):
-    """FLUSH_OK: I have stopped; this is what I have, and what I have accepted for the next view."""
+    """FLUSH_OK: the sender has stopped; what it has received, and what it has accepted for the next view."""
 
     view: int
     source: int
@@ -205,22 +208,22 @@ class Flushed(Unit, frozen=True, gc=False, tag=48):
     accepted: tuple[Ballot, NextView] | None
 
     def size(self) -> int:
-        """With the view that was accepted."""
+        """With the accepted view, if any."""
         more = _BALLOT_SIZE + self.accepted[1].size() if self.accepted else 0
         return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE + more
 
     def word(self) -> str:
-        """What it has."""
+        """A reply."""
         return "reply"
 
 
 class Refused(Unit, frozen=True, gc=False, tag=49):
-    """FLUSH_NO: I have promised myself to a later ballot."""
+    """FLUSH_NO: the sender has promised to a later ballot."""
 
     view: int
     source: int
     ballot: Ballot
-    """The one refused."""
+    """The refused ballot."""
     promised: Ballot
 
     def size(self) -> int:
@@ -228,31 +231,31 @@ class Refused(Unit, frozen=True, gc=False, tag=49):
         return FIXED_SIZE + NUMBER_SIZE + 2 * _BALLOT_SIZE
 
     def word(self) -> str:
-        """An answer."""
+        """A reply."""
         return "reply"
 
 
 class Propose(Unit, frozen=True, gc=False, tag=50):
-    """PROPOSE: this is to be the next view."""
+    """PROPOSE: the coordinator proposes the next view."""
 
     view: int
     source: int
     ballot: Ballot
     value: NextView
-    heard: int
-    """Those that have accepted it; they need not say so again."""
+    answered: int
+    """Nodes that have accepted it and need not reply again, one bit each."""
 
     def size(self) -> int:
         """A ballot, a view and two numbers."""
         return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE + self.value.size()
 
     def word(self) -> str:
-        """It wants answers."""
+        """It asks for replies."""
         return "poll"
 
 
 class Accept(Unit, frozen=True, gc=False, tag=51):
-    """ACCEPT: I hold every broadcast that the proposed view takes over, and accept it."""
+    """ACCEPT: the sender holds every broadcast below the cut of the proposed view, and accepts it."""
 
     view: int
     source: int
@@ -263,12 +266,12 @@ class Accept(Unit, frozen=True, gc=False, tag=51):
         return FIXED_SIZE + NUMBER_SIZE + _BALLOT_SIZE
 
     def word(self) -> str:
-        """It lacks nothing."""
+        """Nothing is missing."""
         return "done"
 
 
 class Install(Unit, frozen=True, gc=False, tag=52):
-    """INSTALL: this view is agreed on. Its number is the unit's view."""
+    """INSTALL: this view is decided. The unit's view number is that of the new view."""
 
     view: int
     source: int
@@ -284,7 +287,7 @@ class Install(Unit, frozen=True, gc=False, tag=52):
 
 
 class ViewRequest(Unit, frozen=True, gc=False, tag=53):
-    """VIEWREQ: you are of a later view than I; tell me about it."""
+    """VIEWREQ: asks a node of a later view for that view."""
 
     view: int
     source: int
@@ -294,12 +297,12 @@ class ViewRequest(Unit, frozen=True, gc=False, tag=53):
         return FIXED_SIZE + NUMBER_SIZE
 
     def word(self) -> str:
-        """It wants an answer."""
+        """It asks for a reply."""
         return "poll"
 
 
 class Fetch(Unit, frozen=True, gc=False, tag=54):
-    """FETCH: these broadcasts I lack of what a next view takes over."""
+    """FETCH: requests broadcasts below the cut of a proposed view that the sender lacks."""
 
     view: int
     source: int
@@ -322,7 +325,7 @@ class Fetch(Unit, frozen=True, gc=False, tag=54):
 
 
 class Supply(DataUnit, frozen=True, gc=False, tag=55):
-    """SUPPLY: one of them."""
+    """SUPPLY: a broadcast in reply to FETCH."""
 
     view: int
     source: int
@@ -333,5 +336,5 @@ class Supply(DataUnit, frozen=True, gc=False, tag=55):
         return _PACKET_SIZE + 3 * NUMBER_SIZE + self.packet.body_size()
 
 
-OLD_VIEW = (Offer, Have, Synchronised, Flush, Propose, ViewRequest, Fetch)
-"""Whoever sends these from an older view wants an answer, and is told the view that is."""
+ANSWERED_FROM_OLD_VIEWS = (Offer, Acknowledgment, Synchronised, Flush, Propose, ViewRequest, Fetch)
+"""Units whose sender waits for a reply: if it is of an older view, it is sent the current one."""

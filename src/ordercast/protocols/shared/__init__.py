@@ -1,1 +1,1 @@
-"""Structures that more than one protocol uses: gaps in numbers, sending logs, watched logs, timers."""
+"""Structures of more than one protocol: gaps in sequence numbers, sending logs, pending acknowledgments, timers."""

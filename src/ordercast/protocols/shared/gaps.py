@@ -1,13 +1,13 @@
-"""What is missing between what has come and what is known to exist."""
+"""Gaps in a sequence of numbers."""
 
 from collections.abc import Iterable
 
 
-def missing_ranges(low: int, high: int, held: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """The ranges [start, stop) of [low, high) in which no number is held."""
+def missing_ranges(low: int, high: int, received: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """The ranges [start, stop) of [low, high) that contain no received number."""
     ranges = []
     start = low
-    for number in sorted(held):
+    for number in sorted(received):
         if number >= high:
             break
         if number > start:

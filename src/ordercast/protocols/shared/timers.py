@@ -1,10 +1,10 @@
-"""What protocols share about time, of which they know only durations."""
+"""Durations of timers. Protocols have no clock: they only name durations."""
 
 
 def spread(duration: int, me: int, stamp: int) -> int:
-    """A duration between T and 2T, drawn from who and when we are so that it can be repeated.
+    """A pseudo-random duration in [T, 2T), determined by the node and the number of its transmissions.
 
-    Nodes whose timers ran equally long would answer in step and overrun the same receivers for ever.
+    Equal timers would make nodes answer in step and overrun the same receivers again and again.
     """
     mix = (me * 0x9E3779B1 + stamp * 0x85EBCA77) & 0xFFFFFFFF
     mix = ((mix ^ mix >> 15) * 0x2C1B3C6D) & 0xFFFFFFFF

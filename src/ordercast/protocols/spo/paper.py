@@ -1,28 +1,28 @@
-"""SPO as printed: the rules of the papers with their misprints mended and nothing else.
+"""SPO as printed: the rules of the papers, with their misprints corrected and nothing else.
 
 From: Nakamura and Takizawa, "Selective Broadcast Service for Distributed Systems" (EN, sections 4.1 to 4.5) and
 "Data Transmission Procedure of Selective Broadcast Protocol on Multi-Channel" (JP, sections 3.1 to 3.5). They are
-here for the papers' examples, evaluation and counterexamples: even without a loss they may leave a group waiting for
-ever. Whoever wants the service takes `spo`, which says why.
+here for the papers' examples, evaluation and counterexamples: even without a loss a group may wait for ever. For the
+service use `machine`, which lists why.
 
-Misprints mended, and gaps filled in the only way that fits the papers' own examples:
+Misprints corrected, and gaps filled in the only way that fits the papers' own examples:
  1. EN accept action: TREQ_j becomes p.TSEQ + 1, as JP has it.
  2. EN accept and PACK actions: the indices are AL_hj := p.ACK_h and PAL_hj := p.ACK_h, for all h.
  3. Both, initial values: PSEQ_j is a node's own ISS for every j; PAL starts like AL, and F_j at IBF_j.
  4. Both, ACK action: top(PPR) is top(PPL).
  5. JP example 3.2: a node drops from SL what all destinations have accepted; no action says so.
  6. JP example 3.4: every source answers a request from its own entry of ACK, not only the one that lost a unit.
- 7. The flow condition divides real numbers: with whole ones a group could be unable to send at all.
+ 7. The flow condition divides real numbers: with integers a group could be unable to send at all.
  8. BUF, which neither paper explains, is IBF less the packets in RPL and PPL, and never below zero.
  9. A timer that runs is not started again, and a duplicate, being neglected, does not stop one.
-Readings on which the two papers or their parts disagree are options: see `PaperRules`.
+Where the two papers or their parts disagree, the reading is an option: see `PaperRules`.
 
-Not here: receive-ready units and repeated requests (the papers have none), membership, the network. A node hears its
-own units from a loop-back that loses nothing; it answers no request of its own.
+Not here: receive-ready units and repeated requests (the papers have none), membership, the network. A node receives its
+own units from a loop-back that loses nothing; it does not answer its own requests.
 """
 
 from collections import deque
-from typing import Any, ClassVar
+from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig, HearsayRule
 from ordercast.model.errors import LocalProtocolError
@@ -45,48 +45,59 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import Snapshot
-from ordercast.model.units import Data, Packet, RetransmitRequest, Status
+from ordercast.model.state import DeclaredState
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, RetransmitRequest, Status
 
 
-class SpoPaper:
-    """The printed protocol at one node. See the module for where its rules come from."""
+class SpoPaper(DeclaredState):
+    """The printed protocol at one node. See the module for the sources of its rules."""
 
     echo: ClassVar[Echo] = Echo.SAFE
     needs: ClassVar[Channel] = Channel.MANY
     has_views: ClassVar[bool] = False
 
+    me: Final[int]
+    config: Final[GroupConfig]
+    timers: Final[tuple[str, ...]]
+    """The name of each source's waiting timer."""
+
+    # Sending.
+    next_seq: int  # TSEQ
+    next_seq_to: list[int]  # PSEQ_j
+    next_message: int
+    stamp: int  # counts statuses; the printed rules never look at it
+    waiting: deque[Submit]  # submitted, but the flow condition does not hold
+    sent: list[Data]  # SL
+
+    # Receiving, by source.
+    expected: list[int]  # TREQ_j
+    expected_to_me: list[int]  # PREQ_j
+    accepted: list[deque[Data]]  # RPL_j
+    preacknowledged: list[deque[Data]]  # PPL_j
+    timer_running: list[bool]
+    known_below: list[int]  # numbers known to exist and not accepted here; only `waits_for` uses it
+
+    # What the nodes acknowledged. Intended: preacknowledged_below <= accepted_below <= expected for each source.
+    accepted_below: list[list[int]]  # AL: accepted_below[source][node]
+    preacknowledged_below: list[list[int]]  # PAL: preacknowledged_below[source][node]
+    free_buffers: list[int]  # F_j
+
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()
         self.me, self.config = me, config
-        self._sources = {f"wait-{source}": source for source in range(nodes)}  # by timer
-        self._timers = tuple(self._sources)
-
-        # Sending.
-        self.next_seq = first[me]  # TSEQ
-        self.next_seq_to = [first[me]] * nodes  # PSEQ_j
-        self.next_message = 0
-        self.stamp = 0  # counts statuses; the printed rules never look at it
-        self.waiting: deque[Submit] = deque()  # submitted, but the flow condition does not hold
-        self.sent: list[Data] = []  # SL
-
-        # Receiving, by source.
-        self.expected = list(first)  # TREQ_j
-        self.expected_to_me = list(first)  # PREQ_j
-        self.accepted: list[deque[Data]] = [deque() for _ in first]  # RPL_j
-        self.preacknowledged: list[deque[Data]] = [deque() for _ in first]  # PPL_j
+        self.timers = tuple([f"wait-{source}" for source in range(nodes)])
+        self.next_seq, self.next_seq_to, self.next_message, self.stamp = first[me], [first[me]] * nodes, 0, 0
+        self.waiting, self.sent = deque(), []
+        self.expected, self.expected_to_me, self.known_below = list(first), list(first), list(first)
+        self.accepted, self.preacknowledged = [deque() for _ in first], [deque() for _ in first]
         self.timer_running = [False] * nodes
-        self.heard_below = list(first)  # numbers known to exist and not accepted here; only `waits_for` looks at it
-
-        # What the nodes said. Meant: preacknowledged_below <= accepted_below <= expected for each source.
-        self.accepted_below = [[seq] * nodes for seq in first]  # AL: accepted_below[source][node]
-        self.preacknowledged_below = [[seq] * nodes for seq in first]  # PAL: likewise
-        self.free_buffers = [config.paper.initial_buffers] * nodes  # F_j
-
-    # --- the one door ---
+        self.accepted_below = [[seq] * nodes for seq in first]
+        self.preacknowledged_below = [[seq] * nodes for seq in first]
+        self.free_buffers = [config.paper.initial_buffers] * nodes
 
     def handle(self, event: Input) -> list[Output]:
-        """Takes one input and returns all that follows from it."""
+        """Takes one input and returns all outputs that follow from it."""
         match event:
             case Submit():
                 self._check(event)
@@ -98,8 +109,8 @@ class SpoPaper:
                 return self._resend(request) if request.source != self.me else []
             case Receive(unit=unit):
                 return [Discard(unit, "stray")]
-            case TimerFired(name=name) if name in self._sources:
-                return self._expire(self._sources[name])
+            case TimerFired(name=name) if name in self.timers:
+                return self._expire(self.timers.index(name))
         return []
 
     def _receive(self, unit: Data) -> list[Output]:
@@ -110,7 +121,7 @@ class SpoPaper:
         if acceptable:
             out += self._accept(unit) + self._preacknowledge() + self._acknowledge()
         else:
-            self.heard_below[source] = max(self.heard_below[source], unit.packet.seq + 1)
+            self.known_below[source] = max(self.known_below[source], unit.packet.seq + 1)
             waited, gap = bool(out), self._shows_gap(unit)
             out.append(Discard(unit, "gap" if gap else "hearsay"))
             if gap or waited:  # lost PDU actions (1) and (2-2)
@@ -122,10 +133,10 @@ class SpoPaper:
     def _check(self, event: Submit) -> None:
         nodes = self.config.nodes
         if not event.destinations:
-            raise LocalProtocolError("a message must go to at least one node, but its destinations are empty")
+            raise LocalProtocolError("destinations are empty: name at least one node of the group")
         if event.destinations & ~everybody(nodes):
             asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(f"a message can only go to the {nodes} nodes of the group, not to {asked}")
+            raise LocalProtocolError(f"destinations {asked} are invalid: name nodes of the group, which has {nodes}")
 
     def _send_waiting(self) -> list[Output]:
         out: list[Output] = []
@@ -175,9 +186,9 @@ class SpoPaper:
         return packet.seq < self.expected[source] or packet.seq_to[self.me] < self.expected_to_me[source]
 
     def _is_acceptable(self, unit: Data) -> bool:
-        """Accept condition (EN 4.2 A, JP 3.2): (1-1) or (1-2), and (2) for those nodes that the rules ask about.
+        """Accept condition (EN 4.2 A, JP 3.2): (1-1) or (1-2), and (2) for the nodes of the chosen reading.
 
-        Condition (2) takes mere reordering, and the loss of what was for others, for a loss of mine (C0, C1, C2).
+        Condition (2) takes mere reordering, and the loss of packets to others, for a loss here (C0, C1, C2).
         """
         packet, source, rule = unit.packet, unit.source, self.config.paper.condition_2
         if packet.seq != self.expected[source] and packet.seq_to[self.me] != self.expected_to_me[source]:
@@ -204,13 +215,13 @@ class SpoPaper:
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
     def _can_preacknowledge(self, unit: Data) -> bool:
-        """PACK condition (EN 4.3, JP 3.3): p.TSEQ < minAL_j(p), every destination has said to have accepted it."""
+        """PACK condition (EN 4.3, JP 3.3): p.TSEQ < minAL_j(p), every destination has accepted it."""
         return _is_below(unit.packet, self.accepted_below[unit.source])
 
     def _preacknowledge(self) -> list[Output]:
-        """PACK action (EN 4.3, JP 3.3): while the top of a log satisfies the PACK condition.
+        """PACK action (EN 4.3, JP 3.3): while the head of a log satisfies the PACK condition.
 
-        That its destinations know now what it acknowledged is an inference, and does not hold (A1, R1).
+        It infers that the destinations know what the packet acknowledged, which is not so (A1, R1).
         """
         out: list[Output] = []
         for source, log in enumerate(self.accepted):
@@ -223,11 +234,11 @@ class SpoPaper:
         return out
 
     def _can_acknowledge(self, unit: Data) -> bool:
-        """ACK condition (EN 4.4, JP 3.4): p.TSEQ < minPAL_j(p), which is taken to say the same of the next level."""
+        """ACK condition (EN 4.4, JP 3.4): p.TSEQ < minPAL_j(p), the same for the next level."""
         return _is_below(unit.packet, self.preacknowledged_below[unit.source])
 
     def _acknowledge(self) -> list[Output]:
-        """ACK action (EN 4.4, JP 3.4): while the top of a log satisfies the ACK condition."""
+        """ACK action (EN 4.4, JP 3.4): while the head of a log satisfies the ACK condition."""
         out: list[Output] = []
         for log in self.preacknowledged:
             while log and self._can_acknowledge(log[0]):
@@ -241,73 +252,51 @@ class SpoPaper:
         """Failure condition (1): something that the source sent to me before this is missing."""
         return self.expected_to_me[unit.source] < unit.packet.seq_to[self.me]
 
-    def _shows_by_hearsay(self, unit: Data) -> list[int]:
-        """Failure condition (2): the nodes of which the sender of this has accepted something that I have not."""
+    def _loss_inferred_from_peers(self, unit: Data) -> list[int]:
+        """Failure condition (2): the sources of which the sender has accepted something that I have not."""
         expects = enumerate(unit.status.expects)
         return [node for node, seq in expects if node != unit.source and self.expected[node] < seq]
 
     def _start_timers(self, unit: Data) -> list[Output]:
-        """Lost PDU action (2): perhaps what is missing is not for me, and the source's next unit will show it."""
+        """Lost PDU action (2): what is missing may not be to me, which the source's next unit will show."""
         out: list[Output] = []
-        for node in self._shows_by_hearsay(unit):
-            self.heard_below[node] = max(self.heard_below[node], unit.status.expects[node])
+        for node in self._loss_inferred_from_peers(unit):
+            self.known_below[node] = max(self.known_below[node], unit.status.expects[node])
             if not self.timer_running[node]:
                 self.timer_running[node] = True
-                out.append(SetTimer(self._timers[node], self.config.timing.hearsay))
+                out.append(SetTimer(self.timers[node], self.config.timing.hearsay))
         return out
 
     def _expire(self, source: int) -> list[Output]:
-        """Lost PDU action (2-1): nothing came, so ask."""
+        """Lost PDU action (2-1): nothing came within the waiting time."""
         if not self.timer_running[source]:
             return []
         self.timer_running[source] = False
         return [self._request()]
 
     def _stop_timer(self, source: int) -> list[Output]:
-        """Lost PDU action (2-2), its first half: the next unit of the source is here."""
+        """Lost PDU action (2-2), first half: the next unit of the source has come."""
         if not self.timer_running[source]:
             return []
         self.timer_running[source] = False
-        return [CancelTimer(self._timers[source])]
+        return [CancelTimer(self.timers[source])]
 
     def _request(self) -> Send:
         """RETRANS procedure (1). It is never repeated (C4)."""
         return Send(RetransmitRequest(self.me, tuple(self.expected)))
 
     def _resend(self, request: RetransmitRequest) -> list[Output]:
-        """RETRANS procedure (2): all that I keep, from the number on, and that is for the one who asks."""
+        """RETRANS procedure (2): everything in SL from the requested number on that is to the node that asks."""
         start, asking = request.expects[self.me], request.source
         asked = [unit for unit in self.sent if unit.packet.seq >= start and unit.packet.destinations >> asking & 1]
         if not self.config.paper.verbatim_copies:
             asked = [Data(unit.packet, self._status()) for unit in asked]
         return [Send(unit, again=True) for unit in asked]
 
-    # --- looking at it, taking and putting back ---
-
-    def snapshot(self) -> Snapshot:
-        """The whole state as nested tuples."""
-        return (
-            (self.next_seq, self.next_message, self.stamp),
-            (tuple(self.next_seq_to), tuple(self.expected), tuple(self.expected_to_me), tuple(self.heard_below)),
-            (tuple(self.free_buffers), tuple(self.timer_running)),
-            (tuple(self.sent), tuple(self.waiting)),
-            (tuple(map(tuple, self.accepted)), tuple(map(tuple, self.preacknowledged))),
-            (tuple(map(tuple, self.accepted_below)), tuple(map(tuple, self.preacknowledged_below))),
-        )
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Back to the state of a snapshot."""
-        parts: Any = snapshot
-        counts, numbers, (free, running), (sent, waiting), logs, bounds = parts
-        self.next_seq, self.next_message, self.stamp = counts
-        self.next_seq_to, self.expected, self.expected_to_me, self.heard_below = map(list, numbers)
-        self.free_buffers, self.timer_running = list(free), list(running)
-        self.sent, self.waiting = list(sent), deque(waiting)
-        self.accepted, self.preacknowledged = (list(map(deque, log)) for log in logs)
-        self.accepted_below, self.preacknowledged_below = (list(map(list, rows)) for rows in bounds)
+    # --- questions ---
 
     def log_sizes(self) -> LogSizes:
-        """How much it holds now."""
+        """The number of packets in each log."""
         return LogSizes(
             waiting=len(self.waiting),
             sent=len(self.sent),
@@ -317,24 +306,24 @@ class SpoPaper:
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words that follow on its name."""
+        """What this node still waits for, as text that follows its name."""
         lines = []
         if self.waiting:
             lines.append(f"its window is closed: {self._closed_by()}")
-        for source, (expected, heard) in enumerate(zip(self.expected, self.heard_below, strict=True)):
-            if expected < heard:
+        for source, (expected, known) in enumerate(zip(self.expected, self.known_below, strict=True)):
+            if expected < known:
                 lines.append(f"misses from {name_of(source)} its number {expected} on")
         if self.sent:
-            lines.append(f"keeps its number {self._unsaid('accepted', self.sent[0], self.accepted_below)}")
+            lines.append(f"keeps its number {self._lacking('accepted', self.sent[0], self.accepted_below)}")
         for verb, logs, bounds in (
             ("accepted", self.accepted, self.accepted_below),
             ("pre-acknowledged", self.preacknowledged, self.preacknowledged_below),
         ):
-            tops = [log[0] for log in logs if log]
-            lines += [f"holds of {name_of(top.source)} number {self._unsaid(verb, top, bounds)}" for top in tops]
+            heads = [log[0] for log in logs if log]
+            lines += [f"holds of {name_of(head.source)} number {self._lacking(verb, head, bounds)}" for head in heads]
         return tuple(lines)
 
-    def _unsaid(self, verb: str, unit: Data, bounds: list[list[int]]) -> str:
+    def _lacking(self, verb: str, unit: Data, bounds: list[list[int]]) -> str:
         packet, row = unit.packet, bounds[unit.source]
         silent = mask_of(node for node in members(packet.destinations) if row[node] <= packet.seq)
         return f"{packet.seq}, not known to be {verb} by {names_of(silent)}"
@@ -349,6 +338,6 @@ class SpoPaper:
         return f"{names_of(slow)} is known to have accepted only what is below its number {min(row)}"
 
 
-def _is_below(packet: Packet, said: list[int]) -> bool:
-    """Whether every destination has said more than a packet's number: p.TSEQ < min over p.DST."""
-    return all(packet.seq < said[node] for node in members(packet.destinations))
+def _is_below(packet: Packet, below: list[int]) -> bool:
+    """True if every destination has acknowledged more than a packet's number: p.TSEQ < min over p.DST."""
+    return all(packet.seq < below[node] for node in members(packet.destinations))

@@ -1,50 +1,68 @@
-"""ST while nothing is lost: transmission, acceptance, and the two levels above it, in the order of the channel.
+"""ST while nothing is lost: transmission, acceptance, loss detection, pre-acknowledgment and acknowledgment.
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", sections 3.1
-to 3.4. What happens after a loss is in `st`.
+to 3.4, and loss detection of section 4.1. What follows a detected loss is in `recovery`.
 
-**Lemma A.** If a packet is pre-acknowledged at a node, that node has accepted every packet for it that precedes the
-packet on the channel. For each node it has accepted a unit that was sent when the packet had been heard there, so
-after it; that unit was the next one of its sender for this node; so nothing that its sender sent to this node before
-is missing. This needs two things: a packet waits for *all* nodes, not only its destinations; and only units that are
-accepted count, one's own as the channel brings them back.
+**Lemma A.** If a packet is pre-acknowledged at a node, that node has accepted every packet to it that precedes the
+packet on the channel. For each node it has accepted a unit that was sent when the packet had been received there, so
+after it; that unit was the next one of its sender to this node; so nothing that its sender sent to this node before
+is missing. This needs two things: a packet waits for *all* nodes, not only its destinations; and only the statuses of
+units that are accepted count, own ones as the channel brings them back.
 """
 
 from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Send, SetTimer, Submit
-from ordercast.model.nodes import members
-from ordercast.model.units import Data, Packet, Ready, Status
+from ordercast.model.machine import (
+    Abort,
+    Deliver,
+    Discard,
+    Level,
+    Numbered,
+    Output,
+    Reached,
+    Send,
+    SetTimer,
+    Submit,
+)
+from ordercast.model.nodes import members, name_of, names_of
+from ordercast.model.units import Packet
 from ordercast.protocols.shared.timers import spread
-from ordercast.protocols.st.state import LOG, OWN, StState
+from ordercast.protocols.spo.units import Data, Ready, Status
+from ordercast.protocols.st.state import OWN, RECEIVED, EpochState
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
-class StNormal(StState):
-    """The rules of an epoch in which nothing is missing."""
+class Normal(EpochState):
+    """The rules of an epoch, until a loss is detected."""
 
-    # --- transmission (3.2) ---
+    # --- transmission and flow control (3.2) ---
 
-    def _submit(self, event: Submit) -> None:
-        if not event.destinations or event.destinations & ~self._everybody:
-            raise LocalProtocolError(f"a message must go to at least one of the {self._nodes} nodes, and to no others")
+    def submit(self, event: Submit) -> None:
+        """Queues a submission; raises LocalProtocolError if its destinations are not nodes of the group."""
+        if not event.destinations or event.destinations & ~self.everybody:
+            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
+            raise LocalProtocolError(
+                f"destinations {given} are invalid: name at least one of the {self.nodes} nodes of the group, "
+                "and no others"
+            )
         self.waiting.append(event)
 
-    def _can_send(self) -> bool:
-        """Flow condition. The window may close altogether: units without data pass it and open it again."""
-        under_way = len(self.accepted.rows[OWN])
-        if under_way >= self.config.window:
+    def can_send(self) -> bool:
+        """Flow condition. The window may close completely: units without data are not subject to it and reopen it."""
+        unacknowledged = len(self.accepted.logs[OWN])
+        if unacknowledged >= self.config.window:
             return False
-        return under_way < min(self._free(), *self.free) // self._nodes
+        return unacknowledged < min(self.free_buffers(), *self.free) // self.nodes
 
-    def _send_waiting(self, out: list[Output]) -> None:
-        while self.again and self._can_send():
-            self._transmit(self.again.popleft(), out, again=True)
-        while self.waiting and not self.again and self._can_send():
-            self._send(self.waiting.popleft(), out)
+    def send_waiting(self, out: list[Output]) -> None:
+        """Sends what the window allows: first what was discarded by go-back-n, then submissions in their order."""
+        while self.to_resend and self.can_send():
+            self.transmit(self.to_resend.popleft(), out, again=True)
+        while self.waiting and not self.to_resend and self.can_send():
+            self.send(self.waiting.popleft(), out)
 
-    def _send(self, event: Submit, out: list[Output]) -> None:
-        """Transmission action. It is heard, here too, when the channel brings it."""
+    def send(self, event: Submit, out: list[Output]) -> None:
+        """Transmission action. The packet is accepted, here too, when the channel brings it."""
         seq_to, first = tuple(self.next_seq_to), self.next_message
         packet = Packet(
             self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority
@@ -54,160 +72,188 @@ class StNormal(StState):
         self.next_message += len(event.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
-        self._transmit(packet, out, again=False)
+        self.transmit(packet, out, again=False)
 
-    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
-        out.append(Send(Data(packet, self._status()), again))
-        own = self.accepted.rows[OWN]
+    def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+        """Sends a packet and keeps it until all nodes have acknowledged it."""
+        out.append(Send(Data(packet, self.status()), again))
+        own = self.accepted.logs[OWN]
         own.append(packet)
         if len(own) == 1:
-            self._release(out)
+            self.release(out)
 
-    def _status(self) -> Status:
-        """What I know now. Whoever hears it is owed nothing more."""
+    def status(self) -> Status:
+        """What I know now, for a unit that is transmitted: no acknowledgment is pending afterwards."""
         self.stamp += 1
-        self.owes, self.news, self.status_paid = False, False, True
-        self.unsaid = [0] * self._nodes
+        self.status_due, self.news, self.transmitted = False, False, True
+        self.unreported = [0] * self.nodes
         expected = self.expected
         below = tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
-        return Status(self.stamp, tuple(expected), below, self._free(), self.epoch)
+        return Status(self.stamp, tuple(expected), below, self.free_buffers(), self.epoch)
 
-    def _send_ready(self, out: list[Output], *, asks: bool = False) -> None:
-        """RR; it asks everybody for theirs as long as I wait for anything."""
-        wants = self._everybody if asks or self.unfinished() else 0
-        out.append(Send(Ready(self.me, *self.next_numbers(), self._status(), wants)))
+    def send_status(self, out: list[Output], *, polls: bool = False) -> None:
+        """RR: a status without data; it polls everybody as long as I wait for anything."""
+        wants = self.everybody if polls or self.unfinished() else 0
+        out.append(Send(Ready(self.me, *self.next_numbers(), self.status(), wants)))
 
-    def _free(self) -> int:
-        return max(0, self.config.quota * self._nodes - self.held())
+    # --- acceptance (3.2) and loss detection by sequence numbers (4.1, first) ---
 
-    # --- acceptance (3.2) ---
-
-    def _receive_data(self, unit: Data, out: list[Output]) -> bool:
-        """ACC action. False: something for me is missing before it; it is kept at the place where it came."""
+    def receive_data(self, unit: Data, out: list[Output]) -> bool:
+        """ACC action. True: a loss is detected; a packet to me then keeps the place in the log at which it came."""
         packet = unit.packet
         source, seq, number = packet.source, packet.seq, packet.seq_to[self.me]
-        for_me = packet.destinations & self._my_bit
+        to_me = packet.destinations & self.my_bit
         if seq < self.expected[source] or number < self.expected_to_me[source]:
             out.append(Discard(unit, "duplicate"))
-            return True
-        if for_me and self.held() >= self.config.quota * self._nodes:
-            out.append(Discard(unit, "full"))
-            return True
-        if number > self.expected_to_me[source]:
-            if for_me:
-                self.log.append(packet)
-                self.holds_last = True
             return False
+        if to_me and self.buffers_in_use() >= self.config.quota * self.nodes:
+            out.append(Discard(unit, "full"))
+            return False
+        if number > self.expected_to_me[source]:
+            if to_me:
+                self.log.append(packet)
+                self.last_shows_gap = True
+            return True
         self.expected[source] = seq + 1
-        self.owes = self.news = True
-        if for_me:
+        self.status_due = self.news = True
+        if to_me:
             self.expected_to_me[source] = number + 1
-            self.unsaid[source] += 1
-            self.places += 1
+            self.unreported[source] += 1
+            self.buffered += 1
             self.log.append(packet)
             self.unpreacknowledged[source].append(seq)
-            if (source, seq) in self.once_accepted:
-                self.once_accepted.remove((source, seq))
+            if (source, seq) in self.accepted_before:
+                self.accepted_before.remove((source, seq))
             else:
                 out.append(Reached(ACCEPTED, packet))
-            rrl = self.accepted.rows[LOG]
-            rrl.append(packet)
-            if len(rrl) == 1:
-                self._preacknowledge(out)
+            received = self.accepted.logs[RECEIVED]
+            received.append(packet)
+            if len(received) == 1:
+                self.preacknowledge(out)
         else:
             out.append(Discard(unit, "foreign"))
-        self._learn(source, unit.status, out)
-        return True
+        self.take_status(source, unit.status, out)
+        return False
 
-    def _receive_ready(self, unit: Ready, out: list[Output]) -> bool:
-        """The same for a status without data: it shows what was sent before it."""
+    def receive_ready(self, unit: Ready, out: list[Output]) -> bool:
+        """The same for a status without data, which shows what was sent before it. True: a loss is detected."""
         source, number = unit.source, unit.next_seq_to[self.me]
         if unit.next_seq < self.expected[source] or number < self.expected_to_me[source]:
-            return True
-        if number > self.expected_to_me[source]:
             return False
+        if number > self.expected_to_me[source]:
+            return True
         self.expected[source] = unit.next_seq
         if unit.wants:
-            self.owes = True
-        self._learn(source, unit.status, out)
-        return True
+            self.status_due = True
+        self.take_status(source, unit.status, out)
+        return False
 
-    def _learn(self, source: int, status: Status, out: list[Output]) -> None:
-        """Takes the facts of a unit that was accepted, and of no other (Lemma A)."""
+    def take_status(self, source: int, status: Status, out: list[Output]) -> None:
+        """Takes the acknowledgments of a unit that was accepted, and of no other (Lemma A)."""
         if status.stamp <= self.stamps[source]:
             return
         self.stamps[source] = status.stamp
         self.free[source] = status.free
-        self.accepted.columns[source] = status.expects
+        self.accepted.acknowledged_below[source] = status.expects
         if source != self.me:
-            self.preacknowledged.columns[source] = status.preacknowledged_below
-        if self.accepted.watchers[source]:
-            for row in self.accepted.wake(source):
-                if row == LOG:
-                    self._preacknowledge(out)
+            self.preacknowledged.acknowledged_below[source] = status.preacknowledged_below
+        if self.accepted.waiting_for[source]:
+            for log in self.accepted.unblocked_by(source):
+                if log == RECEIVED:
+                    self.preacknowledge(out)
                 else:
-                    self._release(out)
-        if self.preacknowledged.watchers[source]:
-            for row in self.preacknowledged.wake(source):
-                self._acknowledge(row, out)
-        if self.config.hearsay and not self.hearsay_timer and self.heard_of_more():
-            self.hearsay_timer = True
-            self._set_timer("hearsay", self.config.timing.hearsay, out)
+                    self.release(out)
+        if self.preacknowledged.waiting_for[source]:
+            for log in self.preacknowledged.unblocked_by(source):
+                self.acknowledge(log, out)
+        if self.config.hearsay and not self.inferred_loss_timer and self.loss_inferred_from_peers():
+            self.inferred_loss_timer = True
+            self.set_timer("hearsay", self.config.timing.hearsay, out)
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 
-    def _preacknowledge(self, out: list[Output]) -> None:
-        """PACK action, over all nodes (Lemma A)."""
-        for packet in self.accepted.rise(LOG):
-            self.moved = self.news = True
+    def preacknowledge(self, out: list[Output]) -> None:
+        """PACK action: packets that all nodes have accepted or skipped (Lemma A)."""
+        for packet in self.accepted.take_acknowledged(RECEIVED):
+            self.retry.progress = self.news = True
             self.preacknowledged_count += 1
             self.unpreacknowledged[packet.source].popleft()
             out.append(Reached(PREACKNOWLEDGED, packet))
-            self._climb(LOG, packet, out)
+            self.await_acknowledgment(RECEIVED, packet, out)
 
-    def _release(self, out: list[Output]) -> None:
-        """What everybody has heard leaves the sending log; if I am no destination, that is all I hear of it."""
-        for packet in self.accepted.rise(OWN):
-            self.moved = True
-            if not packet.destinations & self._my_bit:
+    def release(self, out: list[Output]) -> None:
+        """Drops own packets that all nodes have acknowledged; those not to me are pre-acknowledged thereby."""
+        for packet in self.accepted.take_acknowledged(OWN):
+            self.retry.progress = True
+            if not packet.destinations & self.my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
-                self._climb(OWN, packet, out)
+                self.await_acknowledgment(OWN, packet, out)
 
-    def _climb(self, row: int, packet: Packet, out: list[Output]) -> None:
-        log = self.preacknowledged.rows[row]
-        log.append(packet)
-        if len(log) == 1:
-            self._acknowledge(row, out)
+    def await_acknowledgment(self, log: int, packet: Packet, out: list[Output]) -> None:
+        """Keeps a pre-acknowledged packet until it is acknowledged."""
+        packets = self.preacknowledged.logs[log]
+        packets.append(packet)
+        if len(packets) == 1:
+            self.acknowledge(log, out)
 
-    def _acknowledge(self, row: int, out: list[Output]) -> None:
-        """ACK action, over the destinations.
+    def acknowledge(self, log: int, out: list[Output]) -> None:
+        """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.
 
-        Nothing of finished epochs is left then: what is acknowledged, everybody has spoken of in this one.
+        Nothing of finished epochs is left then: all nodes have been heard in this one.
         """
-        for packet in self.preacknowledged.rise(row):
-            self.moved = True
+        for packet in self.preacknowledged.take_acknowledged(log):
+            self.retry.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
-            if row == LOG:
+            if log == RECEIVED:
                 self.acknowledged_count += 1
-                self.places -= 1
+                self.buffered -= 1
                 out.append(Deliver(packet))
 
-    def _deliver_old(self, out: list[Output]) -> None:
-        """A unit of a later epoch proves that its sender has finished the one before: nobody lacks anything of it."""
-        finished_below = min(self.epoch_seen)
-        while self.old and self.old[0][0] < finished_below:
-            _, packet = self.old.popleft()
-            self.moved = True
+    def deliver_finished(self, out: list[Output]) -> None:
+        """Acknowledges packets of epochs that all nodes have finished, and delivers those to me."""
+        for packet in self.finished.take_acknowledged():
+            self.retry.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
-            if packet.destinations & self._my_bit:
-                self.places -= 1
+            if packet.destinations & self.my_bit:
+                self.buffered -= 1
                 out.append(Deliver(packet))
 
-    # --- timers ---
+    # --- timers and giving up ---
 
-    def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
-        out.append(SetTimer(name, self._spread(duration)))
+    def set_timer(self, name: str, duration: int, out: list[Output]) -> None:
+        """Sets a timer, spread over [T, 2T)."""
+        out.append(SetTimer(name, self.spread(duration)))
 
-    def _spread(self, duration: int) -> int:
-        """Drawn anew with every transmission, and, when nothing is sent, with every step of patience."""
-        return spread(duration, self.me, self.stamp + (self.patience << 16))
+    def spread(self, duration: int) -> int:
+        """Changes with every transmission, and with every step of back-off when nothing is sent."""
+        return spread(duration, self.me, self.stamp + (self.retry.backoff << 16))
+
+    def start_status_timer(self, out: list[Output]) -> None:
+        """A status is due, or I wait for something: one is sent soon."""
+        self.status_timer, self.transmitted = True, False
+        self.retry.restart()
+        self.set_timer("status", self.config.timing.status, out)
+
+    def ask_about_inferred_loss(self, out: list[Output]) -> None:
+        """4.1, second, after its waiting time: polls, so that the source's status shows whether the loss was mine.
+
+        That is loss inferred from peers' acknowledgments; the option and its timer are called `hearsay`.
+        """
+        if self.loss_inferred_from_peers():
+            self.send_status(out, polls=True)
+
+    def abort(self, why: str, out: list[Output]) -> None:
+        """Delivers what is pre-acknowledged, in the order of the channel: an exact prefix of it (Lemma A)."""
+        out += [Deliver(packet) for _, packet in self.finished.packets if packet.destinations & self.my_bit]
+        out += [Deliver(packet) for packet in self.preacknowledged.logs[RECEIVED]]
+        self.aborted = True
+        out.append(Abort(why))
+
+    def abort_if_unanswered(self, blockers: int, out: list[Output]) -> bool:
+        """Counts an unanswered question to these nodes; True if one of them has left too many, and ends the group."""
+        limit = self.config.polls_to_abort
+        silent = self.retry.count_unanswered(blockers, limit)
+        if silent is None:
+            return False
+        self.abort(f"{name_of(silent)} left {limit} questions in a row unanswered", out)
+        return True

@@ -1,13 +1,13 @@
-"""ORDER: the one order of an epoch that all nodes agree on, from what each of them heard of it.
+"""The agreed order: one total order of an epoch's packets, merged from the logs of all nodes.
 
-Every node computes it from the same replies, which never change, so all get the same. What is determined by what
-anybody heard is kept; what nobody heard is free, and sorted by source and number.
+Every node computes it from the same replies, which never change, so all get the same result. What some log determines
+is kept; packets that no node received are free, and sorted by source and number.
 
 Why it never contradicts what a node delivered: all of these hold for the order of the channel itself.
- (a) What stands one behind the other in a log was heard in that order, and all hear one order.
+ (a) Packets that follow each other in a log were received in that order, and all nodes receive one order.
  (b) A source's packets are in the order of their numbers.
- (c) Whoever has pre-acknowledged a packet has accepted everything for it that precedes that packet on the channel
-     (Lemma A, see `st_normal`). So what a node lacks comes after the last packet that it has pre-acknowledged.
+ (c) A node that has pre-acknowledged a packet has accepted everything to it that precedes that packet on the channel
+     (Lemma A, see `normal`). So what a node lacks comes after the last packet that it has pre-acknowledged.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from ordercast.model.units import MessageId
 from ordercast.protocols.st.units import ResetReply
 
 
-def agreed_order(replies: Sequence[ResetReply], *, unheard_last: bool = False) -> list[MessageId] | None:
+def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False) -> list[MessageId] | None:
     """All packets of an epoch in the agreed order; None if the logs contradict each other.
 
-    That cannot be on a channel that keeps one order (1C). Go-back-n wants what nobody heard to come last: it throws
-    everything away from the first packet on that somebody lacks, and would otherwise never get on.
+    That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that nobody received to come
+    last: it discards everything from the first packet on that a destination lacks, and would never make progress.
     """
     destinations = known_packets(replies)
     packets = sorted(destinations)
     number = {packet: at for at, packet in enumerate(packets)}  # ties go to the lowest source, then the lowest seq
-    last = [unheard_last] * len(packets)
+    last = [unreceived_last] * len(packets)
     after: list[list[int]] = [[] for _ in packets]
     before = [0] * len(packets)  # how many must come first and have not yet
 
@@ -43,20 +43,20 @@ def agreed_order(replies: Sequence[ResetReply], *, unheard_last: bool = False) -
         for at in log:
             last[at] = False
         for first, second in pairwise(log):  # (a)
-            if second != first + 1 or packets[first][0] != packets[second][0]:  # which (b) has said
+            if second != first + 1 or packets[first][0] != packets[second][0]:  # (b) has added that one
                 precede(first, second)
         if reply.preacknowledged:  # (c)
-            heard, settled, node = set(log), log[reply.preacknowledged - 1], reply.source
+            received, prefix_end, node = set(log), log[reply.preacknowledged - 1], reply.source
             for at, packet in enumerate(packets):
-                if at not in heard and destinations[packet] >> node & 1:
-                    precede(settled, at)
+                if at not in received and destinations[packet] >> node & 1:
+                    precede(prefix_end, at)
 
     order = _sorted(after, before, last)
     return [packets[at] for at in order] if len(order) == len(packets) else None
 
 
 def _sorted(after: list[list[int]], before: list[int], last: list[bool]) -> list[int]:
-    """The numbers, each behind all that must precede it; where there is a choice the lowest, but some of them last."""
+    """Topological order: of those that nothing more must precede the lowest comes first, but those in `last` later."""
     ready = sorted((last[at], at) for at, count in enumerate(before) if not count)  # and so a heap
     order = []
     while ready:
@@ -70,28 +70,30 @@ def _sorted(after: list[list[int]], before: list[int], last: list[bool]) -> list
 
 
 def go_back_point(order: Sequence[MessageId], replies: Sequence[ResetReply]) -> int:
-    """From which place on go-back-n throws an agreed order away: the first at which a destination lacks the packet.
+    """The index from which go-back-n discards an agreed order: the first packet that one of its destinations lacks.
 
-    What somebody knows to be everywhere stays, for it may have been delivered: what a node has pre-acknowledged, and
-    what its source no longer keeps.
+    Packets that some node knows to be everywhere stay, because they may have been delivered: those that a node has
+    pre-acknowledged, and those that their source no longer keeps.
     """
     place = {packet: at for at, packet in enumerate(order)}
     kept = {(reply.source, seq) for reply in replies for seq, _ in reply.sent}
-    settled = max([at + 1 for packet, at in place.items() if packet not in kept], default=0)
+    stays = max([at + 1 for packet, at in place.items() if packet not in kept], default=0)
     for reply in replies:
         for source, seq, _ in reply.log[: reply.preacknowledged]:
-            settled = max(settled, place[source, seq] + 1)
-    heard = [{(source, seq) for source, seq, _ in reply.log} for reply in replies]
+            stays = max(stays, place[source, seq] + 1)
+    received = [{(source, seq) for source, seq, _ in reply.log} for reply in replies]
     destinations = known_packets(replies)
-    for at in range(settled, len(order)):
+    for at in range(stays, len(order)):
         packet = order[at]
-        if any(destinations[packet] >> reply.source & 1 and packet not in heard[n] for n, reply in enumerate(replies)):
+        if any(
+            destinations[packet] >> reply.source & 1 and packet not in received[n] for n, reply in enumerate(replies)
+        ):
             return at
     return len(order)
 
 
 def known_packets(replies: Sequence[ResetReply]) -> dict[MessageId, int]:
-    """All packets of an epoch that anybody sent or heard, and their destinations."""
+    """All packets of an epoch that any node sent or received, and their destinations."""
     known: dict[MessageId, int] = {}
     for reply in replies:
         for source, seq, mask in reply.log:

@@ -1,13 +1,13 @@
-"""What ST sends when something is missing: the group stops, agrees on one order, and goes on."""
+"""The units of ST's recovery, of the sound rules and of the printed ones. In normal operation ST sends SPO's units."""
 
 from ordercast.model.nodes import name_of
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
 
 
 class ResetReply(Unit, frozen=True, gc=False, tag=10):
-    """RST_PAK: what a node holds of an epoch at the moment at which it stopped; it never changes.
+    """RST_PAK: what a node held of an epoch when it stopped; it never changes.
 
-    It does the work of RST too: whoever hears it stops.
+    It serves as RST too: whoever receives it stops.
     """
 
     source: int
@@ -24,12 +24,12 @@ class ResetReply(Unit, frozen=True, gc=False, tag=10):
     """How many of these, from the first on, it has pre-acknowledged."""
 
     def size(self) -> int:
-        """A number of each node, and an entry for each packet."""
+        """A number for each node, and an entry for each packet."""
         entry = 2 * NUMBER_SIZE + (len(self.next_seq_to) + 7) // 8  # source and number, destinations
         return FIXED_SIZE + NUMBER_SIZE * (2 + len(self.next_seq_to)) + entry * (len(self.sent) + len(self.log))
 
     def word(self) -> str:
-        """What it holds."""
+        """It answers a reset."""
         return "reply"
 
 
@@ -45,14 +45,14 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     done: int
     """The nodes that it knows to lack nothing, one bit each."""
     patience: int = 1
-    """How patient it has become: above 1 it asked before, and nothing moved. Who answers then takes its time."""
+    """Its back-off: above 1 it has asked before without progress. Answers are then delayed."""
 
     def size(self) -> int:
         """A pair for each packet."""
         return FIXED_SIZE + 2 * NUMBER_SIZE * (1 + len(self.missing))
 
     def word(self) -> str:
-        """It wants answers."""
+        """It asks for answers."""
         return "poll"
 
     def asks_for(self) -> str | None:
@@ -61,22 +61,22 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
 
 
 class ResetDone(Unit, frozen=True, gc=False, tag=12):
-    """RST_ACK: a node lacks nothing of an epoch any more."""
+    """RST_ACK: a node lacks nothing of an epoch."""
 
     source: int
     epoch: int
 
     def size(self) -> int:
-        """Nothing but itself."""
+        """The fixed part."""
         return FIXED_SIZE
 
     def word(self) -> str:
-        """It lacks nothing."""
+        """Its sender lacks nothing."""
         return "done"
 
 
 class Reset(Unit, frozen=True, gc=False, tag=13):
-    """RST as printed: I have lost something. Only the `paper` rules send it, and the two that follow."""
+    """RST as printed: the sender has lost a packet. Only the `paper` rules send it and the two units that follow."""
 
     source: int
     expects: tuple[int, ...]
@@ -87,12 +87,12 @@ class Reset(Unit, frozen=True, gc=False, tag=13):
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
     def word(self) -> str:
-        """The beginning."""
+        """It starts a recovery."""
         return "reset"
 
 
 class ResetAgreement(Unit, frozen=True, gc=False, tag=14):
-    """RST_PAK as printed: from these numbers on, the order in my log may have to change."""
+    """RST_PAK as printed: from these numbers on, the order in the sender's log may have to change."""
 
     source: int
     expects: tuple[int, ...]
@@ -103,12 +103,12 @@ class ResetAgreement(Unit, frozen=True, gc=False, tag=14):
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
     def word(self) -> str:
-        """The answer."""
+        """It answers a reset."""
         return "reply"
 
 
 class ResetOrder(Unit, frozen=True, gc=False, tag=15):
-    """RST_ACK as printed: what all nodes must have found alike, and what I lack and have sent."""
+    """RST_ACK as printed: what all nodes must have found alike, and what the sender lacks and has sent."""
 
     source: int
     expects: tuple[int, ...]
@@ -125,5 +125,5 @@ class ResetOrder(Unit, frozen=True, gc=False, tag=15):
         return FIXED_SIZE + NUMBER_SIZE * 4 * len(self.next_seq_to)
 
     def word(self) -> str:
-        """The end."""
+        """It ends the agreement."""
         return "done"

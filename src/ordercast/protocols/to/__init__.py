@@ -1,1 +1,1 @@
-"""TO: total order to everybody on one channel, by going back after a loss: what PriTO and PriO are made of."""
+"""TO: total order broadcast on one lossy channel, with go-back-n recovery; the order of delivery is a policy."""

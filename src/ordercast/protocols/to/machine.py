@@ -1,79 +1,119 @@
-"""TO: everything to everybody in one order, on one channel that loses units. The group goes back after a loss.
+"""TO: total order broadcast on one lossy channel: all nodes deliver everything, in one order.
 
 From: Nakamura and Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol", sections 2.2, 4.1 and 4.2,
-without the priorities (`prito` adds them); the papers compare others with it. `to_normal` has the rules while nothing
-is missing, here is what happens then (4.2, which only cites the agreement).
-
-Going back. A node that misses something stops, and says up to where it has accepted each source (EpochVector); whoever
-hears that stops too. A vector never changes, so all who have the vectors of all find the same **cut**: the lowest
-of them, for each source. What lies below it everybody has, and keeps, in the order of the channel; what lies above it
-is thrown away by all, gets new numbers, and is sent again by its source. A node that knows the cut says so, and a new
-epoch begins when all are known to have said so.
+without the priorities, which are a delivery policy (`prito`); the papers compare other protocols with it. Its parts:
+`transmission` (numbers, window), `reception` (acceptance, pre-acknowledgment, acknowledgment), `delivery` (what is
+delivered when), `epoch_agreement` (go-back-n recovery after a loss), `backoff` (polls). Here is how they work together.
 
 Departures from the paper:
- 1. The cut is what *all* have accepted, and everything below it counts as pre-acknowledged before the epoch begins
-    (F2: to reject what follows the lost unit *at each node* leaves the nodes with different logs).
- 2. Nobody sends in a new epoch before all have its cut; else those who lack it lose what is sent, for ever (F7).
- 3. A new epoch acknowledges all that was kept: everybody is known to have pre-acknowledged it.
- 4. What somebody lost shows in what others say they have accepted (the test of ACK), and in statuses that are sent
-    while anybody waits; when nobody waits, nobody speaks.
- 5. A status takes a number only if its place matters, which is so when it says of data that they are accepted; else its
-    loss would send the group back for nothing.
- 6. A packet that was thrown away once and is about to be again travels with the vector of its source. Who has all
-    vectors has it too: each going back makes some progress, however much is lost and however many nodes there are.
- 7. A node whose packets were thrown away sends half as many at a time, and one more for each that gets through. What
-    is sent behind a loss is sent in vain.
+ 1. The cut is what *all* have accepted, and everything below it is pre-acknowledged before the epoch begins (F2: to
+    reject what follows the lost unit *at each node* leaves the nodes with different logs).
+ 2. No node sends in a new epoch before all have rolled back; else the nodes that have not lose what is sent, again and
+    again (F7: livelock).
+ 3. When an epoch begins, everything that was kept is acknowledged: all nodes are known to have pre-acknowledged it.
+ 4. A loss shows in the acknowledgments of others (the test of ACK), and in statuses that are sent while anybody
+    waits; a group in which nobody waits is silent.
+ 5. A status is sequenced only if its position matters, which is so when it acknowledges data; else its loss would cause
+    a recovery for nothing.
+ 6. A packet that was discarded once and may be discarded again is carried by the vector of its source. Whoever has all
+    vectors has it too: each recovery makes progress, whatever the loss rate and the size of the group.
+ 7. A node whose packets were discarded halves the number that it has under way, and adds one for each that is
+    pre-acknowledged (additive increase, multiplicative decrease): everything sent after a loss is discarded.
 
-What is not there: a group that is given up delivers what is pre-acknowledged, an exact prefix of the common
-sequence, and stops; nobody goes on without the others.
+Not there: membership. A group that is given up delivers what the policy allows and stops; no node goes on alone.
 """
 
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
     Deliver,
     Discard,
+    Echo,
     GiveUp,
     Input,
+    LogSizes,
+    Numbered,
     Output,
     Receive,
     Resumed,
     Send,
+    SetTimer,
     Stopped,
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import members, name_of
+from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.runs import Channel
+from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols.to.normal import ToNormal
-from ordercast.protocols.to.state import Mode
+from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.to.backoff import Backoff
+from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
+from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
+from ordercast.protocols.to.reception import Reception
+from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.units import (
     CarryingVector,
     EpochVector,
     Heading,
     OrderedData,
     OrderedReady,
-    RunMarker,
     Sequenced,
     Standing,
     Vector,
     vector_of,
 )
 
-MOST_PATIENT = 4
-"""Polls and vectors back off by doubling while nothing moves, up to this many times their duration."""
 
+class TotalOrderBroadcast(DeclaredState):
+    """The protocol at one node, with a delivery policy."""
 
-class To(ToNormal):
-    """The protocol at one node."""
+    echo: ClassVar[Echo] = Echo.CHANNEL
+    needs: ClassVar[Channel] = Channel.ONE
+    has_views: ClassVar[bool] = False
+
+    me: Final[int]
+    config: Final[GroupConfig]
+    _my_bit: Final[int]
+    _everybody: Final[int]
+    _report_at: Final[int]
+    _normal_units: Final[frozenset[type[Unit]]]
+
+    transmission: Transmission
+    reception: Reception
+    deliveries: Deliveries
+    policy: DeliveryPolicy
+    agreement: EpochAgreement
+    backoff: Backoff
+    status_timer: bool
+    poll_timer: bool
+    aborted: bool
+
+    def __init__(
+        self, me: int, config: GroupConfig, make_policy: Callable[[GroupConfig, Deliveries], DeliveryPolicy]
+    ) -> None:
+        nodes = config.nodes
+        self.me, self.config = me, config
+        self._my_bit, self._everybody = 1 << me, everybody(nodes)
+        self._report_at = max(1, config.window // 2)  # unreported data units after which a status is sent at once
+        self.transmission = Transmission(me, config)
+        self.deliveries = Deliveries(me, config)
+        self.policy = make_policy(config, self.deliveries)
+        self.backoff = Backoff(nodes, config.polls_to_abort)
+        self.reception = Reception(me, config, self.transmission, self.policy, self.backoff)
+        self.agreement = EpochAgreement(me, nodes)
+        self._normal_units = frozenset({OrderedData, OrderedReady, Standing, *self.policy.units})
+        self.status_timer = self.poll_timer = self.aborted = False
 
     def handle(self, event: Input) -> list[Output]:
-        """Takes one input and returns all that follows from it."""
+        """Takes one input and returns everything that follows from it."""
         out: list[Output] = []
         if self.aborted:
-            return out
-        if type(event) is GiveUp:
-            self._abort(event.why, out)
             return out
         if type(event) is Receive:
             self._receive(event.unit, out)
@@ -81,217 +121,312 @@ class To(ToNormal):
             self._submit(event)
         elif type(event) is TimerFired:
             self._fire(event.name, out)
-        elif self.owes and self.mode is Mode.NORMAL:  # Drained
-            self._say(out)
-        if self.mode is Mode.NORMAL and not self.aborted:
+        elif type(event) is GiveUp:
+            self._abort(event.why, out)
+        elif self.reception.pending and self.agreement.mode is Mode.NORMAL:  # Drained
+            self._send_status(out)
+        if self.agreement.mode is Mode.NORMAL and not self.aborted:
             self._settle(out)
         return out
 
     def _settle(self, out: list[Output]) -> None:
-        """What may be sent now, and what must be sent later."""
-        if self.waiting or self.again:
+        """Sends what may be sent now, and sets the timers for what must be sent later."""
+        reception = self.reception
+        if self.transmission.waiting or self.transmission.resend:
             self._send_waiting(out)
-        if self.unsaid >= self._prompt:
-            self._say(out)
-        if self.owes and not self.status_timer:
+        if reception.unreported >= self._report_at:
+            self._send_status(out)
+        if reception.pending and not self.status_timer:
             self.status_timer = True
             self._set_timer("status", self.config.timing.status, out)
         if not self.poll_timer and self.unfinished():
-            self.poll_timer, self.moved, self.patience = True, False, 1
+            self.poll_timer = True
+            self.backoff.restart()
             self._set_timer("poll", self.config.timing.poll, out)
+        if self.policy.timer and (duration := self.policy.timer_to_set()):
+            self._set_timer(self.policy.timer, duration, out)
+
+    # --- sending ---
+
+    def _submit(self, event: Submit) -> None:
+        if event.destinations != self._everybody:
+            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
+            raise LocalProtocolError(
+                f"invalid destinations {asked}: a broadcast goes to all {self.config.nodes} nodes, the sender included"
+            )
+        self.transmission.waiting.append(event)
+
+    def _send_waiting(self, out: list[Output]) -> None:
+        transmission, deliveries = self.transmission, self.deliveries
+        while transmission.resend and transmission.window_is_open():
+            self._transmit(transmission.resend.popleft(), out, again=True)
+        while transmission.waiting and transmission.window_is_open() and deliveries.has_room():
+            packet = transmission.number(transmission.waiting.popleft())
+            deliveries.own_undelivered += 1
+            out.append(Numbered(packet))
+            self._transmit(packet, out, again=False)
+
+    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+        """Sends a packet; this node too accepts it when the channel brings it back."""
+        self.transmission.sent.append((self.transmission.next_seq, packet))
+        out.append(Send(OrderedData(packet, self.heading_in_sequence()), again))
+
+    def _heading(self, wants: int = 0) -> Heading:
+        """What this node has accepted now; no acknowledgment is pending any more."""
+        transmission = self.transmission
+        transmission.stamp += 1
+        expects = self.reception.acknowledgment()
+        return Heading(self.me, self.agreement.epoch, transmission.next_seq, expects, self.deliveries.count, wants)
+
+    def heading_in_sequence(self) -> Heading:
+        """The heading of the next sequenced unit."""
+        heading = self._heading()
+        self.transmission.next_seq += 1
+        self.reception.pending_in_sequence = False
+        return heading
+
+    def _send_status(self, out: list[Output], wants: int = 0) -> None:
+        """In sequence only if it must be: the loss of a sequenced unit causes a recovery."""
+        if self.reception.pending_in_sequence:
+            out.append(Send(OrderedReady(self.heading_in_sequence())))
+            if not wants:
+                return
+        out.append(Send(Standing(self._heading(wants))))
+
+    # --- receiving ---
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
-        kind = type(unit)
-        if kind is OrderedData or kind is OrderedReady or kind is RunMarker or kind is Standing:
-            self._hear(unit, out)  # type: ignore[arg-type]
+        if type(unit) in self._normal_units:
+            self._receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
         elif isinstance(unit, EpochVector | CarryingVector):
-            self.unanswered[unit.source] = 0
-            self._hear_vector(unit, vector_of(unit), out)
+            self.backoff.unanswered[unit.source] = 0
+            self._receive_vector(unit, vector_of(unit), out)
         else:
             out.append(Discard(unit, "stray"))
 
-    def _hear(self, unit: Sequenced | Standing, out: list[Output]) -> None:
-        heading = unit.heading
-        self.unanswered[heading.source] = 0
-        if heading.epoch != self.epoch:
-            out.append(Discard(unit, "old" if heading.epoch < self.epoch else "early"))
-        elif self.mode is Mode.RESET:
+    def _receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+        heading, agreement = unit.heading, self.agreement
+        self.backoff.unanswered[heading.source] = 0
+        if heading.epoch != agreement.epoch:
+            out.append(Discard(unit, "old" if heading.epoch < agreement.epoch else "early"))
+        elif agreement.mode is Mode.COLLECTING:
             out.append(Discard(unit, "stopped"))
         else:
-            if self.mode is Mode.WAIT:  # its sender knows that all have the cut
-                self._begin(out)
-            wrong = self._hear_in_epoch(unit, heading, out)
-            if wrong:
-                out.append(Discard(unit, wrong))
-                self._stop(wrong, out)
+            if agreement.mode is Mode.INSTALLED:  # its sender knows that all have rolled back
+                self._begin_epoch(out)
+            loss = self.reception.receive(unit, heading, out)
+            if loss:
+                out.append(Discard(unit, loss))
+                self._stop(loss, out)
 
-    # --- going back (4.2) ---
+    # --- recovery (4.2) ---
 
     def _stop(self, why: str, out: list[Output]) -> None:
-        """Stops, and says what I have accepted; that never changes any more."""
-        self.mode = Mode.RESET
+        """Stops, and sends what this node has accepted."""
         out.append(Stopped(why))
-        self.vectors[self.me] = self._own_vector()
-        self.installed = 0
-        self.patience, self.moved = 1, False
-        self._say_vector(0, out)
+        self.agreement.stop(self.reception.expected, self.transmission.discarded_before())
+        self.backoff.restart()
+        self._send_vector(0, out)
 
-    def _own_vector(self) -> Vector:
-        vector = EpochVector(self.me, self.epoch + 1, tuple(self.expected), installed=False, wants=0)
-        if self.sent:
-            seq, packet = self.sent[0]
-        elif self.again:
-            seq, packet = self.next_seq, self.again[0]
-        else:
-            return vector
-        return CarryingVector(packet, vector, seq) if packet.seq < self.thrown_below else vector
+    def _send_vector(self, wants: int, out: list[Output]) -> None:
+        self.transmission.stamp += 1
+        vector = self.agreement.own_vector(wants)
+        out.append(Send(vector, again=isinstance(vector, CarryingVector)))
+        self._set_timer("reset", self.config.timing.reset * self.backoff.factor, out)
 
-    def _say_vector(self, wants: int, out: list[Output]) -> None:
-        own = self.vectors[self.me]
-        assert own is not None
-        self.stamp += 1
-        installed = self.mode is Mode.WAIT
-        vector = EpochVector(self.me, vector_of(own).epoch, vector_of(own).expects, installed, wants)
-        if isinstance(own, CarryingVector):
-            out.append(Send(CarryingVector(own.packet, vector, own.seq), again=True))
-        else:
-            out.append(Send(vector))
-        self._set_timer("reset", self.config.timing.reset * self.patience, out)
-
-    def _hear_vector(self, unit: Vector, vector: EpochVector, out: list[Output]) -> None:
-        if vector.epoch == self.epoch + 1:
-            if self.mode is Mode.WAIT:  # only where the epoch had begun can it have ended
-                self._begin(out)
-            if self.mode is Mode.NORMAL:
+    def _receive_vector(self, unit: Vector, vector: EpochVector, out: list[Output]) -> None:
+        agreement = self.agreement
+        if vector.epoch == agreement.epoch + 1:
+            if agreement.mode is Mode.INSTALLED:  # only where the epoch had begun can it have ended
+                self._begin_epoch(out)
+            if agreement.mode is Mode.NORMAL:
                 self._stop("told", out)
-            self._take_vector(unit, vector, out)
-        elif vector.epoch != self.epoch:
+            if agreement.collect(unit, vector):
+                self.backoff.progress = True
+                vectors = agreement.collected()
+                if vectors:
+                    self._install(vectors, out)
+        elif vector.epoch != agreement.epoch:
             out.append(Discard(unit, "old"))
-        elif self.mode is Mode.WAIT:
-            self._take_installed(1 << vector.source if vector.installed else 0, out)
-        elif self.mode is Mode.NORMAL and vector.wants & self._my_bit:
-            self.owes = True  # whatever I say in this epoch tells that all have the cut
-
-    def _take_vector(self, unit: Vector, vector: EpochVector, out: list[Output]) -> None:
-        if vector.installed:
-            self.installed |= 1 << vector.source
-        if self.vectors[vector.source] is None:
-            self.vectors[vector.source] = unit
-            self.moved = True
-            if all(known is not None for known in self.vectors):
-                self._install([known for known in self.vectors if known is not None], out)
+        elif agreement.mode is Mode.INSTALLED:
+            self._note_installed(1 << vector.source if vector.installed else 0, out)
+        elif agreement.mode is Mode.NORMAL and vector.wants & self._my_bit:
+            self.reception.pending = True  # any unit of this epoch tells that all have rolled back
 
     def _install(self, vectors: list[Vector], out: list[Output]) -> None:
-        """All keep what lies below all vectors, and nothing else."""
-        cut = [min(column) for column in zip(*[vector_of(unit).expects for unit in vectors], strict=True)]
-        if self._contradicts(cut):
-            self._abort("somebody says to lack what it said to have", out)
+        """Rolls back: all nodes keep what lies below the cut, and nothing else."""
+        cut = cut_of(vectors)
+        if self.reception.contradicts(cut):
+            self._abort("inconsistent acknowledgments: a node lacks what it has acknowledged", out)
             return
-        kept = [entry for entry in self.accepted.entries if entry[1] < cut[entry[0]]]
-        self.accepted.refill(kept, [tuple(cut)] * self._nodes)
-        for unit in self.accepted.rise():
-            self._preacknowledge(unit, out)
-        self.unpreacknowledged, self.expected = 0, cut
-        if self.sent:
-            self.thrown_below = max(self.thrown_below, self.sent[-1][1].seq + 1)
-            self.again.extendleft([packet for _, packet in reversed(self.sent)])
-            self.sent.clear()
-            self.allowance = max(1, self.allowance // 2)
-        self.epoch += 1
-        self.mode = Mode.WAIT
+        self.reception.roll_back(cut, out)
+        self.transmission.roll_back()
+        self.agreement.install()
         self._accept_carried(vectors, out)
-        self.next_seq = self.expected[self.me]
-        self.owes, self.unsaid = False, 0
-        self.patience, self.moved = 1, False
-        self._say_vector(0, out)
-        self._take_installed(self._my_bit, out)
-
-    def _contradicts(self, cut: list[int]) -> bool:
-        """Whether somebody lacks what it has said to have: what is pre-acknowledged here lies below the cut."""
-        preacknowledged_below = list(self.expected)
-        for source, seq, _ in reversed(self.accepted.entries):
-            preacknowledged_below[source] = seq
-        return any(below < known for below, known in zip(cut, preacknowledged_below, strict=True))
+        self.transmission.next_seq = self.reception.expected[self.me]
+        self.reception.pending, self.reception.unreported = False, 0
+        self.backoff.restart()
+        self._send_vector(0, out)
+        self._note_installed(self._my_bit, out)
 
     def _accept_carried(self, vectors: list[Vector], out: list[Output]) -> None:
-        """What came with the vectors and is not kept comes first in the new epoch, by source, at all nodes."""
-        cut = tuple(self.expected)
+        """What vectors carried and is not kept comes first in the new epoch, by source, at all nodes."""
+        expected = self.reception.expected
+        cut = tuple(expected)
         for source, unit in enumerate(vectors):
             if isinstance(unit, CarryingVector) and unit.seq >= cut[source]:
-                self.expected[source] += 1
-                first = OrderedData(unit.packet, Heading(source, self.epoch, cut[source], cut, 0))
-                self._accept(first, source, cut[source], out)
+                expected[source] += 1
+                first = OrderedData(unit.packet, Heading(source, self.agreement.epoch, cut[source], cut, 0))
+                self.reception.accept(first, source, cut[source], out)
                 if source == self.me:
-                    self.sent.append((cut[source], self.again.popleft()))
+                    self.transmission.sent.append((cut[source], self.transmission.resend.popleft()))
 
-    def _take_installed(self, node: int, out: list[Output]) -> None:
-        if node & ~self.installed:
-            self.moved = True
-        self.installed |= node
-        if self.installed == self._everybody:
-            self._begin(out)
+    def _note_installed(self, nodes: int, out: list[Output]) -> None:
+        if self.agreement.note_installed(nodes):
+            self.backoff.progress = True
+        if self.agreement.installed == self._everybody:
+            self._begin_epoch(out)
 
-    def _begin(self, out: list[Output]) -> None:
-        """All have the cut, so all have pre-acknowledged what was kept."""
-        self.mode = Mode.NORMAL
+    def _begin_epoch(self, out: list[Output]) -> None:
+        """All nodes have rolled back to the cut."""
+        lacked = self.agreement.begin()
         out.append(CancelTimer("reset"))
-        kept = [packet for _, _, packet in self.preacknowledged.entries]
-        self.preacknowledged.refill((), self.accepted.columns)
-        self._acknowledge(kept, out)
-        carried = len(self.accepted.entries)
-        out.append(Resumed(self._lacked(), carried, 0))
-        self.owes = self.owes_in_sequence = carried > 0
-        self.moved = True
-
-    def _lacked(self) -> int:
-        """How many units others had and I had not."""
-        columns = [vector_of(unit).expects for unit in self.vectors if unit is not None]
-        mine = columns[self.me]
-        self.vectors = [None] * self._nodes
-        return sum(max(column) - own for own, column in zip(mine, zip(*columns, strict=True), strict=True))
+        carried = self.reception.begin_epoch(out)
+        out.append(Resumed(lacked, carried, 0))
+        self.backoff.progress = True
 
     # --- timers ---
 
+    def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
+        out.append(SetTimer(name, spread(duration, self.me, self.transmission.stamp)))
+
     def _fire(self, name: str, out: list[Output]) -> None:
+        normal = self.agreement.mode is Mode.NORMAL
         if name == "status":
             self.status_timer = False
-            if self.owes and self.mode is Mode.NORMAL:
-                self._say(out)
+            if self.reception.pending and normal:
+                self._send_status(out)
         elif name == "poll":
             self.poll_timer = False
-            if self.mode is Mode.NORMAL and self.unfinished():
+            if normal and self.unfinished():
                 self._poll(out)
-        elif name == "reset" and self.mode is not Mode.NORMAL and self._be_patient(out):
-            self._say_vector(self.blockers(), out)
+        elif name == "reset":
+            if not normal and (self._had_progress() or self._back_off(out)):
+                self._send_vector(self.blockers(), out)
+        elif name == self.policy.timer:
+            self.policy.timer_fired()
+            if normal and self.policy.has_unit():
+                out.append(Send(self.policy.make_unit(self.heading_in_sequence())))
 
     def _poll(self, out: list[Output]) -> None:
-        """Nothing has risen for a while: those that I wait for are asked, and all see whether they lack something."""
-        moved = self.moved
-        if self._be_patient(out):
-            if not moved:
-                self._say(out, self.blockers())
-            self.poll_timer = True
-            self._set_timer("poll", self.config.timing.poll * self.patience, out)
+        """Without progress since the last poll, asks the nodes that block it; all see whether they lack something."""
+        if not self._had_progress():
+            if not self._back_off(out):
+                return
+            self._send_status(out, self.blockers())
+        self.poll_timer = True
+        self._set_timer("poll", self.config.timing.poll * self.backoff.factor, out)
 
-    def _be_patient(self, out: list[Output]) -> bool:
-        """Counts what is left unanswered while nothing moves; False: the group was given up."""
-        if self.moved:
-            self.patience, self.moved = 1, False
+    def _had_progress(self) -> bool:
+        had = self.backoff.progress
+        if had:
+            self.backoff.restart()
+        return had
+
+    def _back_off(self, out: list[Output]) -> bool:
+        """Lengthens the interval of polls; False: the group was given up."""
+        silent = self.backoff.lengthen(self.blockers())
+        if silent is None:
             return True
-        self.patience = min(MOST_PATIENT, 2 * self.patience)
-        for node in members(self.blockers()):
-            self.unanswered[node] += 1
-            if self.unanswered[node] > self.config.polls_to_abort:
-                self._abort(f"{name_of(node)} left {self.config.polls_to_abort} questions in a row unanswered", out)
-                return False
-        return True
+        self._abort(f"{name_of(silent)} left {self.config.polls_to_abort} polls in a row unanswered", out)
+        return False
 
     def _abort(self, why: str, out: list[Output]) -> None:
-        """Gives the group up; what can still be told to the application is a prefix of what others are told."""
-        out += [Deliver(packet) for packet in self._safe()]
+        """Gives the group up; what is still delivered is what the policy knows that others deliver at this place."""
+        preacknowledged = [packet for _, _, packet in self.reception.preacknowledged.entries]
+        out += [Deliver(packet) for packet in self.policy.delivered_on_abort(preacknowledged)]
         self.aborted = True
         out.append(Abort(why))
 
-    def _safe(self) -> list[Packet]:
-        """All that is pre-acknowledged: an exact prefix of the order of the channel, which everybody has."""
-        return [packet for _, _, packet in self.preacknowledged.entries]
+    # --- inspection ---
+
+    @property
+    def accepted_packets(self) -> list[int]:
+        """By source: packets below this have been accepted at least once."""
+        return self.reception.accepted_packets
+
+    @property
+    def delivered_by(self) -> list[int]:
+        """By node: the packets that it has delivered, by its last report."""
+        return self.deliveries.delivered_by
+
+    def unfinished(self) -> bool:
+        """Whether this node waits for anything that others can tell it."""
+        transmission, reception = self.transmission, self.reception
+        return bool(
+            transmission.waiting
+            or transmission.resend
+            or transmission.sent
+            or reception.unpreacknowledged
+            or reception.preacknowledged.entries
+        )
+
+    def blockers(self) -> int:
+        """The set of the nodes that this node waits for."""
+        if self.agreement.mode is not Mode.NORMAL:
+            return self.agreement.blockers() & ~self._my_bit
+        accepted = self.reception.accepted
+        mask = accepted.blockers() | self.reception.preacknowledged.blockers()
+        if self.transmission.sent:
+            seq, me = self.transmission.sent[0][0], self.me
+            mask |= sum(1 << node for node, column in enumerate(accepted.columns) if column[me] <= seq)
+        if self.transmission.waiting:
+            mask |= self.deliveries.behind()
+        return mask & ~self._my_bit
+
+    def log_sizes(self) -> LogSizes:
+        """How much it holds now."""
+        return LogSizes(
+            waiting=len(self.transmission.waiting),
+            sent=len(self.transmission.sent) + len(self.transmission.resend),
+            held=0,
+            accepted=len(self.reception.accepted.entries),
+            preacknowledged=self.policy.held(len(self.reception.preacknowledged.entries)),
+        )
+
+    def waits_for(self) -> tuple[str, ...]:
+        """What this node still waits for, in words."""
+        transmission, agreement = self.transmission, self.agreement
+        lines: list[str] = []
+        if transmission.waiting:
+            lines.append(f"{len(transmission.waiting)} submissions wait for the window")
+        if transmission.resend:
+            lines.append(f"{len(transmission.resend)} packets wait to be sent again")
+        who = names_of(self.blockers())
+        if agreement.mode is Mode.COLLECTING:
+            lines.append(f"recovery {agreement.epoch + 1}: waiting for the vectors of {who}")
+        elif agreement.mode is Mode.INSTALLED:
+            lines.append(f"recovery {agreement.epoch}: waiting for {who} to roll back")
+        else:
+            lines += self._waits_for_acknowledgments()
+            lines += self.policy.waits_for()
+        return tuple(lines)
+
+    def _waits_for_acknowledgments(self) -> list[str]:
+        reception, lines = self.reception, []
+        if self.transmission.sent:
+            lines.append(f"{len(self.transmission.sent)} packets sent are not known to be accepted by all")
+        if reception.unpreacknowledged:
+            who = names_of(reception.accepted.blockers())
+            lines.append(f"{reception.unpreacknowledged} accepted units are not known to be accepted by {who}")
+        if reception.preacknowledged.entries:
+            number, who = len(reception.preacknowledged.entries), names_of(reception.preacknowledged.blockers())
+            lines.append(f"{number} packets are not known to be pre-acknowledged by {who}")
+        return lines
+
+
+class To(TotalOrderBroadcast):
+    """TO at one node: delivery in channel order."""
+
+    def __init__(self, me: int, config: GroupConfig) -> None:
+        super().__init__(me, config, ChannelOrder)

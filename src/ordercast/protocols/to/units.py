@@ -1,8 +1,8 @@
-"""What the broadcasts in channel order send: TO, and PriTO and PriO on top of it.
+"""The units of total order broadcast on one channel (TO); delivery policies may add units of their own.
 
-Their units have a number besides that of the packet. The packet's `seq` counts what its source submitted and is the
-same for ever; a unit's `seq` is its place in all that its source puts *in sequence*, with or without data, and is
-given anew when the group goes back. What a unit says stands in its heading.
+A data unit has two numbers. The packet's `seq` counts what its source submitted and never changes. The unit's `seq`,
+in its heading, counts all **sequenced** units of its source, with or without data; units that a recovery discards are
+renumbered. Acknowledgments travel in the heading.
 """
 
 import msgspec
@@ -11,20 +11,20 @@ from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Unit
 
 
 class Heading(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What every unit says that is sent while nothing is missing."""
+    """What every unit of normal operation says about its sender."""
 
     source: int
     """SRC."""
     epoch: int
-    """How often the group has gone back."""
+    """The number of recoveries so far."""
     seq: int
-    """SEQ: its place in all that the source puts in sequence; in a standing, that of the next unit."""
+    """SEQ: its number among the sequenced units of the source; in a `Standing`, the number of the next one."""
     expects: tuple[int, ...]
-    """ACK_j: the seq that the sender expects next from j; its own too, as the channel brought it back."""
+    """ACK_j: the seq that the sender expects next from j; for itself too, since it receives its own units."""
     delivered: int
-    """How many packets the sender has delivered. All deliver one sequence, so the number says which (for BUF)."""
+    """How many packets the sender has delivered. All deliver one sequence, so the count tells which (for BUF)."""
     wants: int = 0
-    """NEED: the nodes that the sender waits for, one bit each."""
+    """NEED: the nodes that the sender wants an acknowledgment from, one bit each."""
 
     def size(self) -> int:
         """Epoch, seq and delivered, the vector, a bit for each node."""
@@ -32,7 +32,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class OrderedData(DataUnit, frozen=True, gc=False, tag=20):
-    """DT: data, in sequence."""
+    """DT: a sequenced unit with data."""
 
     heading: Heading
 
@@ -47,7 +47,7 @@ class OrderedData(DataUnit, frozen=True, gc=False, tag=20):
 
 
 class OrderedReady(Unit, frozen=True, gc=False, tag=21):
-    """RR: no data, but a place in the sequence: what it acknowledges counts at that place for everybody."""
+    """RR: a sequenced unit without data: its acknowledgment takes effect at the same position for all nodes."""
 
     heading: Heading
 
@@ -57,20 +57,18 @@ class OrderedReady(Unit, frozen=True, gc=False, tag=21):
         return self.heading.source
 
     def size(self) -> int:
-        """Nothing but the heading."""
+        """The heading alone."""
         return self.heading.size()
 
     def word(self) -> str:
-        """What its sender has accepted."""
+        """Its kind in traces."""
         return "status"
 
 
-class RunMarker(Unit, frozen=True, gc=False, tag=22):
-    """RUNSYNC: ends a priority run, at its place in the sequence and for everybody."""
+class PolicyUnit(Unit, frozen=True, gc=False):
+    """A sequenced unit that a delivery policy sends, and interprets at its position in the common sequence."""
 
     heading: Heading
-    through: int
-    """TOSEQ, as one number: of the common sequence of packets, those below this have waited too long."""
 
     @property
     def source(self) -> int:
@@ -78,16 +76,12 @@ class RunMarker(Unit, frozen=True, gc=False, tag=22):
         return self.heading.source
 
     def size(self) -> int:
-        """One number more."""
-        return self.heading.size() + NUMBER_SIZE
-
-    def word(self) -> str:
-        """Where a run ends."""
-        return "marker"
+        """The heading; a unit that says more adds to it."""
+        return self.heading.size()
 
 
 class Standing(Unit, frozen=True, gc=False, tag=23):
-    """What a node has accepted, outside the sequence: it takes no number, and nobody goes back because it is lost."""
+    """An acknowledgment outside the sequence: it has no number of its own, and its loss needs no recovery."""
 
     heading: Heading
 
@@ -97,16 +91,16 @@ class Standing(Unit, frozen=True, gc=False, tag=23):
         return self.heading.source
 
     def size(self) -> int:
-        """Nothing but the heading."""
+        """The heading alone."""
         return self.heading.size()
 
     def word(self) -> str:
-        """A poll, if it wants an answer."""
+        """Its kind in traces: a poll if it wants an answer."""
         return "poll" if self.heading.wants else "status"
 
 
 class EpochVector(Unit, frozen=True, gc=False, tag=24):
-    """RST: what a node expected when it stopped; it never changes. Whoever hears it stops too."""
+    """RST: what a node had accepted when it stopped, which never changes. Whoever receives it stops too."""
 
     source: int
     epoch: int
@@ -114,7 +108,7 @@ class EpochVector(Unit, frozen=True, gc=False, tag=24):
     expects: tuple[int, ...]
     """VEC: REQ_j."""
     installed: bool
-    """INST: the sender has the vectors of all, and keeps what is below all of them."""
+    """INST: the sender has the vectors of all, and has rolled back to the cut that follows from them."""
     wants: int
     """WANT: the nodes that the sender still waits for, one bit each."""
 
@@ -123,12 +117,12 @@ class EpochVector(Unit, frozen=True, gc=False, tag=24):
         return FIXED_SIZE + NUMBER_SIZE * (1 + len(self.expects)) + (len(self.expects) + 7) // 8
 
     def word(self) -> str:
-        """The beginning, or the end."""
+        """Its kind in traces."""
         return "done" if self.installed else "reset"
 
 
 class CarryingVector(DataUnit, frozen=True, gc=False, tag=25):
-    """RST with the sender's first packet that some may lack: who has the vectors of all then has that packet too."""
+    """RST that carries the sender's first unacknowledged packet: whoever has all vectors has that packet too."""
 
     vector: EpochVector
     seq: int
@@ -144,12 +138,12 @@ class CarryingVector(DataUnit, frozen=True, gc=False, tag=25):
         return self.vector.size() + 3 * NUMBER_SIZE + self.packet.body_size()
 
 
-Sequenced = OrderedData | OrderedReady | RunMarker
-"""What has a place in the sequence."""
+Sequenced = OrderedData | OrderedReady | PolicyUnit
+"""Units with a position in the common sequence."""
 Vector = EpochVector | CarryingVector
-"""What is said while the group goes back."""
+"""Units of epoch agreement."""
 
 
 def vector_of(unit: Vector) -> EpochVector:
-    """The vector, carrying or not."""
+    """The vector of a unit, whether it carries a packet or not."""
     return unit.vector if isinstance(unit, CarryingVector) else unit

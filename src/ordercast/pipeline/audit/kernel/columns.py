@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from ordercast.audit.logs import LEVELS
 from ordercast.model.nodes import mask_of
-from ordercast.trace.schema import DESTINATIONS, EVENT, EVENTS, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
 
 Numbers = npt.NDArray[np.int64]
 Nodes = npt.NDArray[np.int16]

@@ -23,7 +23,8 @@ from ordercast.model.errors import PipelineError, TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.jobs import trace_error_in
 from ordercast.pipeline.schema import spark_schema
-from ordercast.trace.schema import EVENTS, EVENTS_FOLDER, SUFFIX
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import EVENTS_FOLDER, SUFFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.follow import STATE
 from ordercast.pipeline.audit.stream.prefix import Prefix
-from ordercast.trace.files import write_whole
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import RUN, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,7 +89,7 @@ class Follower:
     def _store(self) -> None:
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._file, msgspec.msgpack.encode(self.state))
+            write_atomically(self._file, msgspec.msgpack.encode(self.state))
         except OSError as error:
             raise TraceError(
                 f"cannot write {self._file}: {reason_of(error)}; use --checkpoint for another place"

@@ -30,7 +30,8 @@ from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import UNKNOWN, NotVectorisableError, Numbers, RunColumns, columns_of
 from ordercast.pipeline.audit.run import as_lists
-from ordercast.trace.schema import DESTINATIONS, EVENT, EVENTS, NODE, SEQ, SOURCE, STEP, EventKind
+from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, SEQ, SOURCE, STEP, EventKind
 
 _READ = [EVENTS.field(column) for column in COLUMNS]
 CARRIED = pa.schema(_READ)

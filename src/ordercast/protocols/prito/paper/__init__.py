@@ -1,1 +1,1 @@
-"""PriTO as printed, with its mistakes."""
+"""PriTO as printed, for the paper's examples, evaluation and counterexamples."""

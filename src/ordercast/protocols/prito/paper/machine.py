@@ -1,30 +1,30 @@
-"""PriTO as printed: the rules of the paper with their misprints mended and nothing else.
+"""PriTO as printed: the rules of the paper with their misprints corrected and nothing else.
 
 From: Nakamura and Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol", sections 4 and 5. It is
 here for the paper's examples, evaluation and counterexamples: one lost unit may leave the nodes with different orders,
-and so may a run synchronisation without any loss. Whoever wants the service takes `prito`, which says why.
+and so may a run synchronisation without any loss. For the service use `prito.machine`, which says why.
 
-Misprints mended, and gaps filled in the way that fits the paper's own examples:
- 1. 4.1: AL_jk and PEQ_j speak of what E_j sent. Priority-based insert: before the *first* of lower priority.
+Misprints corrected, and gaps filled in the way that fits the paper's own examples:
+ 1. 4.1: AL_jk and PEQ_j refer to what E_j sent. Priority-based insert: before the *first* of lower priority.
  2. PACK: PAL_hj becomes ACK_h of the unit that is moved; an empty RRL ends the loop.
  3. ACK: what is deleted is the pseudo-PDU of what was just dequeued. The loop ends at an empty PRL and at a top that is
     not acknowledged; as printed it never ends there, since its `else` belongs to the outer `if`.
  4. Pseudo-PDUs of units without data leave when they are pre-acknowledged; ACK would never delete them.
  5. PACK and ACK run until nothing moves after every single acceptance, and at no other time: orders depend on it.
- 6. A unit without data (RR) is sent by whoever waits, or was asked to speak, and has been silent for a while; else
-    nothing would ever be acknowledged. It has a number like any other. Where nobody waits, nobody speaks.
+ 6. A node sends a unit without data (RR) if it waits for something, or was polled, and has sent nothing for a while;
+    else nothing would ever be acknowledged. It has a number like any other. A group in which nobody waits is silent.
  7. The window of the companion papers: so many data units of a source that not all are known to have accepted.
  8. 4.2, whose sentence is broken off: all broadcast their REQ; then from which number of each source on they reject,
-    that is, what follows the first unit in their logs that somebody lacks; then all reject from the lowest numbers
+    that is, what follows the first unit in their logs that some node lacks; then all reject from the lowest numbers
     on, and sources broadcast again what was rejected, under the numbers that it had and with the ACK of that moment.
-    What a source has not pre-acknowledged may be rejected: it stays in SL as long. REQ and AL go back too.
- 9. 5: a timer runs for what is acknowledged and not delivered. TOSEQ and PEQ grow to the highest that anybody says, and
-    TOSEQ is NIL again afterwards. What has timed out in the meantime begins another synchronisation. Unchanged while
-    a node has stopped is not AL, as the text has it, but PAL.
+    What a source has not pre-acknowledged may be rejected: it stays in SL as long. REQ and AL are reduced too.
+ 9. 5: a timer runs for what is acknowledged and not delivered. TOSEQ and PEQ grow to the highest that any node reports,
+    and TOSEQ is NIL again afterwards. What has timed out in the meantime begins another synchronisation. Unchanged
+    while a node has stopped is not AL, as the text has it, but PAL.
 
-Kept as printed, and why it is wrong: acceptance looks at SEQ alone; data take their places by priority when they are
+Kept as printed, and why it is wrong: acceptance looks at SEQ alone; data are inserted by priority when they are
 accepted, and recovery undoes that without a common end of the run (F2: CE1, CE2); the initiator of a run
-synchronisation stops when its timer expires, and the others when they hear of it (F6); units of recovery and of
+synchronisation stops when its timer expires, and the others when they receive its unit (F6); units of recovery and of
 synchronisation are never repeated, so that the loss of one stops the group for good.
 Other readings of the text, each with orders of its own (F1, F3, F4), are options: see `PriorityReadings`.
 """
@@ -66,12 +66,10 @@ from ordercast.protocols.shared.timers import spread
 
 
 class PritoPaper(PritoPaperState):
-    """The printed protocol at one node. See the module for where its rules come from."""
-
-    # --- the one door ---
+    """The printed protocol at one node."""
 
     def handle(self, event: Input) -> list[Output]:
-        """Takes one input and returns all that follows from it."""
+        """Takes one input and returns everything that follows from it."""
         out: list[Output] = []
         if self.aborted:
             return out
@@ -84,15 +82,15 @@ class PritoPaper(PritoPaperState):
                 self.ready_timer = False
                 if self._readings.rises_in_silence:
                     self._rise(out)
-                if self.stage is Stage.NORMAL and (self.owes or self.unfinished()):
+                if self.stage is Stage.NORMAL and (self.pending or self.unfinished()):
                     self._broadcast(PrintedReady(self.me, self.next_seq, *self._heading()), out)
             case TimerFired(name=name):
                 self._time_out(name, out)
         if self.stage is Stage.NORMAL and not self.aborted:
             while self.waiting and self._window_is_open():
                 self._send(self.waiting.popleft(), out)
-            if not self.ready_timer and (self.owes or self.unfinished()):
-                self._await_silence(out)
+            if not self.ready_timer and (self.pending or self.unfinished()):
+                self._set_ready_timer(out)
         return out
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
@@ -100,15 +98,15 @@ class PritoPaper(PritoPaperState):
             case PrintedData() | PrintedReady():
                 self._receive_numbered(unit, out)
             case Lost() if self.stage is not Stage.REJECTING:
-                self._hear_lost(unit, out)
+                self._receive_lost(unit, out)
             case Rejected() if self.stage is Stage.REJECTING:
-                self._hear_rejected(unit, out)
+                self._receive_rejected(unit, out)
             case RunSync():
-                self._hear_run_sync(unit, out)
+                self._receive_run_sync(unit, out)
             case RunSyncPack() if self.synchronising:
-                self._hear_stopped(unit, out)
-            case RunSyncAck() if self.ack_said:
-                self._hear_agreed(unit, out)
+                self._receive_stopped(unit, out)
+            case RunSyncAck() if self.ack_sent:
+                self._receive_agreed(unit, out)
             case _:
                 out.append(Discard(unit, "stray"))
 
@@ -118,7 +116,7 @@ class PritoPaper(PritoPaperState):
         if event.destinations != self._everybody:
             asked_for = names_of(event.destinations) if event.destinations > 0 else event.destinations
             raise LocalProtocolError(
-                f"PriTO brings every message to all {self._nodes} nodes, the sender too: {asked_for} was asked for"
+                f"invalid destinations {asked_for}: a broadcast goes to all {self._nodes} nodes, the sender included"
             )
         self.waiting.append(event)
 
@@ -139,16 +137,16 @@ class PritoPaper(PritoPaperState):
         return tuple(self.expected), self.unfinished()
 
     def _broadcast(self, unit: Printed, out: list[Output]) -> None:
-        """Whatever is sent, a silence begins with it."""
+        """Sends a numbered unit, and starts the timer of the next RR anew."""
         self.next_seq += 1
-        self.owes = False
+        self.pending = False
         self.sent.append(unit)
         out.append(Send(unit))
-        self._await_silence(out)
+        self._set_ready_timer(out)
         if self._readings.accepts_own_at_once:
             self._receive_numbered(unit, out)
 
-    def _await_silence(self, out: list[Output]) -> None:
+    def _set_ready_timer(self, out: list[Output]) -> None:
         self.ready_timer = True
         out.append(SetTimer("ready", spread(self.config.timing.status, self.me, self.next_seq)))
 
@@ -157,7 +155,7 @@ class PritoPaper(PritoPaperState):
     def _receive_numbered(self, unit: Printed, out: list[Output]) -> None:
         source = unit.source
         if unit.wants and source != self.me:
-            self.owes = True
+            self.pending = True
         if self.stage is not Stage.NORMAL:
             out.append(Discard(unit, "stopped"))
         elif unit.seq < self.expected[source]:
@@ -178,8 +176,8 @@ class PritoPaper(PritoPaperState):
                 self.accepted.append(Entry(unit, pseudo=False))
             else:
                 insert_by_priority(Entry(unit, pseudo=False), self.preacknowledged, self.accepted)
-            if unit.seq >= self.told_accepted[source]:
-                self.told_accepted[source] = unit.seq + 1
+            if unit.seq >= self.reported_accepted[source]:
+                self.reported_accepted[source] = unit.seq + 1
                 out.append(Reached(Level.ACCEPTED, unit.packet))
         self.expected[source] = unit.seq + 1
         for of, seq in enumerate(unit.expects):
@@ -197,7 +195,7 @@ class PritoPaper(PritoPaperState):
             self._acknowledge(out)
 
     def _preacknowledge(self, below: list[int], out: list[Output]) -> None:
-        """PACK procedure. Pseudo-PDUs alone are judged: they stand in the channel's order, and all data before them."""
+        """PACK procedure. Only pseudo-PDUs are tested: they stand in channel order, and all data before them."""
         log = self.accepted
         while log and (not log[0].pseudo or log[0].unit.seq < below[log[0].unit.source]):
             entry = log.pop(0)
@@ -214,11 +212,11 @@ class PritoPaper(PritoPaperState):
                 if isinstance(unit, PrintedData):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
             if self._readings.acknowledges_each and not (entry.pseudo and isinstance(unit, PrintedData)):
-                self._acknowledge(out)  # the data of a pseudo-PDU come next
+                self._acknowledge(out)  # the data of a pseudo-PDU follow it
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
     def _acknowledge(self, out: list[Output]) -> None:
-        """ACK procedure; and a timer begins for what is acknowledged and stands behind something that is not."""
+        """ACK procedure; sets a timer for what is acknowledged and stands behind something that is not."""
         log = self.preacknowledged
         while log and not log[0].pseudo and self.is_acknowledged(log[0].unit):
             self._deliver(log[0], out)
@@ -234,7 +232,7 @@ class PritoPaper(PritoPaperState):
             out.append(Reached(Level.ACKNOWLEDGED, unit.packet))
 
     def _deliver(self, entry: Entry, out: list[Output]) -> None:
-        """Out of PRL with it, and with its pseudo-PDU."""
+        """Delivers an entry of PRL, and removes it with its pseudo-PDU."""
         unit, key = entry.unit, (entry.unit.source, entry.unit.seq)
         self.preacknowledged[:] = [other for other in self.preacknowledged if other.unit != unit]
         if key not in self.acknowledged:
@@ -252,8 +250,8 @@ class PritoPaper(PritoPaperState):
         self.stage = Stage.AGREEING
         out += [Stopped(why), Send(Lost(self.me, tuple(self.expected)))]
 
-    def _hear_lost(self, unit: Lost, out: list[Output]) -> None:
-        """All say what they expect; with the last of them, everybody knows what somebody lacks."""
+    def _receive_lost(self, unit: Lost, out: list[Output]) -> None:
+        """All nodes send what they expect; with the last of these, all know what some node lacks."""
         if self.stage is Stage.NORMAL:
             self._stop(f"{name_of(unit.source)} has lost something", out)
         self.expectations[unit.source] = unit.expects
@@ -263,8 +261,8 @@ class PritoPaper(PritoPaperState):
             receipts = [entry for entry in (*self.preacknowledged, *self.accepted) if entry.pseudo]
             out.append(Send(Rejected(self.me, first_rejected(receipts, self.expected, received_by_all))))
 
-    def _hear_rejected(self, unit: Rejected, out: list[Output]) -> None:
-        """All say from where on they reject; with the last of them, everybody does, and sources broadcast again."""
+    def _receive_rejected(self, unit: Rejected, out: list[Output]) -> None:
+        """All nodes send from where on they reject; with the last of these, all do, and sources broadcast again."""
         self.rejections[unit.source] = unit.below
         if not all(self.rejections):
             return
@@ -272,16 +270,16 @@ class PritoPaper(PritoPaperState):
         below = [min(numbers) for numbers in zip(*self.rejections, strict=True)]
         if any(map(int.__lt__, below, self.own_preacknowledged_below)):
             self.aborted = True
-            out.append(Abort("somebody rejects what it said to have accepted, and what came before it"))
+            out.append(Abort("inconsistent acknowledgments: a node rejects what it has acknowledged"))
             return
-        self._go_back(below)
+        self._roll_back(below)
         self.stage = Stage.NORMAL
         self.expectations, self.rejections = [()] * self._nodes, [()] * self._nodes
         out.append(Resumed(lacked, 0, 0))
         self._broadcast_again(out)
 
-    def _go_back(self, below: list[int]) -> None:
-        """Nothing from these numbers on was received, nor acknowledged; none of it is pre-acknowledged anywhere."""
+    def _roll_back(self, below: list[int]) -> None:
+        """Forgets everything from these numbers on, and its acknowledgments; no node has pre-acknowledged any of it."""
         self.preacknowledged = [entry for entry in self.preacknowledged if entry.unit.seq < below[entry.unit.source]]
         self.accepted = [entry for entry in self.accepted if entry.unit.seq < below[entry.unit.source]]
         self.expected = list(map(min, self.expected, below))
@@ -290,7 +288,7 @@ class PritoPaper(PritoPaperState):
         ]
 
     def _broadcast_again(self, out: list[Output]) -> None:
-        """Under the numbers that they had; what others did not reject, they throw away as duplicates."""
+        """Sends what was rejected, under the same numbers; nodes that kept a unit discard it as a duplicate."""
         rejected = [unit for unit in self.sent if unit.seq >= self.expected[self.me]]
         expects, wants = self._heading()
         for unit in rejected:
@@ -302,7 +300,7 @@ class PritoPaper(PritoPaperState):
     # --- run synchronisation (5) ---
 
     def _time_out(self, name: str, out: list[Output]) -> None:
-        """Step (1). The initiator stops here and now, wherever its Run-Sync will stand on the channel (F6)."""
+        """Step (1). The initiator stops at once, wherever its Run-Sync will stand on the channel (F6)."""
         self.expired |= {key for key in self.acknowledged if _timer_of(*key) == name}
         if self.expired and not self.synchronising:
             self.synchronising = True
@@ -313,34 +311,34 @@ class PritoPaper(PritoPaperState):
         for source, seq in self.expired:
             self.timed_out[source] = max(self.timed_out[source], seq)
 
-    def _hear_run_sync(self, unit: RunSync, out: list[Output]) -> None:
-        """Step (2)."""
+    def _receive_run_sync(self, unit: RunSync, out: list[Output]) -> None:
+        """Step (2): stops, and answers."""
         self.synchronising = True
         self._note_expired()
         self._merge(unit)
-        if unit.source != self.me and not self.pack_said:
-            self.pack_said = True
+        if unit.source != self.me and not self.pack_sent:
+            self.pack_sent = True
             out.append(Send(RunSyncPack(self.me, tuple(self.timed_out), tuple(self.own_preacknowledged_below))))
-        self._hear_stopped(unit, out)
+        self._receive_stopped(unit, out)
 
-    def _hear_stopped(self, unit: RunSync | RunSyncPack, out: list[Output]) -> None:
-        """Step (3)."""
+    def _receive_stopped(self, unit: RunSync | RunSyncPack, out: list[Output]) -> None:
+        """Step (3): when all have stopped, says so."""
         self._merge(unit)
-        self.heard |= 1 << unit.source
-        if self.heard == self._everybody and not self.ack_said:
-            self.ack_said = True
+        self.stopped |= 1 << unit.source
+        if self.stopped == self._everybody and not self.ack_sent:
+            self.ack_sent = True
             out.append(Send(RunSyncAck(self.me, tuple(self.timed_out), tuple(self.highest_preacknowledged))))
 
-    def _hear_agreed(self, unit: RunSyncAck, out: list[Output]) -> None:
-        """Step (4)."""
+    def _receive_agreed(self, unit: RunSyncAck, out: list[Output]) -> None:
+        """Step (4): when all know that all have stopped, ends the run."""
         self._merge(unit)
         self.agreed |= 1 << unit.source
         if self.agreed != self._everybody:
             return
         self._preacknowledge(self.highest_preacknowledged, out)
-        self._end_run(out)
-        self.synchronising = self.pack_said = self.ack_said = False
-        self.heard = self.agreed = 0
+        self.end_run(out)
+        self.synchronising = self.pack_sent = self.ack_sent = False
+        self.stopped = self.agreed = 0
         self.timed_out = [NIL] * self._nodes
         self._preacknowledge(self.accepted_minima(), out)
         self._acknowledge(out)
@@ -350,8 +348,8 @@ class PritoPaper(PritoPaperState):
         self.timed_out = list(map(max, self.timed_out, unit.timed_out))
         self.highest_preacknowledged = list(map(max, self.highest_preacknowledged, unit.preacknowledged_below))
 
-    def _end_run(self, out: list[Output]) -> None:
-        """What has timed out and what is acknowledged before it, in the order of PRL; the rest is stepped over."""
+    def end_run(self, out: list[Output]) -> None:
+        """Delivers what has timed out and what is acknowledged before it, in the order of PRL; skips the rest."""
         log = [entry for entry in self.preacknowledged if not entry.pseudo and self.is_acknowledged(entry.unit)]
         late = [place for place, entry in enumerate(log) if entry.unit.seq <= self.timed_out[entry.unit.source]]
         for entry in log[: late[-1] + 1] if late else ():

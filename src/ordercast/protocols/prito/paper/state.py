@@ -1,34 +1,30 @@
-"""The variables of the printed PriTO at one node, under their own names and with the paper's symbols beside them.
-
-What changes them are the rules in `prito_paper`.
-"""
+"""The state of the printed PriTO at one node, with the paper's symbols; the rules are in `machine`."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import GroupConfig, PriorityReadings
 from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, mask_of, name_of, names_of
 from ordercast.model.runs import Channel
-from ordercast.model.state import Snapshot
+from ordercast.model.state import DeclaredState
 from ordercast.protocols.prito.paper.units import NIL, Printed, PrintedData
 
 
 class Stage(IntEnum):
-    """Where a node stands between two losses."""
+    """How far a node is in the recovery after a loss."""
 
     NORMAL = 0
     AGREEING = 1
-    """It has said what it expects, and hears what the others expect."""
+    """It has sent what it expects, and collects what the others expect."""
     REJECTING = 2
-    """It has said what it rejects, and hears what the others reject."""
+    """It has sent what it rejects, and collects what the others reject."""
 
 
 class Entry(NamedTuple):
-    """What stands in a receipt log: a unit with its data, or its pseudo-PDU, which has none."""
+    """An entry of a receipt log: a unit with its data, or its pseudo-PDU, which has none."""
 
     unit: Printed
     pseudo: bool
@@ -50,9 +46,9 @@ def insert_by_priority(entry: Entry, *logs: list[Entry]) -> None:
 
 
 def first_rejected(log: Iterable[Entry], expected: Sequence[int], keeps: Sequence[int]) -> tuple[int, ...]:
-    """By source, the number from which on everything follows the first loss in a log; what is expected if nothing does.
+    """By source, the first number that follows the first loss in a log; the expected number if none does.
 
-    `keeps` is what all have received of each source.
+    `keeps`: by source, everything below this was received by all nodes.
     """
     numbers, follows = list(expected), False
     for entry in log:
@@ -63,24 +59,73 @@ def first_rejected(log: Iterable[Entry], expected: Sequence[int], keeps: Sequenc
     return tuple(numbers)
 
 
-_SCALARS = (
-    "next_seq", "next_message", "last_data", "owes", "ready_timer", "stage", "synchronising", "heard", "pack_said",
-    "agreed", "ack_said", "aborted",
-)  # fmt: skip
-_LISTS = (
-    "sent", "expected", "own_preacknowledged_below", "told_accepted", "accepted", "preacknowledged",
-    "expectations", "rejections", "timed_out", "highest_preacknowledged",
-)  # fmt: skip
-_SETS = ("acknowledged", "expired")
-_scalars, _lists, _sets = attrgetter(*_SCALARS), attrgetter(*_LISTS), attrgetter(*_SETS)
-
-
-class PritoPaperState:
+class PritoPaperState(DeclaredState):
     """What a node knows."""
 
     echo: ClassVar[Echo] = Echo.CHANNEL
     needs: ClassVar[Channel] = Channel.ONE
     has_views: ClassVar[bool] = False
+
+    me: Final[int]
+    config: Final[GroupConfig]
+    _readings: Final[PriorityReadings]
+    _nodes: Final[int]
+    _everybody: Final[int]
+
+    # Transmission.
+    next_seq: int
+    """SEQ."""
+    next_message: int
+    last_data: int
+    """The number of the last own data unit."""
+    waiting: deque[Submit]
+    sent: list[Printed]
+    """SL, as far as it is not pre-acknowledged here."""
+    pending: bool
+    """A peer waits for an acknowledgment."""
+    ready_timer: bool
+
+    # Reception. Own units count when the channel brings them back.
+    expected: list[int]
+    """REQ_j."""
+    accepted: list[Entry]
+    """RRL."""
+    preacknowledged: list[Entry]
+    """PRL."""
+    own_preacknowledged_below: list[int]
+    """PEQ_j."""
+    accepted_below: list[list[int]]
+    """AL: accepted_below[source][node]."""
+    preacknowledged_below: list[list[int]]
+    """PAL: preacknowledged_below[source][node]."""
+    reported_accepted: list[int]
+    """By source: packets below this have been reported to the host as accepted."""
+    acknowledged: set[tuple[int, int]]
+    """Source and number of what is acknowledged and not delivered; a timer runs for each."""
+
+    # Recovery.
+    stage: Stage
+    expectations: list[tuple[int, ...]]
+    """By node: its REQ_j; empty until it is received."""
+    rejections: list[tuple[int, ...]]
+    """By node: the numbers from which on it rejects; empty until they are received."""
+
+    # Run synchronisation.
+    synchronising: bool
+    """PACK and ACK are stopped."""
+    expired: set[tuple[int, int]]
+    """Source and number of what has timed out and is not delivered."""
+    timed_out: list[int]
+    """TOSEQ_j."""
+    highest_preacknowledged: list[int]
+    """The highest PEQ_j that any node has reported."""
+    stopped: int
+    """The nodes whose Run-Sync or Run-Sync-Pack was received, one bit each."""
+    agreed: int
+    """The nodes whose Run-Sync-Ack was received, one bit each."""
+    pack_sent: bool
+    ack_sent: bool
+    aborted: bool
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         nodes, first = config.nodes, config.first_seqs()
@@ -88,79 +133,38 @@ class PritoPaperState:
         self._readings = config.paper.priority
         self._nodes, self._everybody = nodes, everybody(nodes)
 
-        # Sending.
-        self.next_seq = first[me]  # SEQ
-        self.next_message = 0
-        self.last_data = first[me] - 1  # the number of my last data unit
-        self.waiting: deque[Submit] = deque()
-        self.sent: list[Printed] = []  # SL, as far as I have not pre-acknowledged it
-        self.owes = False  # somebody waits for me to speak
-        self.ready_timer = False
+        self.next_seq, self.next_message, self.last_data = first[me], 0, first[me] - 1
+        self.waiting, self.sent = deque(), []
+        self.pending = self.ready_timer = False
 
-        # Receiving. My own units count when the channel brings them back.
-        self.expected = list(first)  # REQ_j
-        self.accepted: list[Entry] = []  # RRL
-        self.preacknowledged: list[Entry] = []  # PRL
-        self.own_preacknowledged_below = list(first)  # PEQ_j
-        self.accepted_below = [[seq] * nodes for seq in first]  # AL: accepted_below[source][node]
-        self.preacknowledged_below = [[seq] * nodes for seq in first]  # PAL: likewise
-        self.told_accepted = list(first)  # by source: all below was accepted once, and the host knows
-        self.acknowledged: set[tuple[int, int]] = set()  # not delivered yet: source and number; their timers run
+        self.expected, self.reported_accepted = list(first), list(first)
+        self.accepted, self.preacknowledged = [], []
+        self.own_preacknowledged_below = list(first)
+        self.accepted_below = [[seq] * nodes for seq in first]
+        self.preacknowledged_below = [[seq] * nodes for seq in first]
+        self.acknowledged = set()
 
-        # Recovery.
         self.stage = Stage.NORMAL
-        self.expectations: list[tuple[int, ...]] = [()] * nodes  # by node: its REQ_j
-        self.rejections: list[tuple[int, ...]] = [()] * nodes
+        self.expectations, self.rejections = [()] * nodes, [()] * nodes
 
-        # Run synchronisation.
-        self.synchronising = False  # PACK and ACK are stopped
-        self.expired: set[tuple[int, int]] = set()  # their timers have, and they are not delivered
-        self.timed_out = [NIL] * nodes  # TOSEQ_j
-        self.highest_preacknowledged = list(first)  # the highest PEQ_j that anybody said
-        self.heard = 0  # whose Run-Sync or Run-Sync-Pack has come
-        self.agreed = 0  # whose Run-Sync-Ack has come
-        self.pack_said = self.ack_said = False
-        self.aborted = False
+        self.synchronising = self.pack_sent = self.ack_sent = self.aborted = False
+        self.expired, self.timed_out, self.highest_preacknowledged = set(), [NIL] * nodes, list(first)
+        self.stopped = self.agreed = 0
 
     def is_acknowledged(self, unit: Printed) -> bool:
-        """p.SEQ < minPAL. What I have not pre-acknowledged myself I would never say to be so."""
+        """p.SEQ < minPAL; this node counts with what it has pre-acknowledged itself."""
         source = unit.source
         return unit.seq < min(self.own_preacknowledged_below[source], *self.preacknowledged_below[source])
 
     def unfinished(self) -> bool:
-        """Whether I wait for anything that others can tell me."""
+        """Whether this node waits for anything that others can tell it."""
         return bool(
             self.waiting
             or self.last_data >= min(self.preacknowledged_below[self.me])
             or any(entry.rank for entry in (*self.preacknowledged, *self.accepted))
         )
 
-    # --- looking at it, taking and putting back ---
-
-    def snapshot(self) -> Snapshot:
-        """The whole state as nested tuples."""
-        return (
-            _scalars(self),
-            tuple(map(tuple, _lists(self))),
-            tuple([tuple(sorted(values)) for values in _sets(self)]),
-            tuple(self.waiting),
-            tuple(map(tuple, self.accepted_below)),
-            tuple(map(tuple, self.preacknowledged_below)),
-        )
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Back to the state of a snapshot."""
-        parts: tuple[Any, ...] = snapshot
-        scalars, lists, sets, waiting, accepted_below, preacknowledged_below = parts
-        for name, value in zip(_SCALARS, scalars, strict=True):
-            setattr(self, name, value)
-        for name, values in zip(_LISTS, lists, strict=True):
-            setattr(self, name, list(values))
-        for name, values in zip(_SETS, sets, strict=True):
-            setattr(self, name, set(values))
-        self.waiting = deque(waiting)
-        self.accepted_below = list(map(list, accepted_below))
-        self.preacknowledged_below = list(map(list, preacknowledged_below))
+    # --- inspection ---
 
     def log_sizes(self) -> LogSizes:
         """How much it holds now."""
@@ -172,22 +176,23 @@ class PritoPaperState:
         return LogSizes(waiting=len(self.waiting), sent=data, held=0, accepted=low, preacknowledged=high)
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words that follow on its name."""
+        """What this node still waits for, in words."""
         lines = []
         if self.stage is not Stage.NORMAL:
-            said = self.expectations if self.stage is Stage.AGREEING else self.rejections
-            silent = mask_of(node for node, numbers in enumerate(said) if not numbers)
+            received = self.expectations if self.stage is Stage.AGREEING else self.rejections
+            silent = mask_of(node for node, numbers in enumerate(received) if not numbers)
             what = "expects" if self.stage is Stage.AGREEING else "rejects"
-            lines.append(f"waits to hear what {names_of(silent)} {what}")
+            lines.append(f"recovery: not known what {names_of(silent)} {what}")
         if self.synchronising:
-            heard = self.agreed if self.ack_said else self.heard
-            lines.append(f"has stopped until {names_of(self._everybody & ~heard)} agrees on the end of a run")
+            heard = self.agreed if self.ack_sent else self.stopped
+            lines.append(f"run synchronisation: waiting for {names_of(self._everybody & ~heard)}")
         if self.waiting:
-            lines.append(f"{len(self.waiting)} submissions wait")
+            lines.append(f"{len(self.waiting)} submissions wait for the window")
         pseudo = [entry.unit for entry in (*self.preacknowledged, *self.accepted) if entry.pseudo]
         if data := [unit for unit in pseudo if isinstance(unit, PrintedData)]:
             top = data[0]
-            bounds = self.preacknowledged_below if self.preacknowledged else self.accepted_below
+            is_preacknowledged = top.seq < self.own_preacknowledged_below[top.source]
+            bounds = self.preacknowledged_below if is_preacknowledged else self.accepted_below
             silent = mask_of(node for node, below in enumerate(bounds[top.source]) if below <= top.seq)
             lines.append(
                 f"holds {len(data)} packets, the first of them number {top.seq} of {name_of(top.source)}"

@@ -1,14 +1,14 @@
-"""What the printed PriTO sends: only the `paper` rules do.
+"""The units of the printed PriTO; used by the `paper` rules alone.
 
-Data and receive-ready units are numbered in one row (SEQ), and the number of a data unit is that of its packet: what
-is rejected is broadcast again under the number that it had. The units of recovery and of run synchronisation have no
+Data and receive-ready units share one numbering (SEQ), and the number of a data unit is that of its packet: what is
+rejected is broadcast again under the number that it had. The units of recovery and of run synchronisation have no
 number, and no rule repeats them.
 """
 
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Unit
 
 NIL = -1
-"""Of a source nothing has timed out; below every number."""
+"""Nothing of a source has timed out; below every number."""
 
 
 class PrintedData(DataUnit, frozen=True, gc=False):
@@ -17,7 +17,7 @@ class PrintedData(DataUnit, frozen=True, gc=False):
     expects: tuple[int, ...]
     """ACK_j."""
     wants: bool = False
-    """Its sender waits for others to speak."""
+    """Its sender waits for acknowledgments."""
 
     @property
     def source(self) -> int:
@@ -43,23 +43,23 @@ class PrintedReady(Unit, frozen=True, gc=False):
     expects: tuple[int, ...]
     """ACK_j."""
     wants: bool = False
-    """Its sender waits for others to speak."""
+    """Its sender waits for acknowledgments."""
 
     def size(self) -> int:
         """Number and vector."""
         return FIXED_SIZE + NUMBER_SIZE * (1 + len(self.expects))
 
     def word(self) -> str:
-        """A poll, if it wants an answer."""
+        """Its kind in traces: a poll if it wants an answer."""
         return "poll" if self.wants else "status"
 
 
 Printed = PrintedData | PrintedReady
-"""What has a number."""
+"""Units with a number."""
 
 
 class Lost(Unit, frozen=True, gc=False):
-    """The information on REQ that all broadcast when one has lost something."""
+    """REQ, which all nodes broadcast when one has detected a loss."""
 
     source: int
     expects: tuple[int, ...]
@@ -70,28 +70,28 @@ class Lost(Unit, frozen=True, gc=False):
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
     def word(self) -> str:
-        """The beginning."""
+        """Its kind in traces."""
         return "reset"
 
 
 class Rejected(Unit, frozen=True, gc=False):
-    """From which number of each source on the sender rejects what it received."""
+    """The numbers from which on the sender rejects what it received, by source."""
 
     source: int
     below: tuple[int, ...]
-    """What it keeps."""
+    """By source: what it keeps."""
 
     def size(self) -> int:
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.below)
 
     def word(self) -> str:
-        """The answer."""
+        """Its kind in traces."""
         return "reply"
 
 
 class _RunSynchronisation(Unit, frozen=True, gc=False):
-    """What all three units of the run synchronisation say."""
+    """The fields of the three units of run synchronisation."""
 
     source: int
     timed_out: tuple[int, ...]
@@ -105,10 +105,10 @@ class _RunSynchronisation(Unit, frozen=True, gc=False):
 
 
 class RunSync(_RunSynchronisation, frozen=True, gc=False):
-    """Run-Sync: something has waited too long at the sender, which has stopped."""
+    """Run-Sync: a packet has timed out at the sender, which has stopped PACK and ACK."""
 
     def word(self) -> str:
-        """Where a run is to end."""
+        """Its kind in traces."""
         return "marker"
 
 
@@ -116,13 +116,13 @@ class RunSyncPack(_RunSynchronisation, frozen=True, gc=False):
     """Run-Sync-Pack: the sender has stopped too."""
 
     def word(self) -> str:
-        """The answer."""
+        """Its kind in traces."""
         return "reply"
 
 
 class RunSyncAck(_RunSynchronisation, frozen=True, gc=False):
-    """Run-Sync-Ack: the sender has heard of all that they have stopped."""
+    """Run-Sync-Ack: the sender knows that all have stopped."""
 
     def word(self) -> str:
-        """The end."""
+        """Its kind in traces."""
         return "done"

@@ -1,1 +1,1 @@
-"""The sequencer's broadcast as printed, with its mistakes."""
+"""The sequencer's broadcast as printed, with its flaws."""

@@ -1,25 +1,25 @@
-"""The sequencer's broadcast as printed: Figures 2 to 5 and the synchronization phase, mended only where it cannot run.
+"""The fixed-sequencer broadcast as printed: Figures 2 to 5 and the synchronization phase.
 
-From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), section 2. It is
-here for the paper's numbers and counterexamples: as it stands, no first message is ever broadcast (S1). Whoever wants
-the service takes `sequencer`, which says why.
+From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), section 2. It serves
+to reproduce the paper's numbers and to show counterexamples: as it stands, no first message is ever broadcast (S1). For
+the service use `sequencer`, which lists what it does differently.
 
-Mended or filled in, because without it nothing could be run:
+Filled in, because without it nothing could be run:
  1. Figure 3 leaves SenderID and DestID empty; RETRANSMIT and RETRANS are one.
- 2. A null pointer that the code follows (GetFromHistory finds nothing) ends the sequencer's kernel: it is given up.
- 3. `block()` ends when the node's own message is passed to its application. One message is under way at a time; the
+ 2. A null pointer that the code follows (GetFromHistory finds nothing) ends the sequencer's kernel: it aborts.
+ 3. `block()` ends when the node's own message is passed to its application. One message is outstanding at a time; the
     others wait. What the timer of Figure 3 sends again is the same message.
- 4. Nobody prints what the sequencer does with RETRANS. It sends the message asked for and all that follow to the node,
-    if it still has that one; and it believes the acknowledgment in it, as in all that is sent to it point-to-point.
- 5. After a certain number of tries a node takes the sequencer for dead. With no election, which the paper only hints at
-    (`elects`, see `sequencer_paper_election`), the group is given up.
- 6. A node that had missed something at PHASE1 says ACK_COMMIT when it has caught up, or phase 1 would not end. In the
+ 4. No figure shows what the sequencer does with RETRANS. It sends the node the message asked for and all that follow,
+    if it still has that one; and it takes the acknowledgment in it, as in all that is sent to it point-to-point.
+ 5. After a certain number of tries a node takes the sequencer for failed. Without an election, which the paper only
+    sketches (`elects`, see `election`), the group is aborted.
+ 6. A node that had missed something at PHASE1 sends ACK_COMMIT when it has caught up, or phase 1 would not end. In the
     synchronization phase timers of Figure 3 run on without sending.
- 7. A timer of Figure 5 that runs out when nothing is missing any more does nothing.
+ 7. A timer of Figure 5 that expires when nothing is missing any more has no effect.
 Readings that take out one flaw at a time are options: see `SequencerReadings`.
 
-Not here: units of the synchronization phase are never repeated (the paper has no rule for that, and one lost unit stops
-the group), membership, the network.
+Not included: units of the synchronization phase are never repeated (the paper has no rule for that, and one lost unit
+stops the group), membership, the network.
 """
 
 from ordercast.model.errors import LocalProtocolError
@@ -56,9 +56,7 @@ from ordercast.protocols.sequencer.paper.units import (
 
 
 class SequencerPaper(SequencerPaperState):
-    """The printed protocol at one node. See the module for where its rules come from."""
-
-    # --- the one door ---
+    """The printed protocol at one node."""
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
@@ -67,14 +65,14 @@ class SequencerPaper(SequencerPaperState):
         out: list[Output] = []
         match event:
             case Submit():
-                if event.destinations != self._everybody:
-                    raise LocalProtocolError(f"a broadcast must go to all of the {self._nodes} nodes")
+                if event.destinations != self.everybody:
+                    raise LocalProtocolError(f"a broadcast must go to all of the {self.config.nodes} nodes")
                 self.waiting.append(event)
             case Receive(unit=unit):
                 self._receive(unit, out)
             case TimerFired(name=name):
                 self._expire(name, out)
-        if self.waiting and self.outstanding is None and self.sync_through < 0 and not self.aborted:
+        if self.waiting and self.outstanding is None and self.sync_through is None and not self.aborted:
             self._broadcast(self.waiting.popleft(), out)
         return out
 
@@ -85,18 +83,18 @@ class SequencerPaper(SequencerPaperState):
             case PaperData() if self.is_sequencer:
                 self._data_message(unit, out)
             case PaperRetransmit() if self.is_sequencer:
-                self._believe(unit.source, unit.number)
+                self._note(unit.source, unit.number)
                 self._retransmit(unit, out)
             case PaperDummy() if self.is_sequencer:
-                self._believe(unit.source, unit.number)
+                self._note(unit.source, unit.number)
             case PaperCommitted() if self.is_sequencer:
-                self._believe(unit.source, unit.number)
+                self._note(unit.source, unit.number)
                 self._count_reply(unit, out)
             case PaperPhase() if not self.is_sequencer:
                 self._enter_phase(unit, out)
-            case PaperElection() if self._readings.elects:
+            case PaperElection() if self.readings.elects:
                 claim(self, unit, out)
-            case PaperElected() if self._readings.elects:
+            case PaperElected() if self.readings.elects:
                 give_way(self, unit, out)
             case _:
                 out.append(Discard(unit, "stray"))
@@ -106,8 +104,8 @@ class SequencerPaper(SequencerPaperState):
     def _broadcast(self, event: Submit, out: list[Output]) -> None:
         """broadcast(): DATA to the sequencer, which may be this very node."""
         lengths, payload = event.lengths, event.payload
-        packet = Packet(self.me, self._everybody, self.message_id, (), self.next_message, lengths, payload)
-        self.outstanding = PaperData(packet, self.said(), self.message_id)
+        packet = Packet(self.me, self.everybody, self.message_id, (), self.next_message, lengths, payload)
+        self.outstanding = PaperData(packet, self.acknowledgment(), self.message_id)
         self.message_id += 1
         self.next_message += len(lengths)
         self.data_tries = 0
@@ -116,7 +114,7 @@ class SequencerPaper(SequencerPaperState):
 
     def _send_data(self, out: list[Output], *, again: bool = False) -> None:
         assert self.outstanding is not None
-        self.unspoken = 0
+        self.unacknowledged = 0
         out.append(Send(self.outstanding, again=again, to=self.sequencer))
         out.append(SetTimer("data", self.config.timing.poll))
 
@@ -130,8 +128,8 @@ class SequencerPaper(SequencerPaperState):
         elif self._is_duplicate(unit):
             self._tell_sender(unit, out)
         else:
-            self._believe(sender, unit.last)
-            if self._full_history():
+            self._note(sender, unit.last)
+            if self.purge_if_full():
                 out.append(Discard(unit, "full"))
                 self._enter_sync_phase(out)
             else:
@@ -139,19 +137,19 @@ class SequencerPaper(SequencerPaperState):
                 self._number(unit, out)
 
     def _is_duplicate(self, unit: PaperData) -> bool:
-        """Equality only, so that an older copy counts as new (S4); and the first message as old (S1)."""
+        """Equality only: an older copy counts as new (S4), and the first message as a duplicate (S1)."""
         last = self.last_message[unit.source]
-        return unit.message <= last if self._readings.older_are_duplicates else unit.message == last
+        return unit.message <= last if self.readings.older_are_duplicates else unit.message == last
 
     def _tell_sender(self, unit: PaperData, out: list[Output]) -> None:
-        """The header and no data: whoever misses the broadcast takes that for it (S3)."""
+        """The header and no data: a sender that has lost the broadcast takes that for it (S3)."""
         out.append(Discard(unit, "duplicate"))
         for stored in self.history:
             if (stored.packet.source, stored.message) == (unit.source, unit.message):
-                answer = stored if self._readings.whole_answers else stored.without_data()
+                answer = stored if self.readings.whole_answers else stored.without_data()
                 out.append(Send(answer, again=True, to=unit.source))
                 return
-        if not self._readings.whole_answers:
+        if not self.readings.whole_answers:
             self._give_up(
                 f"GetFromHistory finds nothing for the duplicate {unit.message} of {name_of(unit.source)}, "
                 "and a null pointer is followed",
@@ -162,27 +160,27 @@ class SequencerPaper(SequencerPaperState):
         broadcast = PaperBroadcast(unit.packet, self.me, self.next_number, unit.message)
         self.history.append(broadcast)  # StoreInHistory
         self.next_number += 1
-        if self._readings.advances_own_row:
-            self.expected = self.heard_below = self.next_number
-            self.acknowledged[self.me] = self.said()
+        if self.readings.advances_own_row:
+            self.expected = self.known_below = self.next_number
+            self.acknowledged[self.me] = self.acknowledgment()
         self._pass_to_application(unit.packet, out)
         out.append(Send(broadcast))
 
-    def _believe(self, source: int, number: int) -> None:
-        """SequenceNr[] takes what comes, even if it is older than what is there."""
-        highest = max(number, self.acknowledged[source]) if self._readings.older_are_duplicates else number
+    def _note(self, source: int, number: int) -> None:
+        """SequenceNr[] takes every acknowledgment, even one older than what is there."""
+        highest = max(number, self.acknowledged[source]) if self.readings.older_are_duplicates else number
         self.acknowledged[source] = highest
 
-    def _full_history(self) -> bool:
-        """FullHistory(): what everybody has received may go, if there is no room."""
-        if len(self.history) >= self._history_size:
-            received_through = min(self.acknowledged)  # what is expected next, if it says so (S2)
+    def purge_if_full(self) -> bool:
+        """FullHistory(): purges what everybody has received if there is no room; True if there is still none."""
+        if len(self.history) >= self.max_history:
+            received_through = min(self.acknowledged)  # unless nodes send the next number expected (S2)
             self.history = [stored for stored in self.history if stored.number > received_through]
-        return len(self.history) >= self._history_size
+        return len(self.history) >= self.max_history
 
     def _retransmit(self, unit: PaperRetransmit, out: list[Output]) -> None:
-        """Everything from the number on, each time that somebody asks (S5)."""
-        first = unit.number + 1 if self._readings.acknowledges_last else unit.number
+        """Sends everything from the number on, for each request (S5)."""
+        first = unit.number + 1 if self.readings.acknowledges_last else unit.number
         if any(stored.number == first for stored in self.history):
             out += [Send(stored, again=True, to=unit.source) for stored in self.history if stored.number >= first]
 
@@ -190,34 +188,34 @@ class SequencerPaper(SequencerPaperState):
 
     def _accept_broadcast(self, unit: PaperBroadcast, out: list[Output]) -> None:
         """AcceptBroadcast()."""
-        self.heard_below = max(self.heard_below, unit.number + 1)
+        self.known_below = max(self.known_below, unit.number + 1)
         if unit.number == self.expected:
             self._take(unit, out)
-            while self.expected in self.held:
-                self._take(self.held.pop(self.expected), out)
+            while self.expected in self.ahead:
+                self._take(self.ahead.pop(self.expected), out)
             self._acknowledge(out)
-        elif not self._readings.asks_once:
+        elif not self.readings.asks_once:
             out.append(Discard(unit, "gap" if unit.number > self.expected else "duplicate"))
             self._request(out)
         elif unit.number > self.expected:
-            self.held[unit.number] = unit
-            if self.asked != self.expected:
+            self.ahead[unit.number] = unit
+            if self.requested != self.expected:
                 self._request(out)
         else:
             out.append(Discard(unit, "duplicate"))
 
     def _take(self, unit: PaperBroadcast, out: list[Output]) -> None:
         self.expected += 1
-        self.unspoken += 1
+        self.unacknowledged += 1
         self.request_tries = 0
-        if self._readings.elects:
+        if self.readings.elects:
             self.history.append(unit)
-        if self.expected == self.heard_below:
+        if self.expected == self.known_below:
             out.append(CancelTimer("request"))
         self._pass_to_application(unit.packet, out)
 
     def _pass_to_application(self, packet: Packet, out: list[Output]) -> None:
-        """An upcall; and the sender of the message is blocked no more."""
+        """An upcall; the sender of the message is blocked no longer."""
         out += [Reached(Level.ACCEPTED, packet), Deliver(packet)]
         mine = self.outstanding
         if mine is not None and (packet.source, packet.seq) == (self.me, mine.message):
@@ -225,48 +223,48 @@ class SequencerPaper(SequencerPaperState):
             out.append(CancelTimer("data"))
 
     def _request(self, out: list[Output]) -> None:
-        """RETRANS, unless a certain number of them has not brought what is missing."""
-        self.asked, self.unspoken = self.expected, 0
+        """RETRANS, unless a certain number of them was in vain."""
+        self.requested, self.unacknowledged = self.expected, 0
         self.request_tries += 1
         if self.request_tries > self.config.polls_to_abort:
             self._suspect(out)
             return
-        out.append(Send(PaperRetransmit(self.me, self.said()), to=self.sequencer))
+        out.append(Send(PaperRetransmit(self.me, self.acknowledgment()), to=self.sequencer))
         out.append(SetTimer("request", self.config.timing.repeat))
 
     def _acknowledge(self, out: list[Output]) -> None:
-        """The dummy message counts messages, so whoever receives none sends none (S6)."""
-        if 0 <= self.sync_through < self.expected:
+        """The dummy message is sent after a number of receipts, so a node that receives nothing sends none (S6)."""
+        if self.sync_through is not None and self.sync_through < self.expected:
             self._commit(out)
-        elif self.unspoken >= self._dummy_after:
-            self.unspoken = 0
-            out.append(Send(PaperDummy(self.me, self.said()), to=self.sequencer))
+        elif self.unacknowledged >= self.dummy_after:
+            self.unacknowledged = 0
+            out.append(Send(PaperDummy(self.me, self.acknowledgment()), to=self.sequencer))
 
     # --- time-outs ---
 
     def _expire(self, name: str, out: list[Output]) -> None:
         if name == "data" and self.outstanding is not None:
-            self.data_tries += self.sync_through < 0
+            self.data_tries += self.sync_through is None
             if self.data_tries > self.config.polls_to_abort:
                 self._suspect(out)
-            elif self.sync_through >= 0:
+            elif self.sync_through is not None:
                 out.append(SetTimer("data", self.config.timing.poll))
             else:
                 self._send_data(out, again=True)
-        elif name == "request" and self.expected < self.heard_below:
+        elif name == "request" and self.expected < self.known_below:
             self._request(out)
         elif name == "election":
             decide(self, out)
 
     def _suspect(self, out: list[Output]) -> None:
-        """A certain number of tries has brought nothing."""
-        if not self._readings.elects:
+        """A certain number of tries was in vain."""
+        if not self.readings.elects:
             self._give_up(f"{name_of(self.sequencer)} does not answer, and there is no other sequencer", out)
             return
         self.data_tries = self.request_tries = 0
         if self.outstanding is not None:
             out.append(SetTimer("data", self.config.timing.poll))
-        if self.expected < self.heard_below:
+        if self.expected < self.known_below:
             out.append(SetTimer("request", self.config.timing.repeat))
         claim(self, PaperElection(self.me, self.expected), out)
 
@@ -285,31 +283,31 @@ class SequencerPaper(SequencerPaperState):
         out.append(Send(PaperPhase(self.me, self.next_number - 1, phase)))
 
     def _enter_phase(self, unit: PaperPhase, out: list[Output]) -> None:
-        """At a node. Nothing tells an old PHASE1 from a new one (S7)."""
+        """At a node. An old PHASE1 cannot be told from a new one (S7)."""
         if unit.phase == 2:
-            self.sync_through = -1
+            self.sync_through = None
             self._commit(out)
             return
         self.sync_through = unit.number
-        self.heard_below = max(self.heard_below, unit.number + 1)
+        self.known_below = max(self.known_below, unit.number + 1)
         if self.expected <= unit.number:
             self._request(out)
         else:
             self._commit(out)
 
     def _commit(self, out: list[Output]) -> None:
-        self.unspoken = 0
-        out.append(Send(PaperCommitted(self.me, self.said()), to=self.sequencer))
+        self.unacknowledged = 0
+        out.append(Send(PaperCommitted(self.me, self.acknowledgment()), to=self.sequencer))
 
     def _count_reply(self, unit: PaperCommitted, out: list[Output]) -> None:
-        """An ACK_COMMIT counts for whatever phase there is now (S7)."""
+        """An ACK_COMMIT counts for whichever phase is current (S7)."""
         if not self.phase:
             return
         self.replied |= 1 << unit.source
-        if self.replied | 1 << self.me != self._everybody:
+        if self.replied | 1 << self.me != self.everybody:
             return
         if self.phase == 1:
             self.history = []
             self._begin_phase(2, out)
         else:
-            self.phase, self.sync_through = 0, -1
+            self.phase, self.sync_through = 0, None

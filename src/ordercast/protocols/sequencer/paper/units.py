@@ -1,7 +1,7 @@
-"""What the printed sequencer sends: the messages of the paper's table, each with the fields of its header that it uses.
+"""Units of the printed sequencer: the messages of the paper's table, each with the header fields that it uses.
 
-The header (Figure 2) has a type, SequenceNr, MessageNr, SenderID and DestID; here the type is the class, and the
-destination is the host's business. An election is not in the table: it is what the paper's last section hints at.
+The header (Figure 2) has a type, SequenceNr, MessageNr, SenderID and DestID; here the type is the class, and the host
+handles the destination. The election's messages are not in the table: the paper's last section only sketches one.
 """
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ _HEADER_SIZE = FIXED_SIZE + 2 * NUMBER_SIZE  # SequenceNr and MessageNr beside w
 
 
 class PaperData(DataUnit, frozen=True, gc=False):
-    """DATA: what is to be broadcast, on its way to the sequencer."""
+    """DATA: a message for the sequencer to broadcast."""
 
     last: int
     """SequenceNr: LastSeqReceived of the sender, its acknowledgment."""
@@ -40,7 +40,7 @@ class PaperBroadcast(DataUnit, frozen=True, gc=False):
     """MessageNr."""
 
     def without_data(self) -> "PaperBroadcast":
-        """Its header, and NULLDATA: as many messages, all empty."""
+        """The same with NULLDATA: as many messages, all empty."""
         nothing = replace(self.packet, lengths=(0,) * len(self.packet.lengths), payload=b"")
         return replace(self, packet=nothing)
 
@@ -55,7 +55,7 @@ class PaperHeader(Unit, frozen=True, gc=False):
     source: int
     """SenderID."""
     number: int
-    """SequenceNr: what the sender has, in the sense of LastSeqReceived; from the sequencer, its last number."""
+    """SequenceNr: the sender's LastSeqReceived; from the sequencer, its last number."""
 
     def size(self) -> int:
         """A header."""
@@ -75,33 +75,33 @@ class PaperRetransmit(PaperHeader, frozen=True, gc=False):
 
 
 class PaperDummy(PaperHeader, frozen=True, gc=False):
-    """The dummy message of a node that has received much and sent nothing."""
+    """The dummy message: an acknowledgment of a node that has received much and sent nothing."""
 
     def word(self) -> str:
-        """What it has."""
+        """An acknowledgment."""
         return "status"
 
 
 class PaperPhase(PaperHeader, frozen=True, gc=False):
-    """PHASE1 or PHASE2: the history is full, stop; everybody has everything, go on."""
+    """PHASE1: the history is full, stop sending. PHASE2: everybody has everything, resume."""
 
     phase: int
 
     def word(self) -> str:
-        """It wants answers."""
+        """It asks for replies."""
         return "poll"
 
 
 class PaperCommitted(PaperHeader, frozen=True, gc=False):
-    """ACK_COMMIT: a phase has been completed, whichever."""
+    """ACK_COMMIT: a phase is complete, without saying which."""
 
     def word(self) -> str:
-        """It is."""
+        """A phase is complete."""
         return "done"
 
 
 class PaperElection(PaperHeader, frozen=True, gc=False):
-    """The sequencer seems to have failed; this is the number that the sender would go on with."""
+    """The sequencer seems to have failed; the number that the sender would continue with."""
 
     def word(self) -> str:
         """The beginning."""
@@ -109,7 +109,7 @@ class PaperElection(PaperHeader, frozen=True, gc=False):
 
 
 class PaperElected(PaperHeader, frozen=True, gc=False):
-    """The sender has the highest number that it knows of, and is the sequencer now."""
+    """The sender has the highest number that it knows of, and is the sequencer from now on."""
 
     def word(self) -> str:
         """The membership changes."""

@@ -1,1 +1,1 @@
-"""ST as printed, with its mistakes."""
+"""ST as printed in the paper, with its errors."""

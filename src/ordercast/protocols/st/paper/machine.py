@@ -1,10 +1,10 @@
-"""ST as printed: the rules of the paper with their misprints mended and nothing else.
+"""ST as printed: the rules of the paper, with their misprints corrected and nothing else.
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", sections 3
-and 4. It is here for the paper's examples, evaluation and counterexamples: one lost unit may leave common destinations
-with different orders, or a group waiting for ever. Whoever wants the service takes `st`, which says why.
+and 4. It is here for the paper's examples, evaluation and counterexamples: after one lost unit, common destinations may
+deliver in different orders, or a group may wait for ever. For the service use `st.machine`, which lists why.
 
-Misprints mended, and gaps filled in the way that fits the paper's own examples:
+Misprints corrected, and gaps filled in the way that fits the paper's own examples:
  1. 3.3: `<` as in the action, not `≤`. 3.4: PAL_hj. 3.2: H is at least 1.
  2. 3.1: a receive-ready unit (RR) takes no number, so it needs no recovery and passes a closed window. As it goes to
     everybody, part (2) of acceptance holds for it; then TREQ_j becomes its TSEQ.
@@ -12,14 +12,14 @@ Misprints mended, and gaps filled in the way that fits the paper's own examples:
  4. Agreement (2) to (4): what is agreed on is a variable of its own, or p and q of example 2 would be expected again;
     T_h includes f. (5): PR_ij and PS_ij both speak of what E_j sent to E_i. FAIL counts pairs.
  5. RET (2): PREQ_j and PSEQ_i; what comes out of order is asked for again. Its ACK is old, so AL is left alone.
- 6. A node that has stopped sends neither data nor RR. Until step (6) levels go on rising, for nothing forbids it; from
-    then until it lacks nothing they do not, or a sort would come too late.
+ 6. A node that has stopped sends neither data nor RR. Until step (6) packets are still acknowledged, since nothing
+    forbids it; from then until it lacks nothing they are not, or a sort would come too late.
  7. Nobody answers a second RST before it has recovered from the first (unspecified; S6, S12).
  8. What all destinations have accepted leaves SL (as in the examples of SPO); what has not in time is sent again (4.1),
     once: if that is lost too, RR shows it.
- 9. RR, "every pre-defined period", is left out while nobody waits for anything, so that a group falls silent.
-ABORT is no unit: whoever hears all RST_ACKs sees the disagreement itself.
-Readings that the paper leaves open are options: see `PaperRules`.
+ 9. RR, "every pre-defined period", is omitted while nobody waits for anything, so that an idle group is silent.
+ABORT is not a unit: whoever receives all RST_ACKs sees the disagreement itself.
+Where the paper leaves a reading open, it is an option: see `PaperRules`.
 
 Not here: units of recovery are never repeated (the paper has no rule for that; S9), membership, the network.
 """
@@ -44,28 +44,27 @@ from ordercast.model.machine import (
     TimerFired,
 )
 from ordercast.model.nodes import members, name_of
-from ordercast.model.units import Data, Packet, Ready, RetransmitRequest, Status, Unit
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.recovery import is_lacking, lacking_pairs, lowered, sort_point, sorted_log
 from ordercast.protocols.st.paper.state import Stage, StPaperState, is_below
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 
 
 class StPaper(StPaperState):
-    """The printed protocol at one node. See the module for where its rules come from."""
-
-    # --- the one door ---
+    """The printed protocol at one node. See the module for the sources of its rules."""
 
     def handle(self, event: Input) -> list[Output]:
-        """Takes one input and returns all that follows from it."""
+        """Takes one input and returns all outputs that follow from it."""
         if self.aborted:
             return []
         out: list[Output] = []
         match event:
             case Submit():
-                if not event.destinations or event.destinations & ~self._everybody:
-                    nodes = self._nodes
+                if not event.destinations or event.destinations & ~self.everybody:
                     raise LocalProtocolError(
-                        f"a message must go to at least one of the {nodes} nodes, and to no others"
+                        f"destinations {event.destinations:b} (a bit mask) are invalid: name at least one of the "
+                        f"{self.nodes} nodes of the group, and no others"
                     )
                 self.waiting.append(event)
             case Receive(unit=unit):
@@ -101,7 +100,7 @@ class StPaper(StPaperState):
     def _can_send(self) -> bool:
         """Condition of the transmission action (3.2)."""
         lowest = min(self.accepted_below[self.me])  # minAL
-        buffers = min(self.free) / (self.config.paper.buffer_divisor * self._nodes)
+        buffers = min(self.free) / (self.config.paper.buffer_divisor * self.nodes)
         return lowest <= self.next_seq < lowest + min(self.config.window, buffers)
 
     def _send(self, event: Submit, out: list[Output]) -> None:
@@ -122,71 +121,71 @@ class StPaper(StPaperState):
 
     def _status(self) -> Status:
         self.stamp += 1
-        self.owes, self.spoke = False, True
+        self.status_due, self.transmitted = False, True
         held = len(self.accepted) + len(self.preacknowledged)
         return Status(self.stamp, tuple(self.expected), free=max(0, self.config.paper.initial_buffers - held))
 
     def _start_period(self, out: list[Output]) -> None:
-        if not self.ready_timer and (self.owes or self.unfinished()):
-            self.ready_timer, self.spoke = True, False
+        if not self.ready_timer and (self.status_due or self.unfinished()):
+            self.ready_timer, self.transmitted = True, False
             out.append(SetTimer("ready", self.config.timing.status))
 
     def _send_ready(self, out: list[Output]) -> None:
         """RR, if there was no data to send in this period (3.1)."""
         self.ready_timer = False
-        if self.stage is Stage.NORMAL and not self.spoke and (self.owes or self.unfinished()):
-            wants = self._everybody if self.unfinished() else 0
+        if self.stage is Stage.NORMAL and not self.transmitted and (self.status_due or self.unfinished()):
+            wants = self.everybody if self.unfinished() else 0
             out.append(Send(Ready(self.me, self.next_seq, tuple(self.next_seq_to), self._status(), wants)))
 
     # --- acceptance (3.2) ---
 
     def _receive_data(self, unit: Data, out: list[Output]) -> None:
         packet, source = unit.packet, unit.source
-        number, for_me = packet.seq_to[self.me], packet.destinations & self._my_bit
+        number, for_me = packet.seq_to[self.me], packet.destinations & self.my_bit
         if (
             self.stage is Stage.RECOVERING
             and for_me
             and self.expected_to_me[source] <= number < self.sent_below[source]
         ):
-            self._put_in(unit, out)
+            self._insert(unit, out)
         elif packet.seq == self.expected[source] or (number == self.expected_to_me[source] and for_me):
             self._accept(unit, out)
         elif self.expected_to_me[source] < number:
-            self._detect(unit, source, packet.seq + 1, out)
-        else:  # old; or foreign after a foreign loss, though its number shows that nothing of mine is missing (S11)
+            self._detect_loss(unit, source, packet.seq + 1, out)
+        else:  # old; or to others after a loss of others, though its number shows that nothing to me is missing (S11)
             out.append(Discard(unit, "duplicate" if packet.seq < self.expected[source] else "rejected"))
 
     def _accept(self, unit: Data, out: list[Output]) -> None:
         """Acceptance (ACC) action (3.2)."""
         packet, source = unit.packet, unit.source
         self.expected[source] = packet.seq + 1
-        self.owes = True
-        if packet.destinations & self._my_bit:
+        self.status_due = True
+        if packet.destinations & self.my_bit:
             self.expected_to_me[source] = packet.seq_to[self.me] + 1
             self.accepted.append(unit)
             out.append(Reached(Level.ACCEPTED, packet))
         else:
             out.append(Discard(unit, "foreign"))
-        self._learn(source, unit.status, out)
+        self._take_status(source, unit.status, out)
 
     def _receive_ready(self, unit: Ready, out: list[Output]) -> None:
-        """ACC for a unit without data, which is for everybody."""
+        """ACC for a unit without data, which is to everybody."""
         source, number = unit.source, unit.next_seq_to[self.me]
-        self.owes = self.owes or bool(unit.wants & self._my_bit)
+        self.status_due = self.status_due or bool(unit.wants & self.my_bit)
         if number == self.expected_to_me[source] and unit.next_seq >= self.expected[source]:
             self.expected[source] = unit.next_seq
-            self._learn(source, unit.status, out)
+            self._take_status(source, unit.status, out)
         elif self.expected_to_me[source] < number:
-            self._detect(unit, source, unit.next_seq, out)
+            self._detect_loss(unit, source, unit.next_seq, out)
 
-    def _learn(self, source: int, status: Status, out: list[Output]) -> None:
-        """The second half of the ACC action, and what follows from it."""
+    def _take_status(self, source: int, status: Status, out: list[Output]) -> None:
+        """The second half of the ACC action: takes the acknowledgments, and applies what follows from them."""
         for of, seq in enumerate(status.expects):
-            self.accepted_below[of][source] = seq  # if beyond TREQ: detection (2) of 4.1, wait
-            self.heard_below[of] = max(self.heard_below[of], seq)
+            self.accepted_below[of][source] = seq  # if beyond TREQ: loss inferred from peers (4.1, (2)), which waits
+            self.known_below[of] = max(self.known_below[of], seq)
         self.free[source] = status.free
         self._release(out)
-        self._rise(out)
+        self._acknowledge_levels(out)
 
     def _release(self, out: list[Output]) -> None:
         kept = [unit for unit in self.sent if not is_below(unit.packet, self.accepted_below[self.me])]
@@ -196,13 +195,13 @@ class StPaper(StPaperState):
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 
-    def _rise(self, out: list[Output]) -> None:
+    def _acknowledge_levels(self, out: list[Output]) -> None:
         if self.stage is not Stage.RECOVERING:
             self._preacknowledge(out)
             self._acknowledge(out)
 
     def _preacknowledge(self, out: list[Output]) -> None:
-        """PACK action (3.3): over the destinations, so what precedes it on the channel may be missing here (S3)."""
+        """PACK action (3.3): only over destinations, so a packet before it on the channel may be missing here (S3)."""
         while self.accepted and is_below(self.accepted[0].packet, self.accepted_below[self.accepted[0].source]):
             unit = self.accepted.pop(0)
             self.preacknowledged.append(unit)
@@ -238,7 +237,7 @@ class StPaper(StPaperState):
     def _resend_unaccepted(self, name: str, out: list[Output]) -> None:
         """4.1, the end: what is not pre-acknowledged in time is sent again, by its sender only.
 
-        Whoever had lost it, and does not know, puts it at the end of its log.
+        A node that had lost it without noticing puts it at the end of its log.
         """
         if self.stage is Stage.NORMAL:
             out += [Send(self._copy(unit), again=True) for unit in self.sent if _wait(unit.packet) == name]
@@ -247,7 +246,7 @@ class StPaper(StPaperState):
         return unit if self.config.paper.verbatim_copies else Data(unit.packet, self._status())
 
     def _acknowledge_by_time_out(self, name: str, out: list[Output]) -> None:
-        """3.4, the end. What stands before it in PRL has been there as long.
+        """3.4, the end: acknowledges a packet of PRL, and those before it, after a time-out.
 
         It delivers without knowing that others have pre-acknowledged (S13).
         """
@@ -259,19 +258,19 @@ class StPaper(StPaperState):
 
     # --- detection (4.1) and the agreement procedure (4.4) ---
 
-    def _detect(self, unit: Data | Ready, source: int, heard_below: int, out: list[Output]) -> None:
+    def _detect_loss(self, unit: Data | Ready, source: int, known_below: int, out: list[Output]) -> None:
         """Detection (1) of 4.1, and agreement (1)."""
-        self.heard_below[source] = max(self.heard_below[source], heard_below)
+        self.known_below[source] = max(self.known_below[source], known_below)
         if isinstance(unit, Data) and not self._keep(unit):
             out.append(Discard(unit, "gap"))
-        if self.stage is Stage.NORMAL and not self.reset_said:
-            self.reset_said = True
+        if self.stage is Stage.NORMAL and not self.reset_sent:
+            self.reset_sent = True
             out.append(Send(Reset(self.me, tuple(self.expected))))
 
     def _keep(self, unit: Data) -> bool:
-        """Keeps what is for me at the place where it came, though it is not accepted."""
+        """Keeps a packet to me at the place at which it came, though it is not accepted."""
         keeps = self.config.paper.keeps_behind_gap and self.stage is not Stage.RECOVERING
-        if not keeps or not unit.packet.destinations & self._my_bit or self._holds(unit.packet):
+        if not keeps or not unit.packet.destinations & self.my_bit or self._holds(unit.packet):
             return False
         self.accepted.append(unit)
         return True
@@ -280,10 +279,10 @@ class StPaper(StPaperState):
         return any(held.packet == packet for held in self.accepted)
 
     def _find_first(self, reset: Reset, out: list[Output]) -> None:
-        """Agreement (2). Only the first RST is answered, so another loss may stay out of the sort line (S6)."""
+        """Agreement (2). Only the first RST is answered, so another loss may be outside the sort line (S6)."""
         if self.stage is not Stage.NORMAL:
             return
-        self.stage, self.reset_said = Stage.AGREEING, False
+        self.stage, self.reset_sent = Stage.AGREEING, False
         numbers = lowered(self.expected, self.accepted, sort_point(self.accepted, reset.expects))
         out += [Stopped(f"a reset of {name_of(reset.source)}"), Send(ResetAgreement(self.me, numbers))]
 
@@ -292,26 +291,26 @@ class StPaper(StPaperState):
         self.sort_from = list(map(min, self.sort_from or self.expected, unit.expects))
         if unit.source not in self.order:
             self.order.append(unit.source)
-        if len(self.order) == self._nodes and self.stage is Stage.AGREEING and not self.order_said:
-            self.order_said = True
+        if len(self.order) == self.nodes and self.stage is Stage.AGREEING and not self.order_sent:
+            self.order_sent = True
             to_me, sent_to = tuple(self.expected_to_me), tuple(self.next_seq_to)
             out.append(Send(ResetOrder(self.me, tuple(self.sort_from), to_me, sent_to, tuple(self.order))))
             self._compare(out)
 
     def _compare(self, out: list[Output]) -> None:
         """Agreement (5)."""
-        said = [unit for unit in self.orders if unit is not None]
-        if not self.order_said:
+        orders = [unit for unit in self.orders if unit is not None]
+        if not self.order_sent:
             return
-        for unit in said:
+        for unit in orders:
             if unit.expects != tuple(self.sort_from) or unit.order != tuple(self.order):
                 self.aborted = True
                 out.append(Abort(f"{name_of(unit.source)} found another sort line or order"))
                 return
-        if len(said) == self._nodes:
+        if len(orders) == self.nodes:
             self._acknowledge_before_sort_point(out)
-            self._retransmit(said, out)
-            self._begin_recovery(said, out)
+            self._retransmit(orders, out)
+            self._begin_recovery(orders, out)
 
     def _acknowledge_before_sort_point(self, out: list[Output]) -> None:
         """Agreement (6), and the end of example 2. PRL is acknowledged too, whatever others sort (S4)."""
@@ -326,14 +325,14 @@ class StPaper(StPaperState):
 
     # --- retransmission, insertion and sorting (4.4) ---
 
-    def _retransmit(self, said: list[ResetOrder], out: list[Output]) -> None:
+    def _retransmit(self, orders: list[ResetOrder], out: list[Output]) -> None:
         """RET procedure (1)."""
-        lacking = [unit for unit in self.sent if is_lacking(unit.packet, said)]
+        lacking = [unit for unit in self.sent if is_lacking(unit.packet, orders)]
         out += [Send(self._copy(unit), again=True) for unit in lacking]
 
-    def _begin_recovery(self, said: list[ResetOrder], out: list[Output]) -> None:
-        self.stage, self.pairs, self.inserted = Stage.RECOVERING, lacking_pairs(said), 0
-        self.sent_below = [sender.next_seq_to[self.me] for sender in said]
+    def _begin_recovery(self, orders: list[ResetOrder], out: list[Output]) -> None:
+        self.stage, self.pairs, self.inserted = Stage.RECOVERING, lacking_pairs(orders), 0
+        self.sent_below = [sender.next_seq_to[self.me] for sender in orders]
         pairs = zip(self.expected_to_me, self.sent_below, strict=True)
         self.lacked = sum(max(0, below - number) for number, below in pairs)
         if self.lacked:
@@ -341,8 +340,8 @@ class StPaper(StPaperState):
         else:
             self._resume(out)
 
-    def _put_in(self, unit: Data, out: list[Output]) -> None:
-        """RET procedure (2). Before the sort point, which is the top of the log now, is not always right (S1, S2)."""
+    def _insert(self, unit: Data, out: list[Output]) -> None:
+        """RET procedure (2). The sort point, now the head of the log, is not always the right place (S1, S2)."""
         packet, source = unit.packet, unit.source
         if packet.seq_to[self.me] != self.expected_to_me[source]:
             out.append(Discard(unit, "gap"))
@@ -359,7 +358,7 @@ class StPaper(StPaperState):
             self._resume(out)
 
     def _request(self, out: list[Output]) -> None:
-        """4.4: what has not come in time is requested."""
+        """4.4: requests what has not come in time."""
         request = RetransmitRequest(self.me, tuple(self.expected))
         out += [Send(request), SetTimer("request", self.config.timing.repeat)]
 
@@ -369,23 +368,23 @@ class StPaper(StPaperState):
         out += [Send(self._copy(unit), again=True) for unit in asked]
 
     def _resume(self, out: list[Output]) -> None:
-        """4.4: several losses are sorted; then all goes on."""
+        """4.4: several losses are sorted; then normal operation resumes."""
         resorted = 0
         if self.pairs > 1:
             resorted = len(self.accepted)
             self.accepted = sorted_log(self.accepted, self.me, self.order, self.sent_below)
         out.append(Resumed(self.lacked, self.inserted, resorted))
-        self.stage, self.order_said, self.sort_from, self.order = Stage.NORMAL, False, [], []
-        self.orders = [None] * self._nodes
-        self.owes = True
-        self._rise(out)
+        self.stage, self.order_sent, self.sort_from, self.order = Stage.NORMAL, False, [], []
+        self.orders = [None] * self.nodes
+        self.status_due = True
+        self._acknowledge_levels(out)
 
 
 def _wait(packet: Packet) -> str:
-    """The timer of one of my packets that not all of its destinations have accepted."""
+    """The name of the timer of an own packet that not all its destinations have accepted."""
     return f"wait-{packet.seq}"
 
 
 def _held(packet: Packet) -> str:
-    """The timer of a packet in PRL."""
+    """The name of the timer of a packet in PRL."""
     return f"held-{packet.source}-{packet.seq}"

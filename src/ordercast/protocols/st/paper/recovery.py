@@ -1,13 +1,14 @@
-"""What the printed recovery of ST computes: sort points, the numbers agreed on, who lacks what, the sorting rule.
+"""What the printed recovery of ST computes: sort points, the agreed numbers, who lacks what, the sorting rule.
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", section 4.4.
-Who does what when is in `st_paper`, and so are the misprints that were mended. Of two vectors of numbers only those
-of the same source are ever compared.
+When each is used, and the misprints that were corrected, are in `machine`. Of two vectors, only numbers of the same
+source are ever compared.
 """
 
 from collections.abc import Sequence
 
-from ordercast.model.units import Data, Packet
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetOrder
 
 Numbers = Sequence[int]
@@ -30,31 +31,31 @@ def lowered(expected: Numbers, log: Sequence[Data], place: int) -> tuple[int, ..
     return tuple(numbers)
 
 
-def lacking_pairs(said: Sequence[ResetOrder]) -> int:
+def lacking_pairs(orders: Sequence[ResetOrder]) -> int:
     """FAIL: of how many pairs the first lacks something that the second sent to it (PR_ij < PS_ij).
 
     It counts pairs, and not what they lack (S8).
     """
     return sum(
         receiver.expected_to_me[sender.source] < sender.next_seq_to[receiver.source]
-        for receiver in said
-        for sender in said
+        for receiver in orders
+        for sender in orders
     )
 
 
-def is_lacking(packet: Packet, said: Sequence[ResetOrder]) -> bool:
+def is_lacking(packet: Packet, orders: Sequence[ResetOrder]) -> bool:
     """RET procedure (1): some destination has not accepted it (p.PSEQ_i >= PR_ij)."""
     return any(
         packet.destinations >> receiver.source & 1
         and packet.seq_to[receiver.source] >= receiver.expected_to_me[packet.source]
-        for receiver in said
+        for receiver in orders
     )
 
 
 def sorted_log(log: Sequence[Data], me: int, order: Numbers, sent_below: Numbers) -> list[Data]:
-    """Sorting rule: by the place of the source in ORDR, then by PSEQ. What was sent after the agreement stays behind.
+    """Sorting rule: by the place of the source in ORDR, then by PSEQ; packets sent after the agreement stay last.
 
-    Whatever order a log had is lost, though others may have delivered in that order (S4, S5).
+    The order of the log is lost, though others may have delivered in it (S4, S5).
     """
     rank = {source: place for place, source in enumerate(order)}
 

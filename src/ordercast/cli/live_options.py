@@ -1,0 +1,64 @@
+"""Options that several commands for live groups share."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import typer
+
+from ordercast.live.transport.addresses import LOOPBACK, address_of
+from ordercast.model.config import require
+from ordercast.model.errors import ConfigError
+
+NETWORK = "Network"
+MEMBERS = typer.Option(
+    "--members", help="All members: names, such as A,B,C, on this machine; or NAME=ADDRESS, such as A=10.0.0.1:7000,…"
+)
+KEY = typer.Option(
+    help="File with the group's keys (see `ordercast key`). Default: the variable ORDERCAST_KEY.",
+    rich_help_panel=NETWORK,
+)
+INSECURE = typer.Option("--insecure", help="Allow members on other machines without a key.", rich_help_panel=NETWORK)
+MULTICAST = typer.Option(
+    help="Multicast address, such as 239.7.7.7:7000, to send to all at once. Default: unicast.",
+    rich_help_panel=NETWORK,
+)
+MTU = typer.Option(
+    help="Bytes of UDP payload that fit into one packet; longer datagrams are fragmented. "
+    "Default: 1352, and 0 (no fragmentation) on one machine.",
+    rich_help_panel=NETWORK,
+)
+UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)
+
+
+def members_from(text: str) -> dict[str, str]:
+    """Reads A,B,C or A=10.0.0.1:7000,B=10.0.0.2:7000."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, given, address = (word.strip() for word in part.partition("="))
+        if not name or (given and not address):
+            raise ConfigError(f"--members: invalid member {part!r}; write A,B,C or A=10.0.0.1:7000,B=10.0.0.2:7000")
+        if name in found:
+            raise ConfigError(f"--members: {name} is named twice")
+        found[name] = address
+    return found
+
+
+def address_or_port(text: str) -> tuple[str, int]:
+    """Reads 9100, a port on this machine only, or 10.0.0.1:9100."""
+    if text.isdecimal():
+        require(int(text) < 1 << 16, f"invalid port {text}; ports are 1 to 65535, and 0 is any free one")
+        return LOOPBACK, int(text)
+    address = address_of(text)
+    return address.host, address.port
+
+
+def run(work: Coroutine[Any, Any, int], *, uvloop: bool) -> int:
+    """Runs in the fastest event loop that is installed."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    if uvloop:
+        with suppress(ImportError):
+            from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(work)

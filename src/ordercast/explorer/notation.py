@@ -1,0 +1,123 @@
+"""The notation of schedules as text, one line for each step, to read, write and execute again.
+
+    E1 sends x{2,3}
+    E2 receives E1#0 x
+    E3 loses E1#0 x
+    E2 timer status fires
+    E2 will receive again later E1#1 copy x
+    E1 crashes
+
+E1#0 is the first transmission of E1 in this schedule, and the words after it say what it carries. So a line does not
+depend on how states, units and timers are numbered, and can be parsed: it is the enabled step that has this text.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ordercast.explorer.execution import ExecutedStep, Execution, Transmission
+from ordercast.explorer.scenario import packet_in_words, unit_name
+from ordercast.explorer.state_space import StateSpace, StepKind, decode, fire_step
+from ordercast.model.config import require
+from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, View
+from ordercast.model.nodes import name_of, names_of
+from ordercast.model.units import Packet
+
+_SHOWN = 8  # enabled steps that an error lists
+_LEVELS = {Level.ACCEPTED: "accepts", Level.PREACKNOWLEDGED: "pre-acknowledges", Level.ACKNOWLEDGED: "acknowledges"}
+_VERBS = {
+    StepKind.RECEIVE: "receives",
+    StepKind.LOSE: "loses",
+    StepKind.TWICE: "will receive twice in a row",
+    StepKind.LATER: "will receive again later",
+}
+
+
+def transmission_in_words(transmission: Transmission) -> str:
+    """Its sender, its number and its content: a message by its name, anything else by its kind."""
+    copy = "copy " if transmission.again else ""
+    return f"{name_of(transmission.sender)}#{transmission.count} {copy}{unit_name(transmission.unit)}"
+
+
+def format_step(execution: Execution, step: int) -> str:
+    """The text of a step that is enabled now."""
+    space = execution.space
+    kind, place, timer = decode(step)
+    if kind in _VERBS:
+        receiver = name_of(space.links.receivers[place - space.first_link])
+        return f"{receiver} {_VERBS[kind]} {transmission_in_words(execution.transmission(step))}"
+    name, here = name_of(place), space.nodes.states[execution.state[place]]
+    if kind is StepKind.CRASH:
+        return f"{name} crashes"
+    if kind is StepKind.FIRE:
+        return f"{name} timer {space.nodes.timer_names[timer]} fires"
+    if kind is StepKind.DRAIN:
+        return f"{name} is drained"
+    mine = [item for item in space.scenario.items if item.source == place]
+    return f"{name} sends {mine[here.submitted]}"
+
+
+def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
+    """The effects of a step at its node, in their order."""
+    effects = []
+    sent = iter(executed.sent)
+    for output in executed.outputs:
+        match output:
+            case Send():
+                effects.append(f"transmits {transmission_in_words(next(sent))}")
+            case Reached(level=level, packet=packet):
+                effects.append(f"{_LEVELS[level]} {_name(space, packet)}")
+            case Deliver(packet=packet):
+                effects.append(f"delivers {_name(space, packet)}")
+            case Discard(unit=unit, why=why):
+                effects.append(f"throws {unit_name(unit)} away ({why})")
+            case Stopped(why=why):
+                effects.append(f"stops ({why})")
+            case Resumed():
+                effects.append("goes on")
+            case View(number=number, members=members):
+                effects.append(f"is in view {number} with {names_of(members)}")
+            case Abort(why=why):
+                effects.append(f"gives the group up ({why})")
+            case _:
+                pass
+    return effects
+
+
+def _name(space: StateSpace, packet: Packet) -> str:
+    """The name of a packet in the script, whatever it carries now."""
+    item = next(
+        (item for item in space.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None
+    )
+    return item.submission.payload.decode() if item else packet_in_words(packet)
+
+
+def format_schedule(space: StateSpace, steps: Iterable[int]) -> list[str]:
+    """One line for each step from the initial state on."""
+    execution, lines = Execution(space), []
+    for step in steps:
+        lines.append(format_step(execution, step))
+        execution.take(step)
+    return lines
+
+
+def parse_schedule(space: StateSpace, lines: Sequence[str]) -> list[int]:
+    """The steps of these lines. Raises `ConfigError` at the first that is not enabled where it stands."""
+    execution, steps = Execution(space), []
+    for number, line in enumerate(lines, start=1):
+        enabled = {format_step(execution, step): step for step in _enabled(execution)}
+        shown = ", ".join(f"{words!r}" for words in list(enabled)[:_SHOWN]) or "nothing"
+        more = ", …" if len(enabled) > _SHOWN else ""
+        require(line in enabled, f"step {number}, {line!r}, is not enabled there; enabled: {shown}{more}")
+        steps.append(enabled[line])
+        broken = execution.take(enabled[line]).problem
+        require(
+            not broken or number == len(lines),
+            f"step {number}, {line!r}, already breaks a promise ({broken}); remove the steps after it",
+        )
+    return steps
+
+
+def _enabled(execution: Execution) -> list[int]:
+    """All enabled steps, and timers even beyond their budget, as in a continuation."""
+    space, state = execution.space, execution.state
+    timers = [fire_step(node, timer) for node in range(space.size) for timer in space.nodes.timers[state[node]]]
+    return [*space.steps(state), *(step for step in timers if space.is_enabled(state, step))]

@@ -1,0 +1,296 @@
+"""The state space of a group: global states and the transitions between them.
+
+A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
+timer firings and crashes that is left. A step (transition) is a number too: what happens, where, and which timer, or
+which unit of a bag.
+"""
+
+from enum import IntEnum
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations, pairwise
+
+from ordercast.explorer.links import EMPTY, Links, Queues
+from ordercast.explorer.node_states import DRAINED, SUBMIT, Effect, NodeStates
+from ordercast.explorer.scenario import Scenario
+from ordercast.model.machine import Input, Level
+from ordercast.model.nodes import name_of
+from ordercast.model.runs import Channel
+
+State = tuple[int, ...]
+
+
+class StepKind(IntEnum):
+    """The kind of a step."""
+
+    SUBMIT = 0
+    """The application of a node submits the next item of its script."""
+    RECEIVE = 1
+    """The next unit of a link is received."""
+    LOSE = 2
+    """It is lost."""
+    TWICE = 3
+    """It will be received twice in a row."""
+    LATER = 4
+    """It will be received again, after all that is in flight now."""
+    FIRE = 5
+    """A timer of a node fires."""
+    DRAIN = 6
+    """A node is told that no unit is waiting for it."""
+    CRASH = 7
+    """A node stops forever, and the units in flight to it are lost."""
+
+
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, StepKind)  # plain integers are faster
+
+
+def decode(step: int) -> tuple[StepKind, int, int]:
+    """The kind of a step, its node or link, and its timer or the unit of the link."""
+    return StepKind(step & 7), step >> 3 & 0x1FFF, step >> 16
+
+
+def fire_step(node: int, timer: int) -> int:
+    """The step in which a timer of a node fires."""
+    return _FIRE | node << 3 | timer << 16
+
+
+class StateSpace:
+    """The states and transitions of one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.size = scenario.group.nodes
+        self.links = Links(scenario.channel, scenario.echo(), self.size)
+        self.queues = Queues(bags=scenario.channel is Channel.ANY)
+        self.nodes = NodeStates(scenario, self.links)
+        self.first_link = self.size
+        self.past_links = self.size + len(self.links)
+        self.losses, self.duplicates, self.firings, self.crashes = range(self.past_links, self.past_links + 4)
+        self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
+
+    def initial_state(self) -> State:
+        """The state before the first step."""
+        scenario = self.scenario
+        nodes = [self.nodes.start(node) for node in range(self.size)]
+        return (
+            *nodes,
+            *[EMPTY] * len(self.links),
+            scenario.losses,
+            scenario.duplicates,
+            scenario.firings,
+            scenario.crashes,
+        )
+
+    def steps(self, state: State, free: list[int] | None = None) -> list[int]:
+        """All enabled steps; `free`: the progress steps, if they are known."""
+        return [*(self.progress_steps(state) if free is None else free), *self.environment_steps(state)]
+
+    def progress_steps(self, state: State) -> list[int]:
+        """Receipts and submissions: they use no budget."""
+        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        if self.scenario.channel is Channel.ANY:
+            places = self.queues.places
+            found = [_RECEIVE | link << 3 | place << 16 for link in busy for place in places(state[link])]
+        else:
+            found = [_RECEIVE | link << 3 for link in busy]
+        can_submit = self.nodes.can_submit
+        found += [_SUBMIT | node << 3 for node in range(self.size) if can_submit[state[node]]]
+        return self._promptly(state, found) if self.links.loop_backs else found
+
+    def echoes(self, state: State, node: int) -> list[int]:
+        """The receipt of a node's own unit, which it must take before any other step."""
+        place = self.first_link + self.links.loop_backs[node] if self.links.loop_backs else 0
+        return [_RECEIVE | place << 3] if place and state[place] != EMPTY else []
+
+    def environment_steps(self, state: State) -> list[int]:
+        """Losses, duplicates, timers, crashes, and drained notices: steps of the environment."""
+        found: list[int] = []
+        busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
+        for link in busy if state[self.losses] or state[self.duplicates] else ():
+            if self.links.loses[link - self.first_link]:
+                for place in self.queues.places(state[link]):
+                    if state[self.losses] and self._may_lose(state[link], link, place):
+                        found.append(_LOSE | link << 3 | place << 16)
+                    if state[self.duplicates]:
+                        found.append(_TWICE | link << 3 | place << 16)
+        if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
+            found += [
+                _LATER | link << 3
+                for link in busy
+                if self.links.loses[link - self.first_link] and len(self.queues.contents[state[link]]) > 1
+            ]
+        if state[self.firings] and not (busy and self.scenario.patient):
+            for node in range(self.size):
+                found += [fire_step(node, timer) for timer in self.nodes.timers[state[node]]]
+        if state[self.crashes]:
+            found += [_CRASH | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
+        if self.scenario.drained:
+            found += [_DRAIN | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
+        return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _may_lose(self, queue: int, link: int, place: int) -> bool:
+        if not self.scenario.loses:
+            return True
+        unit = self.nodes.units[self.queues.contents[queue][place]]
+        return self.scenario.may_lose(unit, self.links.receivers[link - self.first_link])
+
+    def _promptly(self, state: State, steps: list[int]) -> list[int]:
+        """Leaves out the steps of nodes that must take their own echo first."""
+        waiting = {node for node, link in enumerate(self.links.loop_backs) if state[self.first_link + link] != EMPTY}
+        return [step for step in steps if not self._acting(step) & waiting] if waiting else steps
+
+    def _acting(self, step: int) -> set[int]:
+        """The node that takes an input other than its own echo in a step."""
+        kind, place, _ = decode(step)
+        if kind in {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN}:
+            return {place}
+        link = place - self.first_link
+        return {self.links.receivers[link]} if kind is StepKind.RECEIVE and link not in self.links.loop_backs else set()
+
+    def successor(self, state: State, step: int) -> tuple[State, Effect | None]:
+        """The state after a step, and its effect on a node, if it has one."""
+        kind, place = step & 7, step >> 3 & 0x1FFF
+        if kind == _RECEIVE:
+            queue, which = state[place], step >> 16
+            node, code = self.links.receivers[place - self.first_link], self.queues.contents[queue][which] << 2
+            after = list(state)
+            after[place] = self.queues.without(queue, which)
+        elif kind == _SUBMIT:
+            node, code, after = place, SUBMIT, list(state)
+        elif kind == _FIRE:
+            node, code, after = place, (step >> 16) << 2 | 1, list(state)
+            after[self.firings] -= 1
+        elif kind == _DRAIN:
+            node, code, after = place, DRAINED, list(state)
+        else:
+            return self._environment(state, StepKind(kind), place, step >> 16), None
+        return self._carry_out(after, node, code)
+
+    def is_enabled(self, state: State, step: int) -> bool:
+        """True if a step can be taken; an active timer may fire even beyond its budget."""
+        kind, place, timer = decode(step)
+        if kind is not StepKind.FIRE:
+            return step in self.steps(state)
+        return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
+
+    def input_of(self, state: State, step: int) -> tuple[int, Input] | None:
+        """The node and the input of a step; None if it is no input of a machine."""
+        kind, place, timer = decode(step)
+        if kind is StepKind.RECEIVE:
+            unit = self.queues.contents[state[place]][timer]
+            node, code = self.links.receivers[place - self.first_link], unit << 2
+        elif kind in {StepKind.SUBMIT, StepKind.DRAIN, StepKind.FIRE}:
+            node, code = place, {StepKind.SUBMIT: SUBMIT, StepKind.DRAIN: DRAINED, StepKind.FIRE: timer << 2 | 1}[kind]
+        else:
+            return None
+        return node, self.nodes.event(state[node], code)
+
+    def _carry_out(self, after: list[int], node: int, code: int) -> tuple[State, Effect]:
+        effect = self.nodes.transition(after[node], code)
+        if not effect.problem:
+            after[node] = effect.next
+            longer = self.queues.longer
+            for unit, links in effect.sends:
+                for link in links:
+                    if not self.nodes.states[after[self.links.receivers[link]]].crashed:
+                        place = self.first_link + link
+                        after[place] = longer(after[place], unit)
+        return tuple(after), effect
+
+    def _environment(self, state: State, kind: StepKind, place: int, which: int) -> State:
+        after = list(state)
+        if kind is StepKind.CRASH:
+            after[self.crashes] -= 1
+            after[place] = self.nodes.crashed(state[place])
+            for link, receiver in enumerate(self.links.receivers):
+                if receiver == place:
+                    after[self.first_link + link] = EMPTY
+            return tuple(after)
+        units = self.queues.contents[state[place]]
+        if kind is StepKind.LOSE:
+            after[self.losses] -= 1
+            after[place] = self.queues.without(state[place], which)
+        else:
+            after[self.duplicates] -= 1
+            more = (units[which], *units) if kind is StepKind.TWICE else (*units, units[0])
+            after[place] = self.queues.of(more)
+        return tuple(after)
+
+    # --- promises that involve several nodes ---
+
+    def problem(self, state: State, effect: Effect) -> str:
+        """The promise that a step into this state breaks; empty if none."""
+        if effect.problem:
+            return effect.problem
+        promise = self.scenario.promise
+        if effect.risen and (promise.ladder or promise.views):
+            group = self.nodes.states[effect.next].view[1]
+            for level, number in effect.risen:
+                item = self.scenario.items[number]
+                for node in item.destinations:
+                    if promise.views and not group >> node & 1:
+                        continue
+                    if not self.nodes.reached[state[node]][level - 1] >> number & 1:
+                        return self._untrue(effect, level, number, node)
+        if effect.delivers and promise.views and not self._is_one_log(state):
+            logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
+            return f"those that go on have different logs: {logs}"
+        if effect.delivers and promise.one_order and not promise.views and not self._is_one_order(state):
+            logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
+            return f"the orders of delivery have a cycle: {logs}"
+        return self._too_many(state) if effect.sends and promise.most_under_way else ""
+
+    def _too_many(self, state: State) -> str:
+        """The node to which more units are in flight than promised, as a sentence."""
+        counts = [0] * self.size
+        for link, receiver in enumerate(self.links.receivers):
+            counts[receiver] += len(self.queues.contents[state[self.first_link + link]])
+        for node, count in enumerate(counts):
+            if count > self.scenario.promise.most_under_way:
+                most = self.scenario.promise.most_under_way
+                return f"{count} units are under way to {name_of(node)}, and never should there be more than {most}"
+        return ""
+
+    def _untrue(self, effect: Effect, level: int, number: int, node: int) -> str:
+        claims, lacks = Level(level).name.lower(), Level(level - 1).name.lower()
+        where = name_of(self.nodes.states[effect.next].node)
+        what = self.scenario.items[number].describe()
+        return f"{what} is {claims} at {where}, but not yet {lacks} at its destination {name_of(node)}"
+
+    def _log(self, node_state: int) -> str:
+        items = self.scenario.items
+        return f"<{' '.join(str(items[number]) for number in self.nodes.states[node_state].log)}>"
+
+    def survivors(self, state: State) -> list[int]:
+        """The survivors: nodes in the latest view that have neither crashed nor left."""
+        here = [self.nodes.states[state[node]] for node in range(self.size)]
+        members = max(node.view for node in here)[1]
+        return [
+            node for node in range(self.size) if members >> node & 1 and not (here[node].crashed or here[node].left)
+        ]
+
+    def _is_one_log(self, state: State) -> bool:
+        """True if each log is a prefix of the longest: the logs of all nodes, or of the survivors."""
+        considered = range(self.size) if self.scenario.promise.uniform else self.survivors(state)
+        logs = [self.nodes.states[state[node]].log for node in considered]
+        longest = max(logs, key=len, default=())
+        return all(log == longest[: len(log)] for log in logs)
+
+    def _is_one_order(self, state: State) -> bool:
+        logs = tuple(self.nodes.states[state[node]].log for node in range(self.size))
+        known = self._one_order.get(logs)
+        if known is None:
+            groups = combinations(logs, 2) if self.scenario.promise.in_pairs else [logs]
+            known = self._one_order[logs] = not any(map(_have_cycle, groups))
+        return known
+
+
+def _have_cycle(logs: tuple[tuple[int, ...], ...]) -> bool:
+    graph: dict[int, set[int]] = {}
+    for log in logs:
+        for earlier, later in pairwise(log):
+            graph.setdefault(later, set()).add(earlier)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False

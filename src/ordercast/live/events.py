@@ -1,0 +1,163 @@
+"""What a group hands to its application: messages, views, and receipts for what was sent."""
+
+from asyncio import Future, get_running_loop
+from typing import Protocol, Self
+
+import msgspec
+
+from ordercast.model.machine import Level
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of membership: from here on the group consists of these members.
+
+    Every member that takes part in a view is handed it at the same position among the messages. Only groups with the
+    order "sequenced" change their views; in other orders the failure of a member aborts the group.
+    """
+
+    number: int
+    """0 for the view that the group opened with, larger for later ones."""
+    position: int
+    """The position of the first message that is delivered in this view."""
+    members: tuple[str, ...]
+    joined: tuple[str, ...] = ()
+    """Members that the view before did not have."""
+    left: tuple[str, ...] = ()
+    """Members of the view before that are gone."""
+    why: str = ""
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """What the messages of one packet have in common. Not public: `Message` has it as properties."""
+
+    priority: int = 0
+    destinations: tuple[str, ...] = ()
+    first_position: int = 0
+    view: int = 0
+
+
+_UNKNOWN = Origin()
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A delivered message: its `sender`, `payload`, `priority`, `destinations`, `position` and `view`."""
+
+    # Very many are made: what a packet's messages share is held once, which takes half the time of six plain fields.
+    sender: str
+    """The name of the member that sent it."""
+    payload: bytes
+    _index: int = 0
+    _origin: Origin = _UNKNOWN
+
+    @classmethod
+    def make(
+        cls,
+        sender: str,
+        payload: bytes,
+        *,
+        priority: int = 0,
+        destinations: tuple[str, ...] = (),
+        position: int = 0,
+        view: int = 0,
+    ) -> Self:
+        """A message with these fields, for tests of applications: delivered messages are made by the group."""
+        return cls(sender, payload, 0, Origin(priority, destinations, position, view))
+
+    @property
+    def priority(self) -> int:
+        """0 to 255; 0 in orders without priorities."""
+        return self._origin.priority
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """The names of the members that it was sent to."""
+        return self._origin.destinations
+
+    @property
+    def position(self) -> int:
+        """Its place among all messages that this member was delivered, from 0.
+
+        Where every message goes to all members in one order ("priority", "sequenced", and "total" without `to`), it is
+        the same number at all members.
+        """
+        return self._origin.first_position + self._index
+
+    @property
+    def view(self) -> int:
+        """The number of the view in which it was delivered."""
+        return self._origin.view
+
+    def _fields(self) -> tuple[str, bytes, int, tuple[str, ...], int, int]:
+        return self.sender, self.payload, self.priority, self.destinations, self.position, self.view
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, Message) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return (
+            f"Message(sender={self.sender!r}, payload={_shortened(self.payload)}, priority={self.priority}, "
+            f"destinations={self.destinations!r}, position={self.position}, view={self.view})"
+        )
+
+
+_SHOWN_BYTES = 80
+
+
+def _shortened(payload: bytes) -> str:
+    if len(payload) <= _SHOWN_BYTES:
+        return repr(payload)
+    return f"{payload[:_SHOWN_BYTES]!r}... ({len(payload)} bytes)"
+
+
+class Tracked(Protocol):
+    """A packet that was sent, and what is known of it."""
+
+    level: int
+
+    def when(self, level: Level, future: "Future[None]") -> "Future[None]":
+        """The future, which is completed when the level is reached, or fails when it never will be."""
+        ...
+
+
+class Receipt:
+    """How far a message has got. A level that will never be reached raises `GroupAborted` or `GroupClosed`.
+
+    Messages that share a packet share a receipt.
+    """
+
+    __slots__ = ("_packet",)
+
+    def __init__(self, packet: Tracked) -> None:
+        self._packet = packet
+
+    def __repr__(self) -> str:
+        return f"<Receipt: {_IN_WORDS[self._packet.level]}>"
+
+    async def accepted(self) -> None:
+        """Waits until this member's protocol has numbered the message, and keeps it until it is stable."""
+        await self._reaches(Level.ACCEPTED)
+
+    async def stable(self) -> None:
+        """Waits until every destination has the message (the papers' "pre-acknowledged")."""
+        await self._reaches(Level.STABLE)
+
+    async def known_stable(self) -> None:
+        """Waits until every destination knows that every destination has the message (the papers' "acknowledged").
+
+        The protocol of the order "sequenced" cannot tell: there it is the same as `stable`.
+        """
+        await self._reaches(Level.KNOWN_STABLE)
+
+    async def _reaches(self, level: Level) -> None:
+        await self._packet.when(level, get_running_loop().create_future())
+
+    @property
+    def level(self) -> Level | None:
+        """What is known now; None: the message waits to be sent."""
+        return Level(self._packet.level) if self._packet.level else None
+
+
+_IN_WORDS = ("waits to be sent", "accepted", "stable", "known to be stable")

@@ -1,0 +1,1 @@
+"""A protocol machine in real time: batching, timers, congestion control, back-pressure, recording."""

@@ -1,0 +1,229 @@
+"""From messages to packets and back: many small messages share a packet, a large one is sent in fragments.
+
+Messages to the same destinations with the same priority share a packet as long as there is room. A packet is closed
+when it is full, or when a turn of the event loop has passed in which nothing was added: there is no timer, and a lone
+message does not wait. A message that is larger than a packet is sent in fragments, each in a packet of its own; it is
+complete when its last fragment is delivered, which is its place in the order.
+
+The first byte of a packet's payload tells whether it holds whole messages, a fragment, or the last fragment.
+"""
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from itertools import accumulate, pairwise
+
+from ordercast.live.events import Receipt
+from ordercast.model.machine import Level, Submit
+from ordercast.model.units import Packet
+
+WHOLE, FRAGMENT, LAST_FRAGMENT = b"\0", b"\1", b"\2"
+LENGTH_COST = 3  # bytes at most, of a message's length on the wire
+PENDING_LIMIT = 1 << 20
+"""Bytes that may wait for the protocol before `send` waits (back-pressure)."""
+
+
+class OutgoingBatch:
+    """The messages of one packet, and how far they have got."""
+
+    __slots__ = (
+        "_waiting",
+        "destinations",
+        "level",
+        "lost",
+        "mark",
+        "messages",
+        "parts",
+        "priority",
+        "receipt",
+        "size",
+    )
+
+    def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
+        self.destinations, self.priority, self.mark = destinations, priority, mark
+        self.parts = [payload]
+        self.messages = 0
+        """Messages that it holds or completes; known once it was given to the protocol."""
+        self.size = len(payload) + LENGTH_COST
+        self.receipt = Receipt(self)
+        self.level = 0
+        self.lost: BaseException | None = None
+        """Why no higher level will be reached."""
+        self._waiting: list[tuple[int, Future[None]]] = []
+
+    def submission(self) -> Submit:
+        """The input for the protocol; the payloads are released."""
+        parts, self.parts = self.parts, []
+        self.messages = len(parts) if self.mark == WHOLE else int(self.mark == LAST_FRAGMENT)
+        lengths = tuple(map(len, parts))
+        return Submit(self.destinations, lengths, self.mark + b"".join(parts), self.priority)
+
+    def rise(self, level: int) -> None:
+        """It has reached this level."""
+        self.level = level
+        if self._waiting:
+            for wanted, future in self._waiting:
+                if wanted <= level and not future.done():
+                    future.set_result(None)
+            self._waiting = [pair for pair in self._waiting if pair[0] > level]
+
+    def give_up(self, why: BaseException) -> None:
+        """No higher level will be reached."""
+        self.lost = why
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(why)
+                future.exception()  # marks it as retrieved: nobody may be waiting any more
+        self._waiting = []
+
+    def when(self, level: Level, future: "Future[None]") -> "Future[None]":
+        """The future, which is done when this level is reached, or fails when it cannot be."""
+        if self.level >= level:
+            future.set_result(None)
+        elif self.lost is not None:
+            future.set_exception(self.lost)
+        else:
+            self._waiting.append((level, future))
+        return future
+
+
+class Outbox:
+    """Messages that the application has sent and the protocol has not taken yet: the highest priority first."""
+
+    def __init__(self, room: int) -> None:
+        """`room`: bytes of messages, with their lengths, that fit into a packet."""
+        self.room = room
+        self._queues: dict[int, deque[OutgoingBatch]] = {}  # by priority
+        self._open: OutgoingBatch | None = None  # the last of its queue; takes more until it is taken itself
+        self.growing = False
+        """The application is still adding: a batch that is not full is not taken."""
+        self.pending_bytes = 0
+        self._has_room, self._released = asyncio.Event(), False
+
+    def add(self, payload: bytes, destinations: int, priority: int) -> Receipt:
+        """Adds a message to a batch. The messages of a batch share its receipt."""
+        size = len(payload) + LENGTH_COST
+        batch = self._open
+        if (
+            batch is not None
+            and batch.size + size <= self.room
+            and batch.destinations == destinations
+            and batch.priority == priority
+        ):
+            batch.parts.append(payload)
+            batch.size += size
+            self.pending_bytes += size
+            return batch.receipt
+        if size <= self.room:
+            self._open = self._append(OutgoingBatch(payload, destinations, priority))
+            return self._open.receipt
+        self._open = None
+        fragment = self.room - LENGTH_COST
+        for start in range(0, len(payload) - fragment, fragment):
+            self._append(OutgoingBatch(payload[start : start + fragment], destinations, priority, FRAGMENT))
+        last = (len(payload) - 1) // fragment * fragment
+        return self._append(OutgoingBatch(payload[last:], destinations, priority, LAST_FRAGMENT)).receipt
+
+    def _append(self, batch: OutgoingBatch) -> OutgoingBatch:
+        self.pending_bytes += batch.size
+        queue = self._queues.get(batch.priority)
+        if queue is None:
+            queue = self._queues[batch.priority] = deque()
+        queue.append(batch)
+        return batch
+
+    def last(self) -> tuple[OutgoingBatch | None, int]:
+        """The batch that takes more, and its size: another value than before if anything was added."""
+        return self._open, self._open.size if self._open is not None else 0
+
+    def take(self) -> OutgoingBatch | None:
+        """The next batch for the protocol, if there is one; while the outbox grows, only one that takes no more."""
+        if not self._queues:
+            return None
+        priority = max(self._queues) if len(self._queues) > 1 else next(iter(self._queues))
+        queue = self._queues[priority]
+        if self.growing and queue[0] is self._open:
+            return None
+        batch = queue.popleft()
+        if not queue:
+            del self._queues[priority]
+        if batch is self._open:
+            self._open = None
+        self.pending_bytes -= batch.size
+        if self.pending_bytes <= PENDING_LIMIT:
+            self._has_room.set()
+        return batch
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def messages(self) -> int:
+        """Messages that wait."""
+        return sum(_count(batch) for queue in self._queues.values() for batch in queue)
+
+    async def wait_for_room(self) -> None:
+        """Back-pressure: returns when at most `PENDING_LIMIT` bytes wait, or after `release`."""
+        while self.pending_bytes > PENDING_LIMIT and not self._released:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def release(self) -> None:
+        """From now on nobody waits for room: nothing can be sent any more."""
+        self._released = True
+        self._has_room.set()
+
+    def give_up(self, why: BaseException) -> None:
+        """Nothing of it will be sent."""
+        for queue in self._queues.values():
+            for batch in queue:
+                batch.give_up(why)
+        self._queues.clear()
+        self._open, self.pending_bytes = None, 0
+
+
+def _count(batch: OutgoingBatch) -> int:
+    """Messages that it holds or completes, before it is submitted."""
+    return len(batch.parts) if batch.mark == WHOLE else int(batch.mark == LAST_FRAGMENT)
+
+
+def messages_in(packet: Packet) -> int:
+    """Messages that a packet holds, or completes."""
+    mark = packet.payload[:1]
+    return len(packet.lengths) if mark == WHOLE else int(mark == LAST_FRAGMENT)
+
+
+class Reassembly:
+    """Puts fragments of large messages together. Fragments of one source and priority arrive in their order."""
+
+    def __init__(self, max_message_size: int) -> None:
+        """`max_message_size`: a larger message is dropped, at every member alike."""
+        self.max_message_size = max_message_size
+        self._fragments: dict[tuple[int, int], list[bytes]] = {}  # by source and priority
+        self._sizes: dict[tuple[int, int], int] = {}
+        self.too_large = 0
+        """Messages that were dropped for their size."""
+
+    def messages(self, packet: Packet) -> list[bytes]:
+        """The messages that a packet holds, or completes."""
+        payload, lengths = packet.payload, packet.lengths
+        mark = payload[:1]
+        if mark == WHOLE:
+            if len(lengths) == 1:
+                return [payload[1 : 1 + lengths[0]]]
+            return [payload[start:stop] for start, stop in pairwise(accumulate(lengths, initial=1))]
+        if mark not in {FRAGMENT, LAST_FRAGMENT}:
+            return []
+        key = (packet.source, packet.priority)
+        fragments = self._fragments.setdefault(key, [])
+        size = self._sizes[key] = self._sizes.get(key, 0) + len(payload) - 1
+        if size <= self.max_message_size:
+            fragments.append(payload[1:])
+        else:
+            fragments.clear()
+        if mark == FRAGMENT:
+            return []
+        del self._fragments[key], self._sizes[key]
+        if size > self.max_message_size:
+            self.too_large += 1
+            return []
+        return [b"".join(fragments)]

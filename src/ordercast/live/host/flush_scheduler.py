@@ -1,0 +1,62 @@
+"""When what the application has sent is given to the protocol: at once, or when a batch is complete."""
+
+import asyncio
+import time
+
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.busy_polling import POLL_SECONDS, BusyPolling
+from ordercast.live.host.host import Host
+from ordercast.live.transport.transport import Transport
+
+_MAX_TURNS = 32  # of the event loop that a batch waits for more
+
+
+class FlushScheduler:
+    """Flushes a host's outbox. Used inside one event loop."""
+
+    def __init__(self, host: Host, outbox: Outbox, transport: Transport, busy_polling: BusyPolling) -> None:
+        self._host, self._outbox, self._transport, self._busy_polling = host, outbox, transport, busy_polling
+        self._loop = asyncio.get_running_loop()
+        self.flushing = False
+        """A flush is scheduled: nobody needs to ask for one."""
+        self._turns, self._last = 0, outbox.last()
+        self._polls = False
+        self._lone_since: float | None = None  # when what is in flight was sent, if it is a lone message
+
+    def message_added(self) -> None:
+        """If nothing of ours is in flight the message is sent at once; what follows, when the batch is complete."""
+        if self.flushing:
+            return
+        host = self._host
+        if host.is_idle():
+            since = time.perf_counter()
+            host.pump()
+            if not host.is_idle():
+                self._lone_since, self._polls = since, self._busy_polling.begins()
+        self.flush_soon()
+
+    def flush_soon(self) -> None:
+        """Flushes in the next turn of the event loop, or later if the application adds more."""
+        if not self.flushing:
+            self.flushing = self._outbox.growing = True
+            self._turns, self._last = 0, self._outbox.last()
+            self._loop.call_soon(self._flush)
+
+    def drained(self) -> None:
+        """What had arrived was handled: a lone message may have its place in the order."""
+        if self._lone_since is not None and self._host.is_idle():
+            self._busy_polling.took(time.perf_counter() - self._lone_since)
+            self._lone_since = None
+
+    def _flush(self) -> None:
+        """Full batches go; the rest when a turn has passed in which nothing was added, or many turns have."""
+        last, self._last = self._last, self._outbox.last()
+        if self._last != last and self._turns < _MAX_TURNS:
+            self._turns += 1
+            self._lone_since = None
+            self._loop.call_soon(self._flush)
+        else:
+            self.flushing = self._outbox.growing = False
+        self._host.pump()
+        if self._polls and self._lone_since is not None:
+            self._transport.poll(POLL_SECONDS)

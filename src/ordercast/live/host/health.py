@@ -1,0 +1,55 @@
+"""Logs what operators should know: loss, overrun and rejected datagrams above a rate, each at most once in a while."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ordercast.live.host.host import Host
+from ordercast.live.logs import GroupLogs
+
+_LOSS_RATE = 0.05  # retransmissions and requests per unit
+_MIN_UNITS = 100  # fewer say nothing about a rate
+_MIN_REJECTED = 100  # datagrams between two logs
+_INTERVAL = 10.0  # seconds between two logs of one kind
+_REJECTED = frozenset({"forged", "key", "sealed", "unsealed", "replayed", "redirected", "stranger"})
+
+
+class HealthLog:
+    """Looks at counters now and then. Times are seconds of a monotonic clock."""
+
+    def __init__(self, logs: GroupLogs) -> None:
+        self._logs = logs
+        self._counted: Counter[str] = Counter()  # when each kind was last logged
+        self._logged_at: dict[str, float] = {}
+
+    def check(self, host: Host, overrun: int, dropped: Mapping[str, int], now: float) -> None:
+        """Compares the counters with those at the last log of each kind."""
+        lost, units = host.retransmitted + host.requests, host.transmitted
+        lost_since, units_since = lost - self._counted["lost"], units - self._counted["units"]
+        if units_since >= _MIN_UNITS and self._is_due("loss", now):
+            self._counted["lost"], self._counted["units"] = lost, units
+            if lost_since > _LOSS_RATE * units_since:
+                self._logged_at["loss"] = now
+                self._logs.protocol.warning(
+                    "loss: %d retransmissions and requests for %d units",
+                    lost_since,
+                    units_since,
+                    extra={"count": lost_since, "units": units_since},
+                )
+        overrun_since = overrun - self._counted["overrun"]
+        if overrun_since and self._is_due("overrun", now):
+            self._counted["overrun"], self._logged_at["overrun"] = overrun, now
+            self._logs.protocol.warning(
+                "overrun: the application reads too slowly, %d units were dropped",
+                overrun_since,
+                extra={"count": overrun_since},
+            )
+        for reason in _REJECTED & dropped.keys():
+            rejected = dropped[reason] - self._counted[reason]
+            if rejected >= _MIN_REJECTED and self._is_due(reason, now):
+                self._counted[reason], self._logged_at[reason] = dropped[reason], now
+                self._logs.security.warning(
+                    "rejected %d datagrams: %s", rejected, reason, extra={"count": rejected, "reason": str(reason)}
+                )
+
+    def _is_due(self, kind: str, now: float) -> bool:
+        return now - self._logged_at.get(kind, -_INTERVAL) >= _INTERVAL

@@ -1,0 +1,273 @@
+"""A protocol's machine in real time: inputs one at a time, outputs carried out in their order.
+
+outbox → machine → transport        machine → inbox
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ordercast.live.host.batching import Outbox, OutgoingBatch
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.recording import MemberRecorder
+from ordercast.live.host.timers import Timers
+from ordercast.live.transport.transport import Transport
+from ordercast.model.errors import GroupAborted
+from ordercast.model.machine import (
+    Abort,
+    CancelTimer,
+    Deliver,
+    Discard,
+    Drained,
+    GiveUp,
+    Input,
+    Level,
+    Machine,
+    Numbered,
+    Reached,
+    Receive,
+    Resumed,
+    Send,
+    SetTimer,
+    Stopped,
+    Suspect,
+    TimerFired,
+    View,
+)
+from ordercast.model.units import Packet, Unit
+
+_DRAINED = Drained()
+
+
+class HostOwner(Protocol):
+    """Who is told what becomes of the group."""
+
+    def view_installed(self, view: View) -> None:
+        """The group continues with these members. The machine is in the middle of a turn."""
+
+    def recovery_started(self, why: str) -> None:
+        """The group agrees on its order anew."""
+
+    def protocol_aborted(self, why: str) -> None:
+        """The machine gave the group up."""
+
+    def protocol_failed(self, error: Exception) -> None:
+        """There is an error in our own code: the machine's state is worth nothing any more."""
+
+
+class Host:
+    """Runs one machine. Each entry is called from the event loop, and returns when everything is done."""
+
+    def __init__(  # noqa: PLR0913 (what it connects)
+        self,
+        machine: Machine,
+        me: int,
+        *,
+        highest_level: Level,
+        outbox: Outbox,
+        inbox: Inbox,
+        transport: Transport,
+        recorder: MemberRecorder,
+        owner: HostOwner,
+    ) -> None:
+        """`highest_level`: the highest level that the protocol reports."""
+        self.machine, self._me, self._highest_level = machine, me, highest_level
+        self._outbox, self._inbox, self._transport = outbox, inbox, transport
+        self.recorder, self._owner = recorder, owner
+        self._timers = Timers(self._fire, before=self._receive_all, after=self.pump)
+        self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
+        self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
+        self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
+        self.bytes_in_flight = 0
+        """The sum of these."""
+        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
+        self.closed = False
+        self.sent = self.numbered = 0
+        """Messages that have a number; the same counting each fragment of a large message, as a trace does."""
+        self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
+        """Units, the retransmissions among them, those that request some; recoveries of the order."""
+        self.discarded: Counter[str] = Counter()
+        """Units that the machine discarded, by reason."""
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            Send: self._send,
+            Numbered: self._numbered,
+            Reached: self._reached,
+            Deliver: self._deliver,
+            Discard: self._discard,
+            SetTimer: self._timers.set,
+            CancelTimer: self._timers.cancel,
+            Stopped: self._stopped,
+            Resumed: self._resumed,
+            View: self._view,
+            Abort: self._abort,
+        }
+
+    # --- inputs ---
+
+    def receive(self, unit: Unit) -> None:
+        """A unit arrived. What follows may wait for `drained`."""
+        if not self.closed:
+            self.recorder.arrive(unit)
+            self.handle(Receive(unit))
+
+    def drained(self) -> None:
+        """Nothing more has arrived for now."""
+        self._handle_drained()
+        self.pump()
+
+    def pump(self) -> None:
+        """Gives the machine what it has room for, and sends everything that waits to be sent."""
+        self._submit()
+        while self._transport.flush():
+            self._handle_drained()
+            self._submit()
+
+    def suspect(self, members: int) -> None:
+        """These members seem to have failed: a protocol with views may continue without them."""
+        self.handle(Suspect(members))
+        self.pump()
+
+    def give_up(self, why: str) -> None:
+        """The group is over: what is certain is still delivered."""
+        self.handle(GiveUp(why))
+
+    def handle(self, event: Input) -> None:
+        """Gives the machine one input, and carries out what follows."""
+        if not self.closed:
+            handlers = self._handlers
+            try:
+                for output in self.machine.handle(event):
+                    handlers[type(output)](output)
+            except Exception as error:  # an error of ours, whatever it is
+                self._owner.protocol_failed(error)
+
+    def _handle_drained(self) -> None:
+        if not self.closed:
+            self.recorder.turn()
+            self.handle(_DRAINED)
+
+    def _submit(self) -> None:
+        outbox, submitted = self._outbox, self._submitted
+        while not submitted and not self.closed and self.bytes_in_flight < self.max_bytes_in_flight:
+            batch = outbox.take()
+            if batch is None:
+                break
+            submitted.append(batch)
+            self.recorder.turn()
+            self.handle(batch.submission())
+
+    def _receive_all(self) -> None:
+        """Before a timer fires: it must not ask for what has arrived."""
+        self._transport.read_all()
+        self._handle_drained()
+
+    def _fire(self, name: str) -> None:
+        if not self.closed:
+            self.recorder.timeout(name)
+            self.handle(TimerFired(name))
+
+    # --- state ---
+
+    def is_idle(self) -> bool:
+        """True if none of our messages is awaiting its position in the order."""
+        return not (self._in_flight or self._submitted)
+
+    def is_at_rest(self) -> bool:
+        """True if everything that was sent is known to be stable, as far as the protocol reports it."""
+        return not (self._outbox or self._submitted or self._unstable or self.machine.waits_for())
+
+    def unconfirmed(self) -> int:
+        """Our messages that are not known to be stable, sent or not."""
+        batches = (*self._unstable.values(), *self._submitted)
+        lacking = sum(batch.messages for batch in batches if batch.level < Level.STABLE)
+        return lacking + self._outbox.messages()
+
+    def stop(self, why: BaseException) -> None:
+        """Nothing happens any more; receipts that are waited for raise `why`."""
+        if self.closed:
+            return
+        self.closed = True
+        self.recorder.turn()
+        if isinstance(why, GroupAborted):
+            self.recorder.abort(why.why)
+        self.recorder.end(
+            {
+                "sent": self.numbered,
+                "transmitted": self.transmitted,
+                "retransmitted": self.retransmitted,
+                "requests": self.requests,
+                "discarded": self.discarded.total(),
+                "recoveries": self.recoveries,
+            }
+        )
+        self._timers.cancel_all()
+        for batch in (*self._unstable.values(), *self._submitted):
+            batch.give_up(why)
+        self._outbox.give_up(why)
+
+    # --- outputs ---
+
+    def _send(self, output: Send) -> None:
+        unit = output.unit
+        self.transmitted += 1
+        if output.again:
+            self.retransmitted += 1
+        elif unit.asks_for() is not None:
+            self.requests += 1
+        self.recorder.transmit(unit, again=output.again)
+        self._transport.send(unit, output.to)
+
+    def _numbered(self, output: Numbered) -> None:
+        packet = output.packet
+        batch = self._submitted.popleft()
+        self.sent += batch.messages
+        self.numbered += len(packet.lengths)
+        self.recorder.send(packet)
+        self._unstable[packet.first] = batch
+        self._in_flight[packet.first] = size = len(packet.payload)
+        self.bytes_in_flight += size
+        batch.rise(Level.ACCEPTED)
+
+    def _reached(self, output: Reached) -> None:
+        packet, level = output.packet, output.level
+        self.recorder.level(level, packet)
+        if packet.source == self._me:
+            if level > Level.ACCEPTED:
+                self._has_position(packet)
+            batch = self._unstable.get(packet.first)
+            if batch is not None and level > batch.level:
+                batch.rise(level)
+                if level >= self._highest_level:
+                    del self._unstable[packet.first]
+                    batch.rise(Level.KNOWN_STABLE)
+
+    def _deliver(self, output: Deliver) -> None:
+        packet = output.packet
+        if packet.source == self._me:
+            self._has_position(packet)
+        self.recorder.deliver(packet)
+        self._inbox.put(packet)
+
+    def _has_position(self, packet: Packet) -> None:
+        self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
+
+    def _discard(self, output: Discard) -> None:
+        self.recorder.discard(output.unit, output.why)
+        self.discarded[output.why] += 1
+
+    def _stopped(self, output: Stopped) -> None:
+        self.recoveries += 1
+        self.recorder.stopped(output.why)
+        self._owner.recovery_started(output.why)
+
+    def _resumed(self, output: Resumed) -> None:
+        self.recorder.resumed(output)
+
+    def _view(self, output: View) -> None:
+        self.recorder.view(output)
+        self._owner.view_installed(output)
+
+    def _abort(self, output: Abort) -> None:
+        self.recorder.abort(output.why)
+        self._owner.protocol_aborted(output.why)

@@ -1,0 +1,370 @@
+"""One member of a live group: opens the session, runs the protocol in it, and ends both in the right order.
+
+    Group ──► Outbox ──► Host (protocol machine) ──► Transport ──► Endpoint
+      ▲                    │          ▲                               │
+      └────── Inbox ◄──────┘          └──── Member ◄── Transport ◄────┘      what arrives
+                                              │
+                                         SessionHost (session machine)
+
+`Member` is told what becomes of the session and of the protocol, and passes on what arrives to one of them.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from ordercast.live.events import View
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.busy_polling import BusyPolling
+from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.health import HealthLog
+from ordercast.live.host.host import Host
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.recording import NewRecorder
+from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.logs import GroupLogs
+from ordercast.live.session import events
+from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
+from ordercast.live.session.machine import Session
+from ordercast.live.stats import Stats, counted
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.relay import Relay
+from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND, Rules
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
+from ordercast.model.machine import Level
+from ordercast.model.machine import View as ProtocolView
+from ordercast.model.nodes import everybody
+from ordercast.model.units import DataUnit, Unit
+from ordercast.protocols.registry import machine_class
+from ordercast.wire.control import Control
+from ordercast.wire.keys import GroupKeys
+
+INBOX_LIMIT = 8 << 20
+"""Bytes that may wait for an application that does not read, before more is dropped."""
+_RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
+
+
+class Member:
+    """Made and used inside one event loop."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 (what it connects)
+        self,
+        names: tuple[str, ...],
+        me: int,
+        parameters: Parameters,
+        transport: Transport,
+        session: Session,
+        relay: Callable[[], Relay] | Address | None,
+        new_recorder: NewRecorder,
+        *,
+        group: str = "",
+        busy_poll: bool = True,
+    ) -> None:
+        """`relay`: makes the group's relay, if it is this member, or its address; `group`: the name in log records."""
+        self.names, self.me, self._parameters, self.transport = names, me, parameters, transport
+        self._relay, self._new_recorder = relay, new_recorder
+        self._busy_polling = BusyPolling(enabled=busy_poll)
+        self._loop = asyncio.get_running_loop()
+        self._logs = GroupLogs(group, names[me])
+        self._health = HealthLog(self._logs)
+        self.session = SessionHost(session, transport, len(names), self, self.drained)
+        self.host: Host | None = None
+        """The protocol; None before the session is open."""
+        self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
+        self.max_message_size = parameters.max_message_size
+        self.inbox = Inbox(names, self.max_message_size)
+        self.outbox = Outbox(parameters.room_in(self._congestion.datagram))
+        self.scheduler: FlushScheduler
+        """Is told of messages that are added to the outbox; there is none before the session is open."""
+        self.opened: asyncio.Future[None] = self._loop.create_future()
+        self.left: asyncio.Future[None] = self._loop.create_future()
+        self.end: BaseException | None = None
+        """Why nothing can be sent any more."""
+        self.on_view: Callable[[View], None] = lambda _: None
+        self._view = ProtocolView(0, everybody(len(names)), "")
+        self._known_active = 0  # members whose traffic the session knows of, in this half of a heartbeat
+        self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
+        self.overrun = 0
+        """Units that were dropped since the application does not read."""
+        self._opened_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """Our own name."""
+        return self.names[self.me]
+
+    # --- what the application asks for ---
+
+    def begin(self, incarnation: int) -> None:
+        """Begins the handshake."""
+        self.transport.start(incarnation, self)
+        self.session.handle(events.Begin())
+        self.tick()
+
+    def close(self, within: float | None) -> None:
+        """Sends nothing more, and leaves when all members have everything and close, too."""
+        if self._at_rest is None and self.end is None:
+            self._at_rest = False
+            self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self._logs.shutdown.debug("%s closes the group", self.name)
+            self.session.handle(events.Close(0 if within is None else max(int(within * SECOND), 1)))
+            self._report_rest()
+            self.outbox.release()
+
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """Encrypts with other keys from now on."""
+        self.transport.rotate_keys(keys)
+        self._logs.security.info("keys rotated: encrypts with key %d", keys.current, extra={"key_id": keys.current})
+
+    def give_up(self, why: str) -> None:
+        """Aborts the group, for all members."""
+        self.session.handle(events.GiveUp(why))
+
+    def leave(self) -> None:
+        """Sends and receives nothing any more."""
+        if self.left.done():
+            return
+        self.session.stop()
+        self.transport.close()
+        self.left.set_result(None)
+
+    async def recorded(self) -> None:
+        """Returns when the trace is written, if there is one, after the end."""
+        if self.host is not None:
+            await self.host.recorder.written()
+
+    # --- what arrives (transport.Receiver) ---
+
+    def session_received(self, member: int, session: int) -> bool:
+        """A member that sends in the session that we agreed to knows that all agree."""
+        if self.host is None and session == self.session.machine.session:
+            self.session.handle(events.TrafficReceived(member))
+        return self.host is not None and session == self.session.machine.session
+
+    def control_received(self, member: int, message: Control) -> None:
+        """A control message arrived."""
+        self._report_rest()  # a heartbeat may be all that the session waits for, and units before it may not be handled
+        self.session.control_received(member, message)
+
+    def unit_received(self, member: int, unit: Unit) -> None:
+        """A unit arrived."""
+        if not self._known_active >> member & 1:
+            self._known_active |= 1 << member
+            self.session.handle(events.TrafficReceived(member))
+        host = self.host
+        if host is None:
+            return
+        if self.inbox.bytes > INBOX_LIMIT and self._at_rest is None and isinstance(unit, DataUnit):
+            self.overrun += 1  # as if it had been lost: it will be sent again, and the sender is slowed down
+            return
+        host.receive(unit)
+
+    def drained(self) -> None:
+        """Nothing more has arrived for now."""
+        if self.host is not None:
+            self.host.drained()
+            self.scheduler.drained()
+            self._report_rest()
+
+    # --- what becomes of the session (session_host.SessionOwner) ---
+
+    def session_changed(self, change: Change) -> None:
+        """The session opened, ended, or suspects a member."""
+        match change:
+            case events.Opened():
+                self._open(change)
+            case events.Refused(why=why):
+                self.stop(JoinError(why))
+            case events.Aborted(why=why):
+                if self.host is not None:
+                    self.host.give_up(why)  # delivers what is certain, so that the account has all of it
+                self.stop(self._account(why))
+            case events.Closed():
+                self.stop(GroupClosed("the group was closed"))
+            case events.Left():
+                self.leave()
+            case events.Suspected(member=member):
+                self._suspect(member)
+
+    def session_failed(self, error: Exception) -> None:
+        """Nobody can be told any more: the others will find this member unreachable."""
+        self.stop(self._account(self._failure(error)))
+        self.leave()
+
+    def _open(self, opened: events.Opened) -> None:
+        parameters = self._parameters
+        config = parameters.config_for(self.session.round_trips.typical())
+        config = msgspec.structs.replace(config, first_seq=opened.first_seqs)
+        machine = machine_class(parameters.protocol, Rules.SOUND)(self.me, config)
+        relay = self._relay() if callable(self._relay) else self._relay
+        self.transport.open(opened.session, machine.needs, relay, max_hold=longest_wait(config.timing.guard))
+        self.host = Host(
+            machine,
+            self.me,
+            highest_level=HIGHEST_LEVEL.get(parameters.protocol, Level.KNOWN_STABLE),
+            outbox=self.outbox,
+            inbox=self.inbox,
+            transport=self.transport,
+            recorder=self._new_recorder(opened.session),
+            owner=self,
+        )
+        self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
+        self._opened_at = self._loop.time()
+        self._logs.membership.info(
+            "session %016x is open with %s", opened.session, ", ".join(self.names), extra={"members": self.names}
+        )
+        self.opened.set_result(None)
+
+    def _suspect(self, member: int) -> None:
+        self._logs.membership.warning(
+            "%s suspects that %s has failed", self.name, self.names[member], extra={"peer": self.names[member]}
+        )
+        if self.host is not None:
+            self.host.suspect(1 << member)
+
+    def stop(self, why: BaseException) -> None:
+        """The protocol is over; the session may still have to tell others."""
+        self.end = why
+        if self.host is not None:
+            self.host.stop(why)
+        if not self.opened.done():
+            self.opened.set_exception(why)
+        self.inbox.end(why)
+        self.outbox.release()
+        if isinstance(why, GroupAborted):
+            self._logs.shutdown.warning("the group was aborted: %s", why.why, extra={"reason": why.why})
+        elif isinstance(why, GroupClosed):
+            self._logs.shutdown.info("the group was closed", extra={"reason": "closed"})
+
+    def _account(self, why: str) -> GroupAborted | JoinError:
+        if self.host is None:
+            return JoinError(why)
+        delivered = dict(zip(self.names, self.inbox.delivered, strict=True))
+        return GroupAborted(why, delivered, self.host.unconfirmed())
+
+    def _failure(self, error: Exception) -> str:
+        """What the others are told of an error in our own code; its text stays in the local log."""
+        self._logs.live.error("internal error: %s aborts the group", self.name, exc_info=error)
+        return f"{self.name} failed ({type(error).__name__})"
+
+    def _report_rest(self) -> None:
+        """While closing, the session has to know whether anything is in flight."""
+        if self._at_rest is not None and self.host is not None:
+            at_rest = self.host.is_at_rest()
+            if at_rest != self._at_rest:
+                self._at_rest = at_rest
+                self.session.handle(events.AtRest(at_rest))
+
+    # --- what becomes of the protocol (host.HostOwner) ---
+
+    def view_installed(self, view: ProtocolView) -> None:
+        """The group continues with these members."""
+        before, self._view = self._view.members, view
+        change = View(
+            number=view.number,
+            position=sum(self.inbox.delivered),
+            members=self._names_of(view.members),
+            joined=self._names_of(view.members & ~before),
+            left=self._names_of(before & ~view.members),
+            why=self._with_names(view.why),
+        )
+        self.inbox.put_view(change)
+        self._logs.membership.warning(
+            "view %d: %s (%s)",
+            change.number,
+            ", ".join(change.members),
+            change.why,
+            extra={"view": change.number, "members": change.members, "left": change.left, "reason": change.why},
+        )
+        self._loop.call_soon(self._continue_with, change, view.members)  # when the machine's turn is over
+
+    def _continue_with(self, view: View, members: int) -> None:
+        self._report_rest()
+        self.session.handle(events.Remaining(members))
+        try:
+            self.on_view(view)
+        except Exception:
+            self._logs.live.exception("on_view raised an exception")
+
+    def recovery_started(self, why: str) -> None:
+        """The group agrees on its order anew."""
+        if self._logs.protocol.isEnabledFor(logging.INFO):  # there may be many
+            self._logs.protocol.info("recovery: %s", self._with_names(why), extra={"reason": why})
+
+    def protocol_aborted(self, why: str) -> None:
+        """The protocol gave the group up. Whoever did not answer may be alive, and the relay may have failed."""
+        by = f" (relay: {self._relay})" if isinstance(self._relay, Address) else ""
+        self.give_up(f"{self.name} aborted the group: {self._with_names(why)}{by}")
+
+    def protocol_failed(self, error: Exception) -> None:
+        """There is an error in our own code."""
+        self.give_up(self._failure(error))
+
+    def _names_of(self, members: int) -> tuple[str, ...]:
+        return tuple(name for place, name in enumerate(self.names) if members >> place & 1)
+
+    def _with_names(self, why: str) -> str:
+        """Protocols number nodes, E1, E2 and so on; users know them by their names."""
+        named = {f"E{place}": name for place, name in enumerate(self.names, start=1)}
+        return re.sub(r"\bE[0-9]+\b", lambda found: named.get(found[0], found[0]), why)
+
+    # --- now and then ---
+
+    def tick(self) -> None:
+        """Twice in a heartbeat: adapts to losses, watches the relay, logs what operators should know."""
+        self._known_active = 0
+        host = self.host
+        if host is not None and not host.closed:
+            self._congestion.adapt(host)
+            host.max_bytes_in_flight = self._congestion.bytes_in_flight
+            self.transport.max_datagram_size = self._congestion.datagram
+            self.outbox.room = self._parameters.room_in(self._congestion.datagram)
+            self._health.check(host, self.overrun, self.transport.dropped, self._loop.time())
+            if self.transport.watch_relay() > _RELAY_TICKS:
+                self.give_up(
+                    f"the relay at {self._relay} is unreachable from {self.name}: "
+                    f"no answer for {2 * self._parameters.failure_timeout / SECOND:g} s"
+                )
+        if not self.left.done():
+            self._loop.call_later(self._parameters.heartbeat / SECOND / 2, self.tick)
+
+    def stats(self, group: str) -> Stats:
+        """Counters and sizes of this member."""
+        host, endpoint = self.host, self.transport.endpoint
+        assert host is not None, "there is no group before it is open"
+        measured = self.session.round_trips.typical()
+        return Stats(
+            group=group,
+            me=self.name,
+            protocol=self._parameters.protocol,
+            members=self._names_of(self._view.members),
+            view=self._view.number,
+            uptime=self._loop.time() - self._opened_at,
+            round_trip=None if measured is None else measured / SECOND,
+            messages_sent=host.sent,
+            messages_delivered=dict(zip(self.names, self.inbox.delivered, strict=True)),
+            units_sent=host.transmitted,
+            retransmissions=host.retransmitted,
+            retransmission_requests=host.requests,
+            recoveries=host.recoveries,
+            units_discarded=dict(host.discarded),
+            units_overrun=self.overrun,
+            datagrams_received=endpoint.datagrams_in,
+            datagrams_sent=endpoint.datagrams_out,
+            bytes_received=endpoint.bytes_in,
+            bytes_sent=endpoint.bytes_out,
+            datagrams_rejected=counted(
+                self.transport.dropped, incomplete=endpoint.incomplete, oversized=self.inbox.too_large
+            ),
+            send_errors=counted(endpoint.not_sent, oversized=self.transport.too_large),
+            pending_bytes=self.outbox.pending_bytes,
+            unread_bytes=self.inbox.bytes,
+            logs=msgspec.structs.asdict(host.machine.log_sizes()),
+            recording_error=host.recorder.failed,
+        )

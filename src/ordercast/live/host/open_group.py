@@ -1,0 +1,207 @@
+"""How a process becomes a member: it binds a socket, finds the others, and opens the group together with them."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from socket import socket
+
+from ordercast.live.group import Group
+from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
+from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import PRIORITISED
+from ordercast.live.host.recording import NewRecorder, no_recorder, require_writable
+from ordercast.live.join import Options
+from ordercast.live.session.events import SessionConfig
+from ordercast.live.session.handshake import Handshake, Identity
+from ordercast.live.session.machine import Session
+from ordercast.live.session.parameters import encode_parameters
+from ordercast.live.transport.addresses import Address, members_of, seen_from
+from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.relay import Relay
+from ordercast.live.transport.sockets import AddressInUseError, enable_multicast_sending, open_multicast, open_socket
+from ordercast.live.transport.transport import Transport
+from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
+from ordercast.model.config import SECOND, Rules
+from ordercast.model.errors import ConfigError, JoinError
+from ordercast.model.runs import Channel
+from ordercast.model.services import SELECTIVE
+from ordercast.protocols.registry import machine_class
+from ordercast.wire.codec import Codec
+from ordercast.wire.control import CONTROL
+from ordercast.wire.sealing import Seal, seal_for
+
+_log = logging.getLogger("ordercast.join")
+
+_FIRST_NUMBERS = 1 << 16
+_RECORDER = "ordercast.live.host.trace_recorder"
+
+
+def load(options: Options) -> None:
+    """Imports all that a member with these options needs, and tries its folder. Called in a thread."""
+    machine_class(options.parameters.protocol, Rules.SOUND)
+    seal_for(options.group, options.keys)
+    if options.record is not None:
+        import_module(_RECORDER)
+        require_writable(options.record)
+
+
+async def open_group(options: Options) -> Group:
+    """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
+    begun = time.monotonic()
+    seal, codec = seal_for(options.group, options.keys), Codec(options.parameters.protocol, CONTROL)
+    discovery = None
+    if options.bind is None:
+        me, own = _bind(options)
+        addresses = list(options.members.values())
+        interface = addresses.pop(me).host
+        endpoint = _endpoint(options, own, interface, addresses)
+    else:
+        discovery, endpoint = _discovery(options, seal, codec)
+        with notify_if_slow(options.on_waiting, discovery.awaited):
+            found = await discovery.find()
+    try:
+        if discovery is not None:
+            assert options.bind is not None
+            members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
+            options = replace(options, members=members)
+            me = list(options.members).index(str(options.name))
+        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery)
+    except ConfigError:
+        endpoint.close()
+        raise
+    fields = {"group": options.group, "member": member.names[me]}
+    _log.info("%s joins %s", member.names[me], options.group, extra=fields)
+    try:
+        with notify_if_slow(options.on_waiting, lambda: describe_missing(handshake.silent(), transport.dropped)):
+            await asyncio.shield(member.opened)
+    except JoinError as error:
+        _log.warning("%s could not join %s: %s", member.names[me], options.group, error, extra=fields)
+        try:
+            await asyncio.shield(member.left)  # until the others know
+        finally:
+            member.leave()  # at once, if this is cancelled
+        hint = describe_rejections(transport.dropped) if handshake.silent() else ""
+        if hint:
+            raise JoinError(f"{error}; {hint}") from None
+        raise
+    except asyncio.CancelledError:
+        member.opened.cancel()  # nobody will ask for its result
+        member.give_up("it was interrupted while joining")
+        member.leave()
+        raise
+    seconds = time.monotonic() - begun
+    _log.info(
+        "%s is in %s after %.3f s", member.names[me], options.group, seconds, extra={**fields, "seconds": seconds}
+    )
+    protocol = options.parameters.protocol
+    selective = protocol in {service.value for service in SELECTIVE}
+    return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
+
+
+def _member(
+    options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, discovery: DiscoveryHost | None
+) -> tuple[Member, Transport, Handshake]:
+    """The member, which begins to look for the others, and the parts that know how far that is."""
+    parameters, names = options.parameters, tuple(options.members)
+    datagram = parameters.datagram_sizes(endpoint.receive_buffer).first
+    transport = Transport(endpoint, list(options.members.values()), me, seal, codec, max_datagram_size=datagram)
+    if discovery is not None:
+        transport.stranger_received = discovery.receive
+    incarnation = secrets.randbits(64) or 1
+    machine = machine_class(parameters.protocol, Rules.SOUND)
+    session = Session(
+        me,
+        names,
+        Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
+        encode_parameters(options.group, names, parameters.compared()),
+        has_views=machine.has_views,
+        config=SessionConfig.for_failure_timeout(
+            parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
+        ),
+    )
+    relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
+    recorder = _recorder(options, me)
+    member = Member(
+        names, me, parameters, transport, session, relay, recorder, group=options.group, busy_poll=options.busy_poll
+    )
+    if options.on_view is not None:
+        member.on_view = options.on_view
+    member.begin(incarnation)
+    return member, transport, session.handshake
+
+
+def _recorder(options: Options, me: int) -> NewRecorder:
+    """How to record a session here."""
+    if options.record is None:
+        return no_recorder
+    from ordercast.live.host.trace_recorder import row_of, trace_recorders  # noqa: PLC0415 (it needs pyarrow)
+
+    row = row_of(tuple(options.members), me, options.parameters, one_clock=options.one_clock)
+    return trace_recorders(options.record, options.group, row, deliveries_only=options.deliveries_only)
+
+
+def _bind(options: Options) -> tuple[int, socket]:
+    """Our place among the members, and a socket bound to our address."""
+    names = list(options.members)
+    if options.name is not None:
+        return names.index(options.name), _open(options, options.name)
+    taken = []
+    for place, name in enumerate(names):
+        try:
+            return place, _open(options, name)
+        except AddressInUseError:
+            taken.append(name)
+        except ConfigError:  # another machine's
+            continue
+    if not taken:
+        raise ConfigError("no member has an address of this machine; members must have addresses of its interfaces")
+    raise ConfigError(
+        f"no member's address is free on this machine: {', '.join(taken)} are in use, by members that are running "
+        "already or by other programs"
+    )
+
+
+def _open(options: Options, name: str) -> socket:
+    address = options.members[name]
+    try:
+        return open_socket(address)
+    except AddressInUseError:
+        raise AddressInUseError(
+            f"cannot bind {address}: {name} is running already on this machine, or another program uses its port"
+        ) from None
+
+
+def _discovery(options: Options, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:
+    assert options.bind is not None
+    assert options.name is not None
+    own = open_socket(options.bind)
+    bound = Address(options.bind.host, own.getsockname()[1])
+    endpoint = _endpoint(options, own, bound.host, [])
+    discovery = new_discovery(options.group, options.name, bound, options.parameters.config.nodes, options.timeout)
+    return DiscoveryHost(endpoint, seal, codec, discovery), endpoint
+
+
+def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Address]) -> Endpoint:
+    segment = options.parameters.mtu
+    if options.multicast is None:
+        return Endpoint(own, others, segment=segment)
+    enable_multicast_sending(own, interface)
+    try:
+        receiver = open_multicast(options.multicast, interface)
+    except ConfigError:
+        own.close()
+        raise
+    return Endpoint(own, others, multicast=options.multicast, heard=receiver, segment=segment)
+
+
+def _relay(options: Options, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
+    """The relay: a process of its own, or the first member."""
+    if options.relay is not None:
+        return options.relay
+    if me == 0:
+        return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)
+    return next(iter(options.members.values()))

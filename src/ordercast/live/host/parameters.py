@@ -1,0 +1,219 @@
+"""The parameters of a group, derived from its settings and from whether its members share one machine."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, DatagramSizes
+from ordercast.live.session.events import heartbeat_interval
+from ordercast.live.settings import (
+    NETWORK_MTU,
+    RELAYED,
+    ROUND_TRIPS_PER_FAILURE_TIMEOUT,
+    Order,
+    Settings,
+    order_of,
+    protocol_of,
+)
+from ordercast.live.transport.addresses import Address, address_of
+from ordercast.model.config import (
+    MICROSECOND,
+    MILLISECOND,
+    SECOND,
+    ConfigValue,
+    GroupConfig,
+    SequencerConfig,
+    Timing,
+    require,
+)
+from ordercast.model.machine import Level
+
+PRIORITISED = frozenset({"prito", "prio"})
+"""The protocols with priorities."""
+HIGHEST_LEVEL = {"sequencer": Level.PREACKNOWLEDGED}
+"""The highest level that a protocol reports, where it is not the third."""
+
+MAX_DATAGRAM_SIZE = 60_000
+"""Default: datagrams without loss."""
+INITIAL_SEGMENTS = 8
+"""Packets of the network per datagram at first: with more of them a loss costs more than the length gains."""
+LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
+NETWORK_ROUND_TRIP = 10 * MILLISECOND
+"""Expected of a network; if the measured round trip is more than twice as long, timers are derived from that."""
+_MAX_MEASURED_ROUND_TRIP = SECOND
+FAILURE_TIMEOUT = 3 * SECOND
+
+_BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
+
+_FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
+_OVERHEAD_PER_MEMBER = 16  # in a unit with three vectors of numbers
+_MIN_ROOM = 64  # for messages: shorter pieces would be nearly all headers
+
+
+class Parameters(ConfigValue, frozen=True, kw_only=True):
+    """What all members must have in common; times are nanoseconds. A member that differs is rejected."""
+
+    protocol: str
+    config: GroupConfig
+    max_datagram_size: int
+    mtu: int = 0
+    """Bytes that fit into one packet of the network: longer datagrams are fragmented; 0: never."""
+    round_trip: int = NETWORK_ROUND_TRIP
+    measures_round_trip: bool = False
+    """Each member makes its timers longer if it measures a longer round trip."""
+    max_message_size: int = 64 << 20
+    failure_timeout: int = FAILURE_TIMEOUT
+    multicast: str = ""
+    relay: str = ""
+    """The address of a relay process; empty: the first member relays, if the protocol needs a relay."""
+
+    def __post_init__(self) -> None:
+        enough = _FIXED_OVERHEAD + _OVERHEAD_PER_MEMBER * self.config.nodes + _MIN_ROOM
+        require(
+            self.max_datagram_size >= enough,
+            f"max_datagram_size must be at least {enough} bytes for {self.config.nodes} members, "
+            f"not {self.max_datagram_size}",
+        )
+        require(
+            self.failure_timeout >= ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip,
+            f"failure_timeout must be at least {ROUND_TRIPS_PER_FAILURE_TIMEOUT} round trips, "
+            f"{ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip / SECOND:g} seconds, "
+            f"not {self.failure_timeout / SECOND:g}: a slow answer would count as a failure",
+        )
+
+    @property
+    def heartbeat(self) -> int:
+        """The interval of a member's heartbeats."""
+        return heartbeat_interval(self.failure_timeout)
+
+    def datagram_sizes(self, buffer: int) -> DatagramSizes:
+        """The range of datagram sizes; without fragmentation there is only one.
+
+        `buffer`: bytes that a receiver's socket holds. A datagram above half of it would always lose a part.
+        """
+        least = min(self.mtu or self.max_datagram_size, self.max_datagram_size)
+        most = max(least, min(self.max_datagram_size, buffer // 2))
+        return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
+
+    def room_in(self, datagram: int) -> int:
+        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size."""
+        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * self.config.nodes, _MIN_ROOM)
+
+    def config_for(self, measured: int | None) -> GroupConfig:
+        """The protocol's configuration; timers suit the measured round trip if that is much longer than expected."""
+        if not self.measures_round_trip or measured is None or measured <= 2 * self.round_trip:
+            return self.config
+        timers = _timers(self.protocol, min(measured, _MAX_MEASURED_ROUND_TRIP), self.failure_timeout)
+        sequencer = msgspec.structs.replace(self.config.sequencer, suspect_after=timers.suspect_after)
+        return msgspec.structs.replace(
+            self.config, timing=timers.timing, polls_to_abort=timers.polls_to_abort, sequencer=sequencer
+        )
+
+    def compared(self) -> dict[str, object]:
+        """What members compare in the handshake: the fields of `Settings` by name, and all that is derived."""
+        compared = {
+            "order": order_of(self.protocol),
+            "window": self.config.window,
+            "resilience": self.config.sequencer.resilience,
+            "failure_timeout": self.failure_timeout / SECOND,
+            "round_trip": self.round_trip / SECOND,
+            "mtu": self.mtu,
+            "max_datagram_size": self.max_datagram_size,
+            "max_message_size": self.max_message_size,
+            "multicast": self.multicast or None,
+            "relay": self.relay or None,
+            "derived": self.as_dict(),
+        }
+        return {name: value for name, value in compared.items() if value is not None}
+
+    def as_dict(self) -> dict[str, object]:
+        """All fields, as JSON has them."""
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return found
+
+
+class _Timers(NamedTuple):
+    """Timers for a round trip."""
+
+    timing: Timing
+    polls_to_abort: int
+    suspect_after: int
+
+
+def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
+    timing = Timing.for_round_trip(round_trip, least_status=500 * MICROSECOND)
+    # The session detects failed members, and each member a failed relay; both can name who failed. A protocol's own
+    # count is the last resort, and must not fire first: ST counts its statuses, the others their polls.
+    interval = timing.status if protocol == "st" else timing.poll
+    return _Timers(timing, _attempts(6 * failure_timeout, interval), _attempts(failure_timeout, timing.repeat))
+
+
+def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Parameters:
+    """Derives all parameters. `loopback`: all members are on this machine."""
+    mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
+    datagram = settings.max_datagram_size or MAX_DATAGRAM_SIZE
+    initial = _initial_size(datagram, mtu)
+    window = settings.window or min(128, max(16, MAX_BYTES_IN_FLIGHT // initial))
+    expected = LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP
+    round_trip = _nanoseconds(settings.round_trip, expected)
+    timeout = _nanoseconds(settings.failure_timeout, max(FAILURE_TIMEOUT, ROUND_TRIPS_PER_FAILURE_TIMEOUT * round_trip))
+    protocol = protocol_of(settings.order)
+    require(
+        settings.order != Order.SEQUENCED or settings.resilience < nodes,
+        f"resilience must be at most {nodes - 1} for {nodes} members (all besides the sequencer), "
+        f"not {settings.resilience}",
+    )
+    timers = _timers(protocol, round_trip, timeout)
+    history = max(16, min(1024, _BUFFERED // initial))
+    config = GroupConfig(
+        nodes=nodes,
+        window=window,
+        quota=4 * window,
+        timing=timers.timing,
+        polls_to_abort=timers.polls_to_abort,
+        sequencer=SequencerConfig(
+            history=history,
+            says_after=history // 4,
+            resilience=settings.resilience,
+            suspect_after=timers.suspect_after,
+            heartbeat=heartbeat_interval(timeout),
+        ),
+    )
+    return Parameters(
+        protocol=protocol,
+        config=config,
+        max_datagram_size=datagram,
+        mtu=mtu,
+        round_trip=round_trip,
+        measures_round_trip=settings.round_trip is None and not loopback,
+        max_message_size=settings.max_message_size,
+        failure_timeout=timeout,
+        multicast=_comparable(settings.multicast),
+        relay=_comparable(settings.relay) if protocol in RELAYED else "",
+    )
+
+
+def longest_wait(round_trip: int) -> int:
+    """How long a datagram waits for those that it has overtaken: beyond that they count as lost."""
+    return round_trip // 2
+
+
+def _nanoseconds(seconds: float | None, default: int) -> int:
+    return default if seconds is None else int(seconds * SECOND)
+
+
+def _comparable(text: str | None) -> str:
+    """An address without its zone: each machine has its own names for its interfaces."""
+    if text is None:
+        return ""
+    address = address_of(text)
+    return str(Address(address.host.partition("%")[0], address.port))
+
+
+def _initial_size(datagram: int, mtu: int) -> int:
+    return min(datagram, INITIAL_SEGMENTS * mtu) if mtu > 0 else datagram
+
+
+def _attempts(duration: int, interval: int) -> int:
+    """How often a question that is repeated less and less often is asked in so much time."""
+    return max(8, duration // (3 * interval))

@@ -1,0 +1,80 @@
+"""What can be recorded of a live member. `trace_recorder` has the recorder that writes a trace."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import Level, Resumed, View
+from ordercast.model.units import Packet, Unit
+
+RunRow = Mapping[str, object]
+"""Columns of the row of a run."""
+
+
+class MemberRecorder:
+    """Is told everything that happens, and records nothing: the default."""
+
+    failed: str | None = None
+    """Why nothing is recorded any more; None: there was no error."""
+
+    def turn(self) -> None:
+        """An input is about to be handled: what follows has this moment's time."""
+
+    def send(self, packet: Packet) -> None:
+        """A packet of ours got its number."""
+
+    def deliver(self, packet: Packet) -> None:
+        """A packet was handed to the application."""
+
+    def level(self, level: Level, packet: Packet) -> None:
+        """A packet has reached a level."""
+
+    def transmit(self, unit: Unit, *, again: bool) -> None:
+        """A unit was sent."""
+
+    def arrive(self, unit: Unit) -> None:
+        """A unit arrived."""
+
+    def discard(self, unit: Unit, why: str) -> None:
+        """A unit was discarded."""
+
+    def view(self, view: View) -> None:
+        """A view was installed."""
+
+    def stopped(self, why: str) -> None:
+        """A recovery began."""
+
+    def resumed(self, found: Resumed) -> None:
+        """The recovery ended."""
+
+    def timeout(self, name: str) -> None:
+        """A timer fired."""
+
+    def abort(self, why: str) -> None:
+        """The group was aborted."""
+
+    def end(self, counters: RunRow) -> None:
+        """Nothing more happens; `counters` are columns of the run's row."""
+
+    async def written(self) -> None:
+        """Returns when everything is on the disk, after `end`."""
+
+
+NewRecorder = Callable[[int], MemberRecorder]
+"""Makes the recorder of a session, given its tag."""
+
+
+def no_recorder(_: int) -> MemberRecorder:
+    """A recorder that records nothing."""
+    return MemberRecorder()
+
+
+def require_writable(folder: Path) -> None:
+    """Raises `ConfigError` if nothing can be written there: before the others count on us."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(f"cannot record to {folder}: {error.strerror}; use another folder") from error

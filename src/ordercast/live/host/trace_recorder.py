@@ -1,0 +1,169 @@
+"""Records a live member: a trace like a simulation's, of one node, under a run name that all members share.
+
+Rows are kept for a second at most, or until there are many, and written by a thread into files that are complete as
+soon as they have a name: a process that is killed loses its last second only. A full disk ends the recording and not
+the group; `failed` then tells why. Times are wall-clock times, one for all that follows from one input.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from ordercast.live.host.parameters import Parameters
+from ordercast.live.host.recording import MemberRecorder, NewRecorder, RunRow
+from ordercast.model.config import Rules
+from ordercast.model.errors import TraceError
+from ordercast.model.machine import Level, Resumed, View
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.registry import machine_class
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
+from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
+from ordercast.trace.schema import EventKind
+
+_log = logging.getLogger("ordercast.live")
+
+_FLUSH = 1.0
+"""Seconds that are lost if the process is killed."""
+_MOST_PENDING = 4
+"""Batches of rows that may wait to be written before the member has to wait."""
+
+
+class TraceRecorder(MemberRecorder):
+    """Writes the rows of one member in one session."""
+
+    def __init__(self, trace: IncrementalTraceWriter, row: RunRow, me: int, *, deliveries_only: bool) -> None:
+        self._trace, self._row, self._me = trace, row, me
+        self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
+        self._now = time.time_ns()
+        self._unit = 0  # counts what we sent and received; each member counts for itself
+        self._aborted = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ordercast-record")
+        self._pending: deque[Future[None]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._write(lambda: trace.begin(row))
+        self._flushing = self._loop.call_later(_FLUSH, self._flush)
+
+    def turn(self) -> None:
+        """An input is about to be handled: what follows has this moment's time."""
+        self._now = time.time_ns()
+
+    def send(self, packet: Packet) -> None:
+        """A packet of ours got its number."""
+        self._recorder.send(self._now, packet)
+
+    def deliver(self, packet: Packet) -> None:
+        """A packet was handed to the application."""
+        self._recorder.deliver(self._now, self._me, packet)
+
+    def level(self, level: Level, packet: Packet) -> None:
+        """A packet has reached a level."""
+        self._recorder.level(self._now, self._me, level, packet)
+
+    def transmit(self, unit: Unit, *, again: bool) -> None:
+        """A unit was sent."""
+        self._unit += 1
+        self._recorder.transmit(self._now, self._me, unit, self._unit, again=again)
+
+    def arrive(self, unit: Unit) -> None:
+        """A unit arrived."""
+        self._unit += 1
+        self._now = time.time_ns()
+        self._recorder.arrive(self._now, self._me, unit, self._unit)
+
+    def discard(self, unit: Unit, why: str) -> None:
+        """A unit was discarded."""
+        self._recorder.discard(self._now, self._me, unit, why)
+
+    def view(self, view: View) -> None:
+        """A view was installed."""
+        self._recorder.view(self._now, self._me, view)
+
+    def stopped(self, why: str) -> None:
+        """A recovery began."""
+        self._recorder.note(self._now, self._me, EventKind.STOP, why)
+
+    def resumed(self, found: Resumed) -> None:
+        """The recovery ended."""
+        told = f"asked {found.asked}, inserted {found.inserted}, resorted {found.resorted}"
+        self._recorder.note(self._now, self._me, EventKind.RESUME, told)
+
+    def timeout(self, name: str) -> None:
+        """A timer fired."""
+        self._now = time.time_ns()
+        self._recorder.note(self._now, self._me, EventKind.TIMEOUT, name)
+
+    def abort(self, why: str) -> None:
+        """The group was aborted; recorded once, whether by the protocol or by the session."""
+        if not self._aborted:
+            self._aborted = True
+            self._recorder.note(self._now, self._me, EventKind.ABORT, why)
+
+    def end(self, counters: RunRow) -> None:
+        """Nothing more happens; `counters` are columns of the run's row."""
+        self._flushing.cancel()
+        self._recorder.flush()
+        row = {**self._row, "aborted": self._aborted, "complete": not self._aborted, **counters}
+        self._write(lambda: self._trace.describe(row))
+        self._thread.shutdown(wait=False)
+
+    async def written(self) -> None:
+        """Returns when everything is on the disk, after `end`."""
+        while self._pending:
+            await asyncio.wrap_future(self._pending.popleft())
+
+    def _flush(self) -> None:
+        self._recorder.flush()
+        self._flushing = self._loop.call_later(_FLUSH, self._flush)
+
+    def _hand_on(self, packed: PacketBatch) -> None:
+        """To the thread that writes; if that is far behind, the member waits for it, and so do its peers."""
+        while self._pending and (len(self._pending) > _MOST_PENDING or self._pending[0].done()):
+            self._pending.popleft().result()
+        self._write(lambda: self._trace.append_packets(packed))
+
+    def _write(self, act: Callable[[], None]) -> None:
+        self._pending.append(self._thread.submit(self._attempt, act))
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        """Nothing is written after a failure: a trace has no gaps."""
+        if self.failed is None:
+            try:
+                act()
+            except TraceError as error:
+                self.failed = str(error)
+            except Exception as error:  # whatever it is, it must not end the group
+                self.failed = f"recording failed: {type(error).__name__}: {error}"
+            if self.failed is not None:
+                _log.error("%s", self.failed)
+
+
+def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:
+    """The row of a run when it begins. `one_clock`: all members are on one machine, and share its clock."""
+    settings = agreed.as_dict()
+    config = {"group": settings.pop("config"), "live": {**settings, "members": list(names), "one_clock": one_clock}}
+    return {
+        "protocol": agreed.protocol,
+        "nodes": len(names),
+        "node": me,
+        "channel": machine_class(agreed.protocol, Rules.SOUND).needs.value,
+        "config": msgspec.json.encode(config).decode(),
+        "complete": False,
+    }
+
+
+def trace_recorders(folder: Path, group: str, row: RunRow, *, deliveries_only: bool) -> NewRecorder:
+    """Makes recorders that write to a folder, which may hold other sessions and other members, too."""
+    me = row["node"]
+    assert isinstance(me, int)
+
+    def record(session: int) -> MemberRecorder:
+        trace = IncrementalTraceWriter(folder, f"{session:016x}-{me}", f"{group}-{session:016x}")
+        return TraceRecorder(trace, row, me, deliveries_only=deliveries_only)
+
+    return record

@@ -1,0 +1,270 @@
+"""Joining a group: arguments are checked at once; sockets, protocols and the other members follow when it is awaited.
+
+Little is imported here: what a member runs with is loaded in a thread when the first group is awaited, so that a
+running event loop is not held up.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Never
+
+from ordercast.live.events import View
+from ordercast.live.host.parameters import Parameters, parameters_for
+from ordercast.live.settings import Settings, require_seconds, require_whole
+from ordercast.live.transport.addresses import (
+    Address,
+    address_of,
+    members_of,
+    multicast_of,
+    reachable,
+    require_group_name,
+    require_member_name,
+    require_one_network,
+)
+from ordercast.model.errors import ConfigError, GroupError
+from ordercast.wire.control import MAX_MEMBERS
+from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
+
+if TYPE_CHECKING:
+    from ordercast.live.group import Group
+
+MIN_TIMEOUT, MAX_TIMEOUT = 0.5, 1e9  # seconds
+_OPENS = "ordercast.live.host.open_group"
+_RENAMED = {
+    "channel": "relay",
+    "datagram": "max_datagram_size",
+    "silence": "failure_timeout",
+    "recorded": "record_detail",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """The checked arguments of `join`."""
+
+    group: str
+    name: str | None
+    members: dict[str, Address]
+    """Empty: they are discovered."""
+    bind: Address | None
+    """Our own address, if the members are discovered."""
+    parameters: Parameters
+    multicast: Address | None
+    relay: Address | None
+    one_clock: bool
+    """All members are on this machine."""
+    keys: GroupKeys | None
+    timeout: float
+    record: Path | None
+    deliveries_only: bool
+    busy_poll: bool
+    on_view: Callable[[View], None] | None
+    on_waiting: Callable[[str], None] | None
+
+
+class Joining:
+    """A group that is being joined: await it, or enter it with `async with`.
+
+    It joins once: awaited again, it gives the same group, or raises the same error. If it is cancelled while it joins,
+    it has not joined, and may be awaited again.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = asyncio.Lock()
+        self._group: Group | None = None
+        self._error: GroupError | ConfigError | None = None
+
+    def __repr__(self) -> str:
+        state = "joined" if self._group is not None else "failed" if self._error is not None else "not joined yet"
+        return f"<Joining {self._options.group!r}: {state}>"
+
+    def __await__(self) -> Generator[Any, None, "Group"]:
+        return self._joined().__await__()
+
+    async def __aenter__(self) -> "Group":
+        return await self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._group is not None
+        await self._group.__aexit__(kind, error, trace)
+
+    async def _joined(self) -> "Group":
+        async with self._lock:
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            if self._group is None:
+                try:
+                    self._group = await _open(self._options)
+                except (GroupError, ConfigError) as error:
+                    self._error = error
+                    raise
+            return self._group
+
+
+def join(  # noqa: PLR0913 (its options are its arguments)
+    group: str,
+    *,
+    members: Mapping[str, str] | Iterable[str] | None = None,
+    size: int | None = None,
+    name: str | None = None,
+    bind: str | None = None,
+    settings: Settings | None = None,
+    order: str | None = None,
+    key: GroupKeys | Path | str | None = None,
+    insecure: bool = False,
+    timeout: float = 60.0,
+    record: Path | str | None = None,
+    record_detail: Literal["all", "deliveries"] = "all",
+    busy_poll: bool = True,
+    on_view: Callable[[View], None] | None = None,
+    on_waiting: Callable[[str], None] | None = None,
+    **unknown: Never,
+) -> Joining:
+    """Joins a group. The group is open when all its members have joined.
+
+        async with ordercast.join("orders", members=["A", "B", "C"], order="total") as group:
+            await group.send(b"hello", to={"B", "C"})
+            async for message in group:
+                print(message.sender, message.payload)
+
+    Who the members are, equal at all members:
+
+    - `group`: the name of the group.
+    - `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000".
+    - `size`, instead of `members`: the number of members; they discover each other at `settings.multicast`.
+    - `settings`: see `Settings`; `order` is short for `Settings(order=...)`. Default: the order "total".
+
+    This member:
+
+    - `name`: which of `members` this is. Default: the first whose address is free on this machine.
+    - `bind`: with `size`, our own address, such as "10.0.0.1:0"; port 0 is any free port.
+    - `key`: the group's keys, or the path of a file with them. Default: the variable ORDERCAST_KEY. Without a key only
+      members on this machine are allowed, unless `insecure` is true.
+    - `timeout`: seconds for all members to join; then `JoinError` is raised.
+    - `record`: a folder for a trace of this member; `ordercast audit` checks those of all members together.
+      `record_detail`: "all", or "deliveries", which takes less time and space.
+    - `busy_poll`: poll the socket for up to 80 µs after a single message, where measurements show that it shortens
+      the round trip; it keeps the event loop busy for that time.
+    - `on_view`: called with each new `View` as soon as it is known, before the messages before it are read; see
+      `Group.events` for views in their order. `on_waiting`: called with a sentence that names the missing members, if
+      the group is not open after two seconds. An exception in either is logged and has no other effect.
+    """
+    if unknown:
+        raise TypeError(_unknown_argument(next(iter(unknown))))
+    require_group_name(group)
+    require_whole(size=size)
+    require_seconds(timeout=timeout)
+    settings = _settings(settings, order)
+    own = _own_address(members, size, name, bind, settings.multicast)
+    found = {} if members is None else members_of(group, members)
+    if found and name is not None and name not in found:
+        raise ConfigError(f"{name!r} is not a member; members are: {', '.join(found)}")
+    addresses = [own] if own is not None else list(found.values())
+    loopback = all(address.is_loopback() for address in addresses)
+    relay = address_of(settings.relay) if settings.relay else None
+    if relay is not None:
+        require_one_network({**(found or {str(name): addresses[0]}), "the relay": relay})
+    if not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
+        raise ConfigError(f"timeout must be at least {MIN_TIMEOUT:g} seconds, not {timeout:g}")
+    if record_detail not in {"all", "deliveries"}:
+        raise ConfigError(f"record_detail must be 'all' or 'deliveries', not {record_detail!r}")
+    return Joining(
+        Options(
+            group=group,
+            name=name,
+            members=found,
+            bind=own,
+            parameters=parameters_for(settings, size or len(found), loopback=loopback),
+            multicast=multicast_of(settings.multicast, addresses[0]) if settings.multicast else None,
+            relay=relay,
+            one_clock=loopback,
+            keys=keys_for(addresses, key, insecure=insecure),
+            timeout=timeout,
+            record=Path(record) if record is not None else None,
+            deliveries_only=record_detail == "deliveries",
+            busy_poll=busy_poll,
+            on_view=on_view,
+            on_waiting=on_waiting,
+        )
+    )
+
+
+def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:
+    """The keys that are given, in a file or by the environment; required if members are on other machines."""
+    if key is None:
+        keys = keys_from_environment(os.environ)
+    else:
+        keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
+    if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
+        raise ConfigError(
+            "members on other machines need a key: give all members the same key file (`ordercast key` makes one), "
+            "or set insecure if nobody else can reach this network"
+        )
+    return keys
+
+
+async def _open(options: Options) -> "Group":
+    """Loads what a member needs, in a thread, and joins."""
+    await asyncio.to_thread(lambda: import_module(_OPENS).load(options))
+    group: Group = await import_module(_OPENS).open_group(options)
+    return group
+
+
+def _settings(settings: Settings | None, order: str | None) -> Settings:
+    if settings is None:
+        return Settings(order="total" if order is None else order)
+    if not isinstance(settings, Settings):
+        raise ConfigError(f"settings must be an ordercast.Settings, not {type(settings).__name__}")
+    if order is not None and replace(settings, order=order) != settings:
+        raise ConfigError(f"order is {order!r}, and settings.order is {settings.order!r}: give one of them")
+    return settings
+
+
+def _unknown_argument(name: str) -> str:
+    settings = {field.name for field in fields(Settings)}
+    new = _RENAMED.get(name, name)
+    if new in settings:
+        return f"join() has no argument {name!r}; it is a setting: join(..., settings=ordercast.Settings({new}=...))"
+    if new != name:
+        return f"join() has no argument {name!r}; it is called {new!r}"
+    known = [each for each in signature(join).parameters if each != "unknown"]
+    close = get_close_matches(name, [*known, *settings], 1)
+    if close and close[0] in settings - set(known):
+        hint = f"; did you mean settings=ordercast.Settings({close[0]}=...)?"
+    elif close:
+        hint = f"; did you mean {close[0]!r}?"
+    else:
+        hint = f"; it has: {', '.join(known)}"
+    return f"join() has no argument {name!r}{hint}"
+
+
+def _own_address(
+    members: Mapping[str, str] | Iterable[str] | None,
+    size: int | None,
+    name: str | None,
+    bind: str | None,
+    multicast: str | None,
+) -> Address | None:
+    """Our own address, if the members are discovered; None if they are given."""
+    if (members is None) == (size is None):
+        raise ConfigError("give either the members (members), or the number of members to discover (size)")
+    if size is None:
+        if bind is not None:
+            raise ConfigError("bind is used with size, for members to discover; otherwise members has our address")
+        return None
+    if name is None or bind is None or multicast is None:
+        raise ConfigError("to discover members (size), give a name, our own address (bind), and settings.multicast")
+    if not 2 <= size <= MAX_MEMBERS:
+        raise ConfigError(f"a group has 2 to {MAX_MEMBERS} members, not {size}")
+    require_member_name(name)
+    return reachable(address_of(bind, any_port=True))

@@ -1,0 +1,410 @@
+"""One member's part in the life of a group: handshake, failure detection, abort and close.
+
+A session is a machine like a protocol's: one input in, a list of outputs out; no clock, socket, chance or log. It
+always ends with `Left`, and reports before how: `Refused`, `Aborted` or `Closed`.
+
+    IDLE ──Begin──► HANDSHAKE ──all agree──► OPEN ──all are done──► CLOSED ──► GONE
+                       │                       │                                ▲
+                       ├──► REFUSED ───────────┼────────────────────────────────┤
+                       └───────────────────────┴──► ABORTED ────────────────────┘
+
+How members agree is in `handshake`, which of them are suspected in `failure_detector`, when all may leave in `closing`.
+Every `Heartbeat` carries the stage of its sender, so that no step of closing can be lost for long.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from ordercast.live.session.closing import Closing
+from ordercast.live.session.events import (
+    Aborted,
+    AtRest,
+    Begin,
+    Close,
+    Closed,
+    ControlReceived,
+    GiveUp,
+    Input,
+    Left,
+    Output,
+    Refused,
+    Remaining,
+    SendControl,
+    SessionConfig,
+    Suspected,
+    TimerExpired,
+    TrafficReceived,
+)
+from ordercast.live.session.failure_detector import FailureDetector
+from ordercast.live.session.handshake import Handshake, Identity
+from ordercast.model.config import SECOND, require
+from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.nodes import everybody, members
+from ordercast.model.state import DeclaredState
+from ordercast.protocols.shared.timers import spread
+from ordercast.wire.control import IN_SESSION, AbortNotice, Control, Heartbeat, Join, Refuse, Stage, truncated
+
+TIMES_REPEATED = 3
+"""How often an abort or a refusal is sent without being asked for, and the last stage of closing."""
+
+
+class Phase(Enum):
+    """Where a session is."""
+
+    IDLE = "idle"
+    HANDSHAKE = "handshake"
+    OPEN = "open"
+    CLOSED = "closed"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    GONE = "gone"
+
+
+class Session(DeclaredState):
+    """The session of the member `me`; all members have the same names, in the same order, and equal parameters."""
+
+    me: Final[int]
+    names: Final[tuple[str, ...]]
+    has_views: Final[bool]
+    config: Final[SessionConfig]
+    handshake: Handshake
+    failure_detector: FailureDetector
+    closing: Closing
+    phase: Phase
+    half_heartbeat: bool
+    """One of the two ticks of a heartbeat has passed."""
+    close_within: int
+    why: str
+    """Why the group did not open, or was aborted."""
+    suspect: int | None
+    times_sent: int
+    """How often that was sent."""
+    informed: int
+    """Members that know, too, that the group is over."""
+    answered: int
+    """Members that were answered since we last sent it ourselves: nobody gets more than one answer in a round."""
+    stamp: int
+
+    def __init__(
+        self,
+        me: int,
+        names: tuple[str, ...],
+        mine: Identity,
+        parameters: str,
+        *,
+        has_views: bool = False,
+        config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
+    ) -> None:
+        """`has_views`: the protocol continues without members that are suspected; else the group is aborted."""
+        require(0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
+        require(len(set(names)) == len(names), "every member needs a name of its own")
+        self.me, self.names, self.has_views, self.config = me, names, has_views, config
+        self.handshake = Handshake(me, names, mine, parameters, config)
+        self.failure_detector = FailureDetector(len(names), config)
+        self.closing = Closing(len(names), others=everybody(len(names)) & ~(1 << me))
+        self.phase = Phase.IDLE
+        self.half_heartbeat = False
+        self.close_within = 0
+        self.why = ""
+        self.suspect = None
+        self.times_sent = self.informed = self.answered = self.stamp = 0
+
+    @property
+    def session(self) -> int:
+        """The tag of the session that we agree to or are in; 0 if there is none yet."""
+        return self.handshake.session
+
+    def handle(self, event: Input) -> list[Output]:
+        """Takes one input and returns all that follows from it."""
+        out: list[Output] = []
+        if self.phase is Phase.GONE:
+            return out
+        match event:
+            case TrafficReceived(member):
+                if self._is_other(member):
+                    self._receive_traffic(member, out)
+            case ControlReceived(member, message):
+                if self._is_other(member):
+                    self._receive(member, message, out)
+            case TimerExpired(name, now):
+                self._expire(name, now, out)
+            case Begin():
+                self._begin(out)
+            case Close(within):
+                self._close(within, out)
+            case AtRest(at_rest):
+                self.closing.at_rest = at_rest
+                self._advance(out)
+            case Remaining(remaining):
+                self._remain(remaining, out)
+            case GiveUp(why):
+                self._give_up(why, out)
+        return out
+
+    def waits_for(self) -> tuple[str, ...]:
+        """What this member waits for, in words; empty when it waits for nothing."""
+        if self.phase is Phase.HANDSHAKE:
+            return (self.handshake.awaited(),)
+        return self.closing.waits_for(self.me, self.names)
+
+    def _is_other(self, member: int) -> bool:
+        return 0 <= member < len(self.names) and member != self.me
+
+    def _set_round_timer(self, name: str, out: list[Output]) -> None:
+        self.stamp += 1
+        out.append(SetTimer(name, spread(self.config.repeat, self.me, self.stamp)))
+
+    # --- receiving ---
+
+    def _receive_traffic(self, member: int, out: list[Output]) -> None:
+        """Something arrived in the session: its sender is alive, and knows that the session is open."""
+        if self.phase is Phase.HANDSHAKE and self.session:
+            self._open(out)
+        if self.phase is Phase.OPEN:
+            self.failure_detector.active |= 1 << member
+        elif self.phase is Phase.ABORTED and not self.answered >> member & 1:
+            self.answered |= 1 << member
+            out.append(SendControl(AbortNotice(self.why, self.suspect), member))
+
+    def _receive(self, member: int, message: Control, out: list[Output]) -> None:
+        if isinstance(message, IN_SESSION) and self.phase is Phase.HANDSHAKE and self.session:
+            self._open(out)
+        match message:
+            case Join():
+                self._receive_join(member, message, out)
+            case Refuse():
+                self._receive_refuse(member, message, out)
+            case Heartbeat():
+                self._receive_heartbeat(member, message, out)
+            case AbortNotice():
+                self._receive_abort(member, message, out)
+
+    def _receive_join(self, member: int, join: Join, out: list[Output]) -> None:
+        if self.phase is Phase.HANDSHAKE:
+            why = self.handshake.receive(member, join, out)
+            if why is not None:
+                self._refuse(why, out)
+            elif self.handshake.all_agree():
+                self._open(out)
+        elif self.phase in (Phase.OPEN, Phase.CLOSED):
+            if self.handshake.receive_late(member, join, out):
+                self._receive_traffic(member, out)
+        elif self.phase is Phase.ABORTED and self.handshake.has(member, join.incarnation):
+            self._receive_traffic(member, out)
+        elif self.phase in (Phase.REFUSED, Phase.ABORTED) and join.incarnation:
+            out.append(self.handshake.refusal(member, join.incarnation, self.why))
+
+    def _receive_refuse(self, member: int, refuse: Refuse, out: list[Output]) -> None:
+        if refuse.refused != self.handshake.mine.incarnation:
+            return
+        self.informed |= 1 << member
+        if self.phase is Phase.HANDSHAKE:
+            self._refuse(refuse.why, out)
+        elif self.phase is Phase.OPEN and self.handshake.has(member, refuse.incarnation):
+            self._lose(member, f"{self.names[member]} did not join: {refuse.why}", out)
+
+    def _receive_heartbeat(self, member: int, heartbeat: Heartbeat, out: list[Output]) -> None:
+        self._receive_traffic(member, out)
+        if self.phase in (Phase.OPEN, Phase.CLOSED):
+            self.closing.received(member, heartbeat.stage)
+            if heartbeat.asks:
+                out.append(SendControl(Heartbeat(self.closing.stage), member))
+            self._advance(out)
+
+    def _receive_abort(self, member: int, abort: AbortNotice, out: list[Output]) -> None:
+        self.informed |= 1 << member
+        if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we continued without it
+            known = range(len(self.names))
+            self._abort(abort.why, abort.suspect if abort.suspect in known else None, out)
+        elif self.phase is Phase.ABORTED:
+            self._leave_if_all_know(out)
+
+    # --- handshake ---
+
+    def _begin(self, out: list[Output]) -> None:
+        if self.phase is not Phase.IDLE:
+            return
+        self.phase = Phase.HANDSHAKE
+        out.append(SetTimer("handshake", self.config.handshake_timeout))
+        self.handshake.begin(out)
+        if self.handshake.all_agree():
+            self._open(out)  # we are alone
+
+    def _open(self, out: list[Output]) -> None:
+        self.phase = Phase.OPEN
+        out += [CancelTimer("join"), CancelTimer("handshake"), self.handshake.open()]
+        out.append(SendControl(Heartbeat(self.closing.stage)))  # who does not know that all agree learns it by this
+        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
+
+    def _refuse(self, why: str, out: list[Output]) -> None:
+        """The group does not open, and everybody that we know is told why."""
+        self.phase, self.why = Phase.REFUSED, truncated(why)
+        out += [CancelTimer("join"), CancelTimer("handshake"), Refused(self.why)]
+        self._send_end(out)
+
+    # --- timers ---
+
+    def _expire(self, name: str, now: int, out: list[Output]) -> None:
+        handlers: dict[tuple[str, Phase], Callable[[list[Output]], None]] = {
+            ("join", Phase.HANDSHAKE): self.handshake.repeat,
+            ("handshake", Phase.HANDSHAKE): self._handshake_timed_out,
+            ("closing", Phase.OPEN): self._closing_timed_out,
+            ("round", Phase.OPEN): self._repeat_stage,
+            ("round", Phase.CLOSED): self._repeat_stage,
+            ("over", Phase.REFUSED): self._repeat_end,
+            ("over", Phase.ABORTED): self._repeat_end,
+            ("linger", self.phase): self._leave,
+        }
+        handler = handlers.get((name, self.phase))
+        if handler is not None:
+            handler(out)
+        elif name == "heartbeat" and self.phase in (Phase.OPEN, Phase.CLOSED):
+            self._tick(now, out)
+
+    def _handshake_timed_out(self, out: list[Output]) -> None:
+        within = _seconds(self.config.handshake_timeout)
+        self._refuse(f"the group did not open within {within}: {self.handshake.awaited()}", out)
+
+    # --- failures ---
+
+    def _tick(self, now: int, out: list[Output]) -> None:
+        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
+        asked, suspected = self.failure_detector.tick(now, self.closing.watched())
+        self.half_heartbeat = not self.half_heartbeat
+        if not self.half_heartbeat:
+            out.append(SendControl(Heartbeat(self.closing.stage)))
+        out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(asked)]
+        for member in members(suspected):
+            if self.phase is Phase.OPEN:
+                self._lose(member, self._unreachable(1 << member), out)
+        if suspected and self.has_views and self.phase is Phase.OPEN:
+            self._require_majority(out)
+
+    def _require_majority(self, out: list[Output]) -> None:
+        """Who can reach only a minority stops, as the protocol would when it has waited for all of them."""
+        silent = self.closing.others & self.failure_detector.suspected
+        if 2 * silent.bit_count() > self.closing.others.bit_count():  # at least half of all, with us
+            self._drop_out(f"{self._unreachable(silent)}: no majority is left", out)
+
+    def _unreachable(self, silent: int) -> str:
+        """Others may reach them: so it is named who does not."""
+        names = [self.names[member] for member in members(silent)]
+        are = "is" if len(names) == 1 else "are"
+        timeout = _seconds(self.config.failure_timeout)
+        return (
+            f"{', '.join(names)} {are} unreachable from {self.names[self.me]}: "
+            f"no traffic for {timeout} (failure timeout)"
+        )
+
+    def _lose(self, member: int, why: str, out: list[Output]) -> None:
+        """A member is lost: the protocol continues without it, or the group is aborted."""
+        if not self.closing.others >> member & 1:
+            return
+        if self.has_views:
+            out.append(Suspected(member))
+        else:
+            self._abort(why, member, out)
+
+    def _remain(self, remaining: int, out: list[Output]) -> None:
+        """The protocol continues with these. If we are not among them it is over for us."""
+        self.closing.others &= remaining
+        if remaining >> self.me & 1:
+            self._advance(out)
+        elif self.phase is Phase.OPEN:
+            self._drop_out(f"the group continues without {self.names[self.me]}", out)
+
+    def _drop_out(self, why: str, out: list[Output]) -> None:
+        """It is over for us alone: the others, who may continue, must not be told that it is over."""
+        self.phase, self.why = Phase.ABORTED, truncated(why)
+        out.append(Aborted(self.why))
+        self._leave(out)
+
+    # --- abort ---
+
+    def _give_up(self, why: str, out: list[Output]) -> None:
+        match self.phase:
+            case Phase.OPEN:
+                self._abort(why, None, out)
+            case Phase.HANDSHAKE:
+                self._refuse(f"{self.names[self.me]} gave up: {why}", out)
+            case Phase.IDLE | Phase.CLOSED:
+                self._leave(out)
+
+    def _abort(self, why: str, suspect: int | None, out: list[Output]) -> None:
+        """The group is aborted: everybody who learns of it sends it too, since whoever sent it first may be gone."""
+        self.phase, self.why, self.suspect = Phase.ABORTED, truncated(why), suspect
+        out += [CancelTimer(name) for name in ("heartbeat", "closing", "round")]
+        out.append(Aborted(self.why))
+        self._send_end(out)
+
+    def _send_end(self, out: list[Output]) -> None:
+        out.append(SetTimer("linger", self.config.notice_period))
+        self._repeat_end(out)
+
+    def _repeat_end(self, out: list[Output]) -> None:
+        """Sends it three times, and answers whoever does not know yet until nobody needs an answer."""
+        self.answered = 0
+        if self.times_sent < TIMES_REPEATED:
+            self.times_sent += 1
+            if self.phase is Phase.REFUSED:
+                out += self.handshake.refusals(self.why)
+            else:
+                out.append(SendControl(AbortNotice(self.why, self.suspect)))
+        self._set_round_timer("over", out)
+        self._leave_if_all_know(out)
+
+    def _leave_if_all_know(self, out: list[Output]) -> None:
+        suspects = 0 if self.suspect is None else 1 << self.suspect
+        if self.times_sent >= TIMES_REPEATED and not self.closing.others & ~self.informed & ~suspects:
+            self._leave(out)
+
+    def _leave(self, out: list[Output]) -> None:
+        self.phase = Phase.GONE
+        out += [CancelTimer(name) for name in ("heartbeat", "closing", "round", "over", "linger")]
+        out.append(Left())
+
+    # --- close ---
+
+    def _close(self, within: int, out: list[Output]) -> None:
+        if self.phase in (Phase.IDLE, Phase.HANDSHAKE):
+            self._give_up("it closed before the group was open", out)
+        elif self.phase is Phase.OPEN and not self.closing.wanted:
+            self.closing.wanted, self.close_within = True, within
+            self.closing.at_rest = False  # until the host reports anew: what it reported before may be outdated
+            if within:
+                out.append(SetTimer("closing", within))
+
+    def _advance(self, out: list[Output]) -> None:
+        """Takes every step towards the end that may be taken now."""
+        before = self.closing.stage
+        if self.phase is not Phase.OPEN or not self.closing.advance():
+            return
+        if self.closing.stage is Stage.BYE:
+            self.phase = Phase.CLOSED
+            out += [CancelTimer("closing"), Closed(), SetTimer("linger", self.config.linger)]
+        out.append(SendControl(Heartbeat(self.closing.stage)))
+        if before < Stage.DONE <= self.closing.stage:
+            self._set_round_timer("round", out)
+
+    def _repeat_stage(self, out: list[Output]) -> None:
+        """Asks those who are behind; when nobody is, sends the last stage a few times more, and leaves."""
+        behind = self.closing.below(self.closing.stage)
+        if behind:
+            out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(behind)]
+        elif self.phase is Phase.CLOSED:
+            self.times_sent += 1
+            if self.times_sent > TIMES_REPEATED:
+                self._leave(out)
+                return
+            out.append(SendControl(Heartbeat(self.closing.stage)))
+        self._set_round_timer("round", out)
+
+    def _closing_timed_out(self, out: list[Output]) -> None:
+        why = "; ".join(self.waits_for()) or "the others did not confirm that they are done"
+        name, within = self.names[self.me], _seconds(self.close_within)
+        self._abort(f"{name} could not close within {within}: {why}", None, out)
+
+
+def _seconds(duration: int) -> str:
+    return f"{round(duration / SECOND, 3):g} s"

@@ -1,0 +1,1 @@
+"""Datagrams in and out: sockets, fragmentation, packing, the reorder buffer, the relay."""

@@ -1,0 +1,102 @@
+"""The relay: one order for all datagrams (the papers' one channel, 1C), on a network that has none.
+
+Members send to the relay, and the relay sends to all, the sender included, with a counter of its own. A member drops
+what is not above the last counter that it received: so all receive in one order, and what is late counts as lost,
+which the protocols repair.
+
+What members send to the relay must stay in each sender's order, too: every protocol on one channel relies on it. What
+was overtaken on its way there would look like a loss to all members at once, and is worthless when it is relayed
+after its overtaker: the group has gone back by then. So a relay has a reorder buffer as members do, and drops what is
+late.
+
+A relay keeps no state that matters. When it is restarted its counters begin again, but under a later incarnation, and
+any counter of a later incarnation is above all counters of an earlier one.
+
+It has then also forgotten what it relayed. If that arrived once more, duplicated and delayed by the network or
+recorded by somebody, a member that had lost it would accept it, at another place in the order than all others. So what
+members send names the incarnation of the relay that they received from last, and a relay relays only what names its
+own. Whoever names another is told the right one; what was sent is lost. (A relay that is a member lives as long as the
+session, and forgets nothing of it.)
+"""
+
+from collections.abc import Callable
+from struct import Struct
+
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.reorder_buffer import Stream
+from ordercast.wire.datagram import FROM_RELAY, RELAY, TO_RELAY, Datagram
+from ordercast.wire.sealing import Seal
+
+ORIGIN = Struct(">HQ")
+"""In front of the records that a relay passes on: who sent them, in which session."""
+RELAY_INCARNATION = Struct(">Q")
+"""In front of the records that a member sends to a relay: the relay's last known incarnation; 0: none yet."""
+ORIGIN_SIZE, RELAY_INCARNATION_SIZE = ORIGIN.size, RELAY_INCARNATION.size
+_TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
+
+
+class Relay:
+    """Passes on what members send. It belongs to whoever runs it: a member, or a process of its own."""
+
+    def __init__(self, seal: Seal, incarnation: int, send_to_all: Callable[[bytes], None]) -> None:
+        """`incarnation`: higher than that of any relay of this group before, such as the wall-clock time."""
+        self._seal, self.incarnation, self._send_to_all = seal, incarnation, send_to_all
+        self._counter = 0
+        self.passed = 0
+        """Datagrams that were passed on."""
+
+    def pass_on(self, origin: int, session: int, records: bytes | memoryview) -> None:
+        """Sends to all what one member sent."""
+        self.passed += 1
+        counter, self._counter = self._counter, self._counter + 1
+        body = ORIGIN.pack(origin, session) + records
+        self._send_to_all(self._seal.seal(FROM_RELAY, RELAY, self.incarnation, counter, body))
+
+    def announce(self, session: int) -> None:
+        """Tells all its incarnation, and nothing else."""
+        self.pass_on(RELAY, session, b"")
+        self.passed -= 1
+
+
+class RelayClient:
+    """A member's view of a relay that it is not itself: where it is, its incarnation, and whether it answers."""
+
+    def __init__(self, address: Address, *, is_member: bool, max_hold: int) -> None:
+        """`is_member`: then the failure detector watches it; `max_hold`: of what it sends, for the reorder buffer."""
+        self.address, self._is_member, self._max_hold = address, is_member, max_hold
+        self.incarnation = 0
+        """The one that was received from last; 0: none yet."""
+        self.stream = Stream(max_hold)
+        self._unanswered, self._silent_ticks = False, 0
+
+    def body_of(self, records: bytes) -> bytes:
+        """The body of a datagram to the relay. If it has records, they should come back; without, it only asks."""
+        if records:
+            self._unanswered = True
+        return RELAY_INCARNATION.pack(self.incarnation) + records
+
+    def answered(self) -> None:
+        """Something of ours came back, or a new incarnation has announced itself."""
+        self._unanswered, self._silent_ticks = False, 0
+
+    def restarted(self, incarnation: int) -> Stream:
+        """A later incarnation is there; the stream of the former one."""
+        former, self.stream = self.stream, Stream(self._max_hold)
+        self.incarnation = incarnation
+        return former
+
+    def tick(self) -> int:
+        """For how many ticks, of which this is one, nothing of ours has come back; 0 if nothing should have."""
+        if not self._unanswered or self._is_member:
+            return 0
+        self._silent_ticks += 1
+        return self._silent_ticks
+
+    def must_be_asked(self) -> bool:
+        """True if it is silent for so long that what was sent to it, or its answer, may be lost."""
+        return self._silent_ticks > _TICKS_TO_ASK
+
+
+def is_for_relay(datagram: Datagram) -> bool:
+    """True if a member wants it passed on."""
+    return bool(datagram.flags & TO_RELAY) and datagram.sender != RELAY

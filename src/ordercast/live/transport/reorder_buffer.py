@@ -1,0 +1,189 @@
+"""The reorder buffer: each stream of datagrams in the order in which it was sent, where the network reorders.
+
+The datagrams of a stream are numbered. One that arrives early is held for a while for those before it; then it is
+released, and what arrives still later is late: a loss, which the protocols repair.
+
+For how long: as long as late ones were late before, and a quarter more; at first not at all. So where a network keeps
+the order nothing is ever held, and a loss is detected as soon as the next datagram arrives. Where it does not, each
+datagram that is held in vain shortens the next time, and what is later than the maximum is not waited for.
+
+Nothing here has a clock: times are passed in. `ReleaseTimer` wakes whoever uses a buffer.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+from ordercast.model.config import MICROSECOND, SECOND
+from ordercast.wire.datagram import Datagram
+
+MAX_HELD = 256
+"""Datagrams of a stream that may be held: with more of them, or more bytes, all are released."""
+MAX_HELD_BYTES = 1 << 20
+_REMEMBERED = 64  # ranges that were skipped, and may still show how late they are
+_MIN_HOLD = 100 * MICROSECOND  # timers are no finer: less counts as 0
+
+
+class Stream:
+    """One stream. It begins with whatever arrives first; times are passed in, and never decrease."""
+
+    __slots__ = ("_bytes", "_skipped", "expected", "held", "hold", "max_hold")
+
+    def __init__(self, max_hold: int) -> None:
+        """`max_hold`: nanoseconds that a datagram may be held."""
+        self.expected = -1
+        """The number of the next datagram; -1: any."""
+        self.hold = 0
+        """Nanoseconds that a datagram is held now."""
+        self.held: dict[int, tuple[Datagram, int]] = {}
+        """By number, with the time of arrival; in the order of arrival."""
+        self.max_hold, self._bytes = max_hold, 0
+        self._skipped: deque[tuple[int, int, int]] = deque(maxlen=_REMEMBERED)  # first, end, when it was noticed
+
+    def take(self, datagram: Datagram, now: int) -> list[Datagram] | None:
+        """What is ready when this one has arrived, in order; None: it is late, or a duplicate."""
+        counter = datagram.counter
+        if self.expected < 0:
+            self.expected = counter
+        if counter < self.expected:
+            self._learn_from_late(counter, now)
+            return None
+        if counter == self.expected:
+            if self.held:
+                self._learn(now - self._first_arrival())
+            self.expected += 1
+            return [datagram, *self._following()]
+        if counter in self.held:  # the replay window may have forgotten it: see `ReplayWindows`
+            return None
+        self.held[counter] = datagram, now
+        self._bytes += len(datagram.body)
+        return self.release(now)
+
+    def release(self, now: int) -> list[Datagram]:
+        """What was held long enough, with all that is held before it and right behind it, in order."""
+        full = len(self.held) > MAX_HELD or self._bytes > MAX_HELD_BYTES
+        through = -1
+        for counter, (_, arrived) in self.held.items():
+            if arrived + self.hold > now and not full:
+                break
+            through = max(through, counter)
+        ready = []
+        for counter in sorted(counter for counter in self.held if counter <= through):
+            if counter > self.expected:
+                self._skipped.append((self.expected, counter, self._first_arrival()))
+                self.hold -= self.hold // 8
+                if self.hold < _MIN_HOLD:
+                    self.hold = 0
+            ready.append(self._take_out(counter))
+        return ready + self._following()
+
+    def releases_at(self) -> int | None:
+        """When something was held long enough; None: nothing is held."""
+        return self._first_arrival() + self.hold if self.held else None
+
+    def finish(self) -> list[Datagram]:
+        """All that is held, in order; the stream is at its end."""
+        return [self._take_out(counter) for counter in sorted(self.held)]
+
+    def _first_arrival(self) -> int:
+        return next(iter(self.held.values()))[1]
+
+    def _take_out(self, counter: int) -> Datagram:
+        datagram, _ = self.held.pop(counter)
+        self._bytes -= len(datagram.body)
+        self.expected = counter + 1
+        return datagram
+
+    def _following(self) -> list[Datagram]:
+        found = []
+        while self.expected in self.held:
+            found.append(self._take_out(self.expected))
+        return found
+
+    def _learn_from_late(self, counter: int, now: int) -> None:
+        for first, end, noticed in self._skipped:
+            if first <= counter < end:
+                self._learn(now - noticed)
+
+    def _learn(self, lateness: int) -> None:
+        if lateness <= self.max_hold:
+            self.hold = max(self.hold, min(lateness + lateness // 4, self.max_hold))
+
+
+class ReorderBuffer:
+    """Many streams, and when the first of them has something to release."""
+
+    def __init__(self) -> None:
+        self._holding: set[Stream] = set()
+
+    def take(self, stream: Stream, datagram: Datagram, now: int) -> list[Datagram] | None:
+        """What is ready when this one has arrived, in order; None: it is late, or a duplicate."""
+        ready = stream.take(datagram, now)
+        self._update(stream)
+        return ready
+
+    def release(self, now: int) -> list[Datagram]:
+        """What was held long enough, of all streams."""
+        ready = []
+        for stream in list(self._holding):
+            ready += stream.release(now)
+            self._update(stream)
+        return ready
+
+    def finish(self, stream: Stream) -> list[Datagram]:
+        """All that is held of a stream that is at its end."""
+        ready = stream.finish()
+        self._update(stream)
+        return ready
+
+    def releases_at(self) -> int | None:
+        """When something was held long enough; None: nothing is held."""
+        return min((at for stream in self._holding if (at := stream.releases_at()) is not None), default=None)
+
+    def clear(self) -> None:
+        """Releases nothing any more."""
+        self._holding.clear()
+
+    def _update(self, stream: Stream) -> None:
+        if stream.held:
+            self._holding.add(stream)
+        else:
+            self._holding.discard(stream)
+
+
+class ReleaseTimer:
+    """Calls back when a buffer has something to release. Used inside one event loop."""
+
+    def __init__(self, buffer: ReorderBuffer, callback: Callable[[], None]) -> None:
+        self._buffer, self._callback = buffer, callback
+        self._handle: asyncio.TimerHandle | None = None
+        self._at = 0
+
+    def is_set(self) -> bool:
+        """True while it waits for its time."""
+        return self._handle is not None
+
+    def update(self) -> None:
+        """Sets the timer for what the buffer holds now, unless it comes early enough."""
+        earliest = self._buffer.releases_at()
+        if earliest is None:
+            return
+        if self._handle is not None:
+            if self._at <= earliest:
+                return
+            self._handle.cancel()
+        self._at = earliest
+        wait = max(earliest - time.monotonic_ns(), 0) / SECOND
+        self._handle = asyncio.get_running_loop().call_later(wait, self._due)
+
+    def cancel(self) -> None:
+        """Does not call back any more."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _due(self) -> None:
+        self._handle = None
+        self._callback()
+        self.update()

@@ -1,0 +1,381 @@
+"""The transport of one member: units and control messages to datagrams, and back.
+
+    out:  encode → pack → seal → route (one member, all, relay) → endpoint
+    in:   endpoint → open → filter (session, destination) → reorder → unpack → decode → check → receiver
+
+Whatever arrives from the network is understood, or dropped and counted by reason; nothing of it raises anything here.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Protocol
+
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.packing import ALL, RELAYED, Packer
+from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RELAY_INCARNATION_SIZE, Relay, RelayClient
+from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer, Stream
+from ordercast.model.runs import Channel
+from ordercast.model.units import Unit
+from ordercast.wire.checks import is_valid
+from ordercast.wire.codec import Codec, Malformed
+from ordercast.wire.control import IN_SESSION, Control
+from ordercast.wire.datagram import (
+    FROM_RELAY,
+    HEADER,
+    LENGTH_SIZE,
+    MAX_DATAGRAM_SIZE,
+    OPENING,
+    RELAY,
+    TO_ALL,
+    TO_RELAY,
+    UNKNOWN,
+    Datagram,
+    Rejection,
+    pack_records,
+    unpack_records,
+)
+from ordercast.wire.keys import GroupKeys
+from ordercast.wire.sealing import Seal
+
+
+class Receiver(Protocol):
+    """Who is handed what arrives."""
+
+    def session_received(self, member: int, session: int) -> bool:
+        """Something of a session arrived that we are not in; True if that made us open it."""
+
+    def control_received(self, member: int, message: Control) -> None:
+        """A control message arrived."""
+
+    def unit_received(self, member: int, unit: Unit) -> None:
+        """A valid unit of the open session arrived."""
+
+    def drained(self) -> None:
+        """Nothing more has arrived for now."""
+
+
+class Transport:
+    """Sends and receives for one member. Used inside one event loop."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        addresses: list[Address],
+        me: int,
+        seal: Seal,
+        codec: Codec,
+        *,
+        max_datagram_size: int,
+    ) -> None:
+        self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
+        self._nodes = len(addresses)
+        endpoint.knows(addresses)
+        self._receiver: Receiver
+        self._own_senders = {me}  # a multicast brings us our own
+        self._for_us = (TO_ALL, me + 1)
+        self._incarnation = 0
+        self._session: int | None = None
+        self._counters: dict[int, int] = {}  # of datagrams that were sent, by tag
+        self._packer = Packer(max_datagram_size, seal.overhead + ORIGIN_SIZE)
+        self._control_too_large = 0
+        self._keeps_order = False
+        self._streams: list[Stream] = []  # of what members send to us, by member
+        self._reorder_buffer = ReorderBuffer()
+        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
+        self._own_relay: Relay | None = None
+        self._relay: RelayClient | None = None  # if it is not our own
+        self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
+        self._looping_back = self._closed = False
+        self.relayed = False
+        """What is sent to all goes by a relay."""
+        self.stranger_received: Callable[[bytes], None] | None = None
+        """Who answers those that look for a group by multicast."""
+        self.dropped: Counter[str] = Counter()
+        """Datagrams and records that were dropped, by reason."""
+
+    def start(self, incarnation: int, receiver: Receiver) -> None:
+        """Begins to receive."""
+        self._incarnation, self._receiver = incarnation, receiver
+        self._endpoint.start(self._receive, receiver.drained)
+
+    def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, max_hold: int = 0) -> None:
+        """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
+
+        `max_hold`: nanoseconds that a datagram is held for those that it has overtaken, at most.
+        """
+        self._session = session
+        self._seal.hold(session)
+        # With a relay only the relay receives all that a member counts, and needs it in order; heartbeats need none.
+        self._keeps_order = channel is Channel.MANY or isinstance(relay, Relay)
+        self._streams = [Stream(max_hold) for _ in range(self._nodes)]
+        self.relayed = channel is Channel.ONE
+        if isinstance(relay, Relay):
+            self._own_relay = relay
+            self._own_senders.add(RELAY)
+        elif relay is not None:
+            is_member = relay in self._addresses
+            self._relay = RelayClient(relay, is_member=is_member, max_hold=max_hold)
+            if not is_member:
+                self._endpoint.knows([relay])
+                self._send_to_relay(self._relay, b"")  # it answers with its incarnation
+
+    @property
+    def session(self) -> int | None:
+        """The tag of the open session; None before it is open."""
+        return self._session
+
+    @property
+    def too_large(self) -> int:
+        """Records that no datagram can carry."""
+        return self._control_too_large + self._packer.too_large
+
+    @property
+    def max_datagram_size(self) -> int:
+        """The limit for datagrams of units, in bytes."""
+        return self._packer.max_datagram_size
+
+    @max_datagram_size.setter
+    def max_datagram_size(self, size: int) -> None:
+        self._packer.max_datagram_size = size
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The sockets, which count what goes through them."""
+        return self._endpoint
+
+    @property
+    def seal(self) -> Seal:
+        """What seals and opens datagrams."""
+        return self._seal
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Of what members send to us, by member; empty before the session is open."""
+        return self._streams
+
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """Encrypts with other keys from now on."""
+        self._seal.rotate(keys)
+
+    def close(self) -> None:
+        """Sends and receives nothing any more."""
+        self._closed = True
+        self._reorder_buffer.clear()
+        self._release_timer.cancel()
+        self._endpoint.close()
+
+    # --- sending ---
+
+    def send_control(self, message: Control, to: int | None) -> None:
+        """Sends a control message at once, to one member or to all the others."""
+        record = self._codec.encode(message)
+        if len(record) + LENGTH_SIZE + self._seal.overhead > MAX_DATAGRAM_SIZE:
+            self._control_too_large += 1
+            return
+        body, target = pack_records([record]), ALL if to is None else to
+        if isinstance(message, IN_SESSION):
+            self._send(target, self._sealed(0, self._session or 0, body, target))
+        else:  # it names the incarnations that it is for: who has other members counts other places
+            self._send(target, self._sealed(OPENING, self._incarnation, body, ALL))
+
+    def send(self, unit: Unit, to: int | None) -> None:
+        """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
+        target = (RELAYED if self.relayed else ALL) if to is None else to
+        full = self._packer.add(self._codec.encode(unit), target)
+        if full is not None:
+            self.send_records(full, target)
+
+    def flush(self) -> bool:
+        """The turn is over: sends what waits. What our own relay passed on is received now, one thing after another.
+
+        True: something was received by that, and there may be more to send.
+        """
+        for target, body in self._packer.take():
+            self.send_records(body, target)
+        received = bool(self._looped_back) and not self._looping_back
+        if received:
+            self._receive_looped_back()
+        return received
+
+    def send_records(self, body: bytes, target: int) -> None:
+        """Sends packed records in the session: to a member, to `ALL` the others, or to all by the relay (`RELAYED`)."""
+        session = self._session
+        assert session is not None, "units are sent in an open session"
+        if target != RELAYED:
+            self._send(target, self._sealed(0, session, body, target))
+        elif self._own_relay is not None:
+            self._own_relay.pass_on(self._me, session, body)
+            self._looped_back.append((self._me, body))
+        elif self._relay is not None:
+            self._send_to_relay(self._relay, body)
+
+    def watch_relay(self) -> int:
+        """For how many ticks, of which this is one, nothing of ours came back from a relay that is not a member.
+
+        It is asked meanwhile: what was sent to it may be lost, and nobody may have anything more to send.
+        """
+        if self._relay is None:
+            return 0
+        silent = self._relay.tick()
+        if silent and self._relay.must_be_asked():
+            self._send_to_relay(self._relay, b"")
+        return silent
+
+    def _send_to_relay(self, relay: RelayClient, records: bytes) -> None:
+        assert self._session is not None
+        datagram = self._sealed(TO_RELAY, self._session, relay.body_of(records), ALL)
+        self._endpoint.send(datagram, relay.address)
+
+    def _sealed(self, flags: int, tag: int, body: bytes, target: int) -> bytes:
+        counter = self._counters.get(tag, 0)
+        self._counters[tag] = counter + 1
+        return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if target == ALL else target + 1)
+
+    def _send(self, target: int, datagram: bytes) -> None:
+        if target == ALL:
+            self._endpoint.send_to_all(datagram)
+        else:
+            self._endpoint.send(datagram, self._addresses[target])
+
+    # --- receiving ---
+
+    def read_all(self) -> None:
+        """Receives what has arrived."""
+        self._endpoint.read_all()
+
+    def poll(self, seconds: float) -> None:
+        """Reads without sleeping until something arrives, or for so long."""
+        before, until = self._endpoint.datagrams_in, time.perf_counter() + seconds
+        while self._endpoint.datagrams_in == before and time.perf_counter() < until:
+            self._endpoint.read_all()
+        if self._endpoint.datagrams_in > before:
+            self._receiver.drained()
+
+    def _receive(self, data: bytes | memoryview) -> None:
+        if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders:
+            return
+        datagram = self._seal.open(data)
+        if isinstance(datagram, Rejection):
+            self.dropped[datagram] += 1
+        elif datagram.flags & FROM_RELAY:
+            self._receive_relayed(datagram)
+        elif datagram.sender >= self._nodes:
+            self._receive_from_stranger(datagram)
+        elif datagram.flags & OPENING:
+            self._unpack(datagram.sender, datagram.body, in_session=False)
+        elif datagram.tag != self._session and not self._receiver.session_received(datagram.sender, datagram.tag):
+            self.dropped["session"] += 1
+        elif datagram.to not in self._for_us:
+            self.dropped["redirected"] += 1
+        elif self._keeps_order:
+            self._reorder(self._streams[datagram.sender], datagram)
+        else:
+            self._process(datagram)
+
+    def _receive_from_stranger(self, datagram: Datagram) -> None:
+        if datagram.sender == UNKNOWN and datagram.flags & OPENING and self.stranger_received is not None:
+            self.stranger_received(datagram.body)
+        else:
+            self.dropped["stranger"] += 1
+
+    def _receive_relayed(self, datagram: Datagram) -> None:
+        relay = self._relay
+        if datagram.sender != RELAY or (relay is None and self._session is not None):
+            self.dropped["stranger"] += 1
+        elif len(datagram.body) < ORIGIN_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        elif relay is None or ORIGIN.unpack_from(datagram.body)[1] != self._session:
+            self.dropped["session"] += 1  # its incarnation must not count: its clock may be ahead
+        elif datagram.tag < relay.incarnation:
+            self.dropped["late"] += 1
+        else:
+            if datagram.tag > relay.incarnation:
+                former = relay.restarted(datagram.tag)
+                self._process_all(self._reorder_buffer.finish(former))
+            self._reorder(relay.stream, datagram)
+
+    def _reorder(self, stream: Stream, datagram: Datagram) -> None:
+        if datagram.counter == stream.expected and not stream.held:  # as most are
+            stream.expected += 1
+            self._process(datagram)
+            return
+        ready = self._reorder_buffer.take(stream, datagram, time.monotonic_ns())
+        if ready is None:
+            self.dropped["late"] += 1
+        else:
+            self._process_all(ready)
+            self._release_timer.update()
+
+    def _release(self) -> None:
+        """The time of something that was held has come: what has arrived need not be waited for."""
+        self._endpoint.read_all()
+        self._process_all(self._reorder_buffer.release(time.monotonic_ns()))
+        self._receiver.drained()
+
+    def _process_all(self, datagrams: list[Datagram]) -> None:
+        for datagram in datagrams:
+            if not self._closed:  # what was received before may have been the end
+                self._process(datagram)
+
+    def _process(self, datagram: Datagram) -> None:
+        """Handles a datagram that is in its order."""
+        if datagram.flags & FROM_RELAY:
+            origin, _ = ORIGIN.unpack_from(datagram.body)
+            if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
+                self._relay.answered()
+            self._unpack_relayed(origin, memoryview(datagram.body)[ORIGIN_SIZE:])
+        elif datagram.flags & TO_RELAY:
+            self._pass_on(datagram)
+        else:
+            self._unpack(datagram.sender, datagram.body, in_session=True)
+
+    def _pass_on(self, datagram: Datagram) -> None:
+        """If we are the relay it goes to everybody, us included."""
+        if self._own_relay is None:
+            self.dropped["stranger"] += 1
+        elif len(datagram.body) < RELAY_INCARNATION_SIZE:
+            self.dropped[Rejection.TRUNCATED] += 1
+        else:
+            records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
+            self._own_relay.pass_on(datagram.sender, datagram.tag, records)
+            self._looped_back.append((datagram.sender, records))
+            self._receive_looped_back()
+
+    def _receive_looped_back(self) -> None:
+        """In the order in which it was passed on, whatever follows from it."""
+        if not self._looping_back:
+            self._looping_back = True
+            try:
+                while self._looped_back:
+                    self._unpack_relayed(*self._looped_back.popleft())
+            finally:
+                self._looping_back = False
+
+    def _unpack_relayed(self, origin: int, records: bytes | memoryview) -> None:
+        if origin < self._nodes:
+            self._unpack(origin, records, in_session=True)
+        elif origin != RELAY:  # which only announces itself
+            self.dropped["stranger"] += 1
+
+    def _unpack(self, member: int, body: bytes | memoryview, *, in_session: bool) -> None:
+        records = unpack_records(body)
+        if isinstance(records, Rejection):
+            self.dropped[records] += 1
+            return
+        for record in records:
+            try:
+                message = self._codec.decode(record)
+            except Malformed:
+                self.dropped["malformed"] += 1
+                continue
+            if not isinstance(message, Unit):
+                if isinstance(message, IN_SESSION) == in_session:
+                    self._receiver.control_received(member, message)
+                else:
+                    self.dropped["session"] += 1
+            elif in_session and message.source == member and is_valid(message, self._nodes):
+                self._receiver.unit_received(member, message)
+            else:
+                self.dropped["invalid"] += 1

@@ -1,0 +1,330 @@
+"""The sequencer's part: numbering offers, the table of acknowledgments, and synchronisation when the history is full.
+
+From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), Figure 4 and section
+2.2. Offers that cannot be numbered yet are kept; each sender's offers are numbered in the order of its own numbers; the
+history never holds more than its size. When it is full, the sequencer first waits for acknowledgments that may be under
+way, then requests them, and then synchronises.
+"""
+
+from collections import deque
+from enum import IntEnum
+from typing import Final
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Discard, Output, Send
+from ordercast.model.nodes import members
+from ordercast.model.state import DeclaredState
+from ordercast.model.units import MessageId, Packet
+from ordercast.protocols.sequencer.receiver import MAX_COPIES, Receiver
+from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSWERED, Timers
+from ordercast.protocols.sequencer.units import (
+    Acknowledgment,
+    Broadcast,
+    NumberAnnouncement,
+    Offer,
+    SequencerStatus,
+    Synchronise,
+    Synchronised,
+)
+from ordercast.protocols.sequencer.view import CurrentView
+
+
+class FullHistory(IntEnum):
+    """What was done about a full history while offers wait for room; synchronisation is the next step."""
+
+    NOTHING = 0
+    WAITED = 1
+    """Acknowledgments may be under way."""
+    REQUESTED = 2
+    """The members that keep the history full were asked for theirs."""
+
+
+class Orderer(DeclaredState):
+    """What the sequencer of a view does. At the other nodes it is idle."""
+
+    me: Final[int]
+    config: Final[GroupConfig]
+    view: Final[CurrentView]
+    receiver: Final[Receiver]
+    timers: Final[Timers]
+    max_history: Final[int]
+
+    offers: list[dict[int, tuple[Packet, bool]]]  # not numbered yet, by source and seq; whether the sender broadcast it
+    ready: deque[int]  # sources whose next offer is here, in the order of arrival
+    number_of: dict[MessageId, int]  # of the packets in the history
+    acknowledged: list[int]  # SequenceNr, by node: everything below has been received
+    lowest: int  # of the members' acknowledgments
+    unanswered: list[int]  # by node: requests since it was last heard
+    published_commit_below: int  # as last broadcast
+    published_stable_below: int
+    full_history: FullHistory
+    sync_phase: int  # 0: normal operation
+    sync_round: int
+    replied: int  # to this phase, one bit each
+    progressed: bool  # something was numbered or acknowledged since the status timer was set
+
+    def __init__(
+        self, me: int, config: GroupConfig, view: CurrentView, receiver: Receiver, timers: Timers
+    ) -> None:  # fmt: skip
+        self.me, self.config, self.view, self.receiver, self.timers = me, config, view, receiver, timers
+        self.max_history = config.sequencer.history
+        self.start_view()
+
+    def start_view(self) -> None:
+        """What a sequencer knows is of one view; its own broadcasts are those of the history."""
+        nodes, receiver = self.config.nodes, self.receiver
+        self.offers = [{} for _ in range(nodes)]
+        self.ready = deque()
+        self.number_of = {}
+        self.acknowledged, self.lowest = [0] * nodes, 0
+        self.unanswered = [0] * nodes
+        self.published_commit_below = self.published_stable_below = 0
+        self.full_history = FullHistory.NOTHING
+        self.sync_phase = self.sync_round = self.replied = 0
+        self.progressed = False
+        if self.view.is_sequencer:
+            self.acknowledged[self.me] = receiver.received_below
+            self.number_of = {(packet.source, packet.seq): number for number, packet in receiver.history.items()}
+
+    # --- offers (Figure 4) ---
+
+    def receive_offer(self, unit: Offer, out: list[Output]) -> None:
+        """A packet to be numbered, and an acknowledgment."""
+        packet = unit.packet
+        self.note(packet.source, unit.received_below, out)
+        why = self.take_offer(packet, out, direct=unit.direct)
+        if why:
+            out.append(Discard(unit, why))
+            self._answer_duplicate(packet.source, packet.seq, out)
+
+    def take_offer(self, packet: Packet, out: list[Output], *, direct: bool) -> str:
+        """Keeps an offer until its turn; returns why not if it is refused."""
+        source, seq = packet.source, packet.seq
+        due = self.receiver.ordered_below[source]
+        offers = self.offers[source]
+        if seq < due or seq in offers:
+            return "duplicate"
+        if seq >= due + self.config.window:
+            return "ahead"
+        offers[seq] = (packet, direct)
+        if seq == due:
+            self.ready.append(source)
+            self.number_offers(out)
+        return ""
+
+    def _answer_duplicate(self, source: int, seq: int, out: list[Output]) -> None:
+        """Retransmits the broadcast if its sender may have lost it; otherwise replies with the status."""
+        number = self.number_of.get((source, seq))
+        if number is not None and number >= self.acknowledged[source]:
+            self._retransmit(number, source, out)
+        else:
+            self.publish(out, to=source)
+
+    def number_offers(self, out: list[Output]) -> None:
+        """Numbers one offer of each sender after the other, as long as the history has room."""
+        receiver, ready = self.receiver, self.ready
+        direct: list[MessageId] = []
+        while ready and not self.sync_phase and not self.is_full():
+            source = ready.popleft()
+            offers = self.offers[source]
+            packet, was_direct = offers.pop(receiver.ordered_below[source])
+            number = receiver.received_below
+            receiver.store(packet, out)
+            receiver.known_below = self.acknowledged[self.me] = number + 1
+            self.number_of[source, packet.seq] = number
+            if receiver.ordered_below[source] in offers:
+                ready.append(source)
+            if not self.view.resilience:
+                receiver.commit_below = number + 1
+            self.progressed = True
+            if was_direct:
+                direct.append((source, packet.seq))
+            else:
+                self._announce(direct, number, out)
+                self._note_published()
+                out.append(Send(self._broadcast(number, packet)))
+        self._announce(direct, receiver.received_below, out)
+        receiver.deliver(out)
+        if ready and not self.sync_phase and self.full_history is FullHistory.NOTHING:
+            self.full_history, self.timers.status = FullHistory.WAITED, True
+            self._set_timer(self.config.timing.cooldown, out)
+
+    def is_full(self) -> bool:
+        """True if the history has no room."""
+        return self.receiver.received_below - self.receiver.stable_below >= self.max_history
+
+    def _announce(self, direct: list[MessageId], end: int, out: list[Output]) -> None:
+        """Broadcasts the numbers up to `end` of packets that their senders broadcast."""
+        if direct:
+            self._note_published()
+            commit_below, stable_below = self.receiver.commit_below, self.receiver.stable_below
+            first, packets = end - len(direct), tuple(direct)
+            unit = NumberAnnouncement(self.view.number, self.me, first, packets, commit_below, stable_below)
+            out.append(Send(unit))
+            direct.clear()
+
+    def _broadcast(self, number: int, packet: Packet) -> Broadcast:
+        receiver = self.receiver
+        return Broadcast(packet, self.view.number, self.me, number, receiver.commit_below, receiver.stable_below)
+
+    def _retransmit(self, number: int, to: int, out: list[Output]) -> None:
+        out.append(Send(self._broadcast(number, self.receiver.history[number]), again=True, to=to))
+
+    # --- acknowledgments ---
+
+    def receive_acknowledgment(self, unit: Acknowledgment, out: list[Output]) -> None:
+        """Retransmits what is missing, and replies with the status if asked for, or if everything is now stable."""
+        self.note(unit.source, unit.received_below, out)
+        receiver = self.receiver
+        copies = 0
+        for start, stop in unit.missing:
+            stop_here = min(stop, receiver.received_below, start + MAX_COPIES - copies)
+            for number in range(max(start, receiver.stable_below), stop_here):
+                self._retransmit(number, unit.source, out)
+                copies += 1
+        if self.lowest == receiver.received_below > self.published_stable_below:
+            self.publish(out)
+        elif unit.wants_status and not copies:
+            self.publish(out, to=unit.source)
+
+    def note(self, node: int, below: int, out: list[Output]) -> None:
+        """A node has received everything below. The table never falls back; what follows from it is done at once."""
+        self.unanswered[node] = 0
+        before = self.acknowledged[node]
+        if below <= before:
+            return
+        receiver = self.receiver
+        self.acknowledged[node] = below
+        self.progressed = True
+        if self.view.resilience and below > receiver.commit_below:
+            highest = sorted((self.acknowledged[other] for other in self.view.others), reverse=True)
+            receiver.commit_below = max(receiver.commit_below, highest[self.view.resilience - 1])
+        if before == self.lowest:
+            self.lowest = self._lowest_acknowledged()
+            if self.lowest > receiver.stable_below:
+                receiver.deliver(out)
+                for packet in receiver.stabilise(self.lowest, out):
+                    self.number_of.pop((packet.source, packet.seq), None)
+                self.full_history = FullHistory.NOTHING
+            if self.sync_phase == 1 and self.lowest == receiver.received_below:
+                self._synchronise(2, out)
+        receiver.deliver(out)
+        if self.ready:
+            self.number_offers(out)
+
+    def _lowest_acknowledged(self) -> int:
+        return min([self.acknowledged[member] for member in members(self.view.members)])
+
+    def publish(self, out: list[Output], *, reply_from: int = 0, to: int | None = None) -> None:
+        """Sends the status, by default to everybody (STATUS and COMMIT)."""
+        if to is None:
+            self._note_published()
+        receiver, number = self.receiver, self.view.number
+        next_number, commit_below, stable_below = receiver.received_below, receiver.commit_below, receiver.stable_below
+        out.append(Send(SequencerStatus(number, self.me, next_number, commit_below, stable_below, reply_from), to=to))
+
+    def publish_commit(self, out: list[Output]) -> None:
+        """Sends the status if more may be delivered than was last broadcast; for the end of each transition."""
+        if self.view.resilience and self.receiver.commit_below > self.published_commit_below:
+            self.publish(out)
+
+    def _note_published(self) -> None:
+        self.published_commit_below = self.receiver.commit_below
+        self.published_stable_below = self.receiver.stable_below
+
+    def lagging(self) -> int:
+        """Members that are not known to have received everything, as a set."""
+        acknowledged, below = self.acknowledged, self.receiver.received_below
+        return sum(1 << node for node in self.view.others if acknowledged[node] < below)
+
+    def _far_behind(self) -> int:
+        """Members whose acknowledgments keep half of the history, or more, from being purged."""
+        half = self.receiver.received_below - self.max_history // 2
+        return sum(1 << node for node in self.view.others if self.acknowledged[node] < half)
+
+    # --- synchronisation (2.2) ---
+
+    def _synchronise(self, phase: int, out: list[Output]) -> None:
+        self.sync_phase, self.replied = phase, self.view.my_bit
+        if phase == 1:
+            self.sync_round += 1
+        self._send_phase(out)
+
+    def _send_phase(self, out: list[Output]) -> None:
+        next_number, stable_below = self.receiver.received_below, self.receiver.stable_below
+        number, me, reply_from = self.view.number, self.me, self._awaited_in_sync()
+        unit = Synchronise(number, me, self.sync_round, self.sync_phase, next_number, stable_below, reply_from)
+        out.append(Send(unit))
+
+    def _awaited_in_sync(self) -> int:
+        """Members that have not replied to a phase. If all replied each time, they would overrun the sequencer."""
+        return self.lagging() if self.sync_phase == 1 else self.view.members & ~self.replied
+
+    def receive_synchronised(self, unit: Synchronised, out: list[Output]) -> None:
+        """Counts for the current round only: a reply to an older one says nothing about this one."""
+        self.note(unit.source, unit.received_below, out)
+        if self.sync_phase != 2 or unit.round != self.sync_round:
+            out.append(Discard(unit, "old"))
+            return
+        self.replied |= 1 << unit.source
+        self.progressed = True
+        if self.replied & self.view.members == self.view.members:
+            self.sync_phase = 0
+            self.number_offers(out)
+
+    # --- the status timer ---
+
+    def _waits(self) -> bool:
+        return self.lowest < self.receiver.received_below or self.sync_phase > 0
+
+    def _is_stuck(self) -> bool:
+        """True if nothing can be numbered before others have replied."""
+        return self.sync_phase > 0 or (bool(self.ready) and self.is_full())
+
+    def _set_timer(self, duration: int, out: list[Output]) -> None:
+        self.timers.set("status", duration, self.receiver.received_below, out)
+
+    def watch(self, out: list[Output]) -> None:
+        """Sets the status timer if replies, or heartbeats, are awaited; for the end of each transition."""
+        if self.timers.status:
+            return
+        timing = self.config.timing
+        if self._waits():
+            duration = (timing.repeat if self._is_stuck() else 2 * timing.poll) * self.timers.status_backoff
+        elif self.config.sequencer.heartbeat:
+            duration = self.config.sequencer.heartbeat
+        else:
+            return
+        self.timers.status = True
+        self._set_timer(duration, out)
+
+    def status_due(self, out: list[Output]) -> int:
+        """Requests overdue acknowledgments; returns the members to suspect because they left too many unanswered."""
+        self.timers.status = False
+        if not (self._waits() or self.config.sequencer.heartbeat):
+            return 0
+        if self.progressed and not self._is_stuck():
+            self.progressed, self.timers.status_backoff = False, 1
+            return 0
+        if self._waits():
+            asked = self._awaited_in_sync() if self.sync_phase else self.lagging()
+        else:
+            asked = self.view.members & ~self.view.my_bit
+        suspects = 0
+        for node in members(asked):
+            if self.unanswered[node] > self.config.sequencer.suspect_after:
+                suspects |= 1 << node
+            self.unanswered[node] += 1
+        if self.sync_phase:
+            self._send_phase(out)
+        elif not self._is_stuck():
+            self.publish(out, reply_from=asked)
+        elif self.full_history is FullHistory.REQUESTED:
+            self._synchronise(1, out)
+        else:
+            self.full_history = FullHistory.REQUESTED
+            self.publish(out, reply_from=self._far_behind())
+        most = MAX_BACKOFF_UNANSWERED if self._is_stuck() else MAX_BACKOFF
+        self.timers.status_backoff = 1 if self.progressed else min(most, 2 * self.timers.status_backoff)
+        self.progressed = False
+        return suspects

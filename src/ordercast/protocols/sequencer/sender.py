@@ -1,0 +1,203 @@
+"""What a member sends to the sequencer: offers, acknowledgments, retransmission requests, and all of these again.
+
+From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), Figure 3. With a
+window of 1 a node sends one packet at a time, as published; with more they are pipelined, and the sequencer keeps each
+sender's order. Every unit to the sequencer carries a cumulative acknowledgment.
+"""
+
+from typing import Final
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Discard, Output, Send
+from ordercast.model.state import DeclaredState
+from ordercast.model.units import Packet
+from ordercast.protocols.sequencer.receiver import Ranges, Receiver
+from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSWERED, Timers
+from ordercast.protocols.sequencer.units import Acknowledgment, Offer, SequencerStatus, Synchronise, Synchronised
+from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.sequencer.window import SendWindow
+
+MAX_REPEATED_OFFERS = 4
+"""Own packets that are offered again at once: the oldest, since the others may only be waiting for them."""
+
+
+class Sender(DeclaredState):
+    """A member's side of the traffic with the sequencer. At the sequencer itself it is idle."""
+
+    me: Final[int]
+    config: Final[GroupConfig]
+    view: Final[CurrentView]
+    window: Final[SendWindow]
+    receiver: Final[Receiver]
+    timers: Final[Timers]
+    acknowledge_after: Final[int]  # receipts after which a node that sends nothing acknowledges (the dummy message)
+
+    acknowledged_below: int  # what the sequencer was last sent
+    wanted_below: int  # the sequencer wants an acknowledgment as soon as these are received
+    due_below: int  # own packets below were offered before the need timer was last set
+    overdue_below: int  # broadcasts below were known before the need timer was last set
+    heard: bool  # from the sequencer, since the need timer was set
+    asked: bool  # something was sent that the sequencer answers, since the need timer was set
+    sync_round: int  # the latest synchronisation seen
+    paused_through: int | None  # PHASE1 holds back own packets until this number, or PHASE2, is received
+
+    def __init__(
+        self, me: int, config: GroupConfig, view: CurrentView, window: SendWindow, receiver: Receiver, timers: Timers
+    ) -> None:
+        self.me, self.config, self.view, self.window, self.receiver = me, config, view, window, receiver
+        self.timers = timers
+        # A quiet node acknowledges before the history is full, and as rarely as that allows.
+        self.acknowledge_after = config.sequencer.says_after or max(1, config.sequencer.history * 3 // 4)
+        self.due_below = window.next_seq
+        self.start_view()
+
+    def start_view(self) -> None:
+        """Acknowledgments and requests are those of one view."""
+        self.acknowledged_below = self.wanted_below = self.overdue_below = 0
+        self.heard = self.asked = False
+        self.sync_round, self.paused_through = 0, None
+
+    # --- offers ---
+
+    def is_paused(self) -> bool:
+        """True if the group synchronises and no new packet may be sent."""
+        return self.paused_through is not None and self.receiver.received_below <= self.paused_through
+
+    def offer(self, packet: Packet, out: list[Output]) -> None:
+        """To the sequencer; a large packet to everybody, so that it crosses the network once (the BB method)."""
+        received_below = self.acknowledged_below = self.receiver.received_below
+        direct = 0 < self.config.sequencer.direct_from <= packet.body_size()
+        offer = Offer(packet, self.view.number, received_below, direct)
+        out.append(Send(offer, to=None if direct else self.view.sequencer))
+
+    def offer_again(self, packets: list[Packet], out: list[Output]) -> None:
+        """To the sequencer alone: nodes that lack a packet will request it."""
+        received_below = self.acknowledged_below = self.receiver.received_below
+        number, sequencer = self.view.number, self.view.sequencer
+        out += [Send(Offer(packet, number, received_below), again=True, to=sequencer) for packet in packets]
+
+    def resume(self, out: list[Output]) -> None:
+        """In a new view: tells the sequencer what is received here, and offers what the old view did not number."""
+        mine = list(self.window.outstanding)
+        missing = self.receiver.missing()
+        if missing or not mine:
+            self.acknowledge(missing, out)
+        self.offer_again(mine, out)
+        self.asked |= bool(mine)
+
+    # --- acknowledgments ---
+
+    def acknowledge(self, missing: Ranges, out: list[Output], *, wants_status: bool = False) -> None:
+        """What is received here; and a request for what is missing."""
+        received_below = self.acknowledged_below = self.receiver.received_below
+        self.asked |= wants_status or bool(missing)
+        unit = Acknowledgment(self.view.number, self.me, received_below, missing, wants_status)
+        out.append(Send(unit, to=self.view.sequencer))
+
+    def receive_status(self, unit: SequencerStatus, out: list[Output]) -> None:
+        """Shows gaps, what may be delivered and what is stable; may ask for an acknowledgment."""
+        receiver = self.receiver
+        receiver.know_of(unit.next_number, out, lacks=receiver.known_below < unit.next_number)
+        receiver.learn(unit.source, unit.commit_below, unit.stable_below, out)
+        if unit.reply_from & self.view.my_bit and not self.view.closed:
+            self._answer(unit.next_number, out)
+
+    def _answer(self, wanted_below: int, out: list[Output]) -> None:
+        """Acknowledges so much, now or as soon as it is received. What was requested before is requested again."""
+        self.wanted_below = max(self.wanted_below, wanted_below)
+        missing = self.receiver.missing(stop=self.receiver.requested_below)
+        if missing or self.receiver.received_below >= wanted_below:
+            self.acknowledge(missing, out)
+
+    def receive_synchronise(self, unit: Synchronise, out: list[Output]) -> None:
+        """PHASE1 pauses sending until PHASE2 or a later broadcast; a unit of an older round has no effect."""
+        if unit.round < self.sync_round:
+            out.append(Discard(unit, "old"))
+            return
+        receiver = self.receiver
+        receiver.know_of(unit.next_number, out, lacks=receiver.known_below < unit.next_number)
+        if unit.phase == 1:
+            if unit.round > self.sync_round:
+                self.sync_round, self.paused_through = unit.round, unit.next_number
+            if unit.reply_from & self.view.my_bit:
+                self._answer(unit.next_number, out)
+            return
+        self.sync_round, self.paused_through = unit.round, None
+        receiver.learn(unit.source, 0, unit.stable_below, out)
+        if unit.reply_from & self.view.my_bit:
+            reply = Synchronised(self.view.number, self.me, unit.round, receiver.received_below)
+            out.append(Send(reply, to=self.view.sequencer))
+
+    def gap_due(self, out: list[Output]) -> None:
+        """The gap timer has expired: requests what is missing, once."""
+        missing = self.receiver.due_gaps()
+        if missing:
+            self.acknowledge(missing, out)
+        self.receiver.gaps_requested(out)
+
+    # --- the need timer ---
+
+    def is_at_rest(self) -> bool:
+        """True if nothing is awaited that the sequencer can tell."""
+        window, receiver = self.window, self.receiver
+        return not (
+            window.outstanding
+            or window.waiting
+            or receiver.stable_below < receiver.received_below
+            or receiver.received_below < receiver.known_below
+        )
+
+    def settle(self, out: list[Output]) -> None:
+        """At the end of each transition: sends an acknowledgment that is due, and sets the need timer if needed."""
+        unacknowledged = self.receiver.received_below - self.acknowledged_below
+        if unacknowledged and (
+            unacknowledged >= self.acknowledge_after
+            or self.view.acknowledges_at_once
+            or self.acknowledged_below < self.wanted_below <= self.receiver.received_below
+        ):
+            self.acknowledge((), out)
+        if not self.timers.need:
+            at_rest = self.is_at_rest()
+            if not at_rest or self.config.sequencer.heartbeat:
+                self.timers.need = True
+                repeat = self.config.timing.repeat * self.timers.need_backoff
+                duration = self.config.sequencer.heartbeat if at_rest else repeat
+                self.timers.set("need", duration, self.receiver.received_below, out)
+
+    def need_due(self, out: list[Output]) -> bool:
+        """Asks again for what is awaited. True: the sequencer has left too many requests unanswered.
+
+        Only requests after which nothing at all was received count: a sequencer that refuses to number because its
+        history is full is up.
+        """
+        receiver, timers = self.receiver, self.timers
+        timers.need = False
+        heard, self.heard = self.heard, False
+        if heard:
+            timers.unanswered = 0
+        elif self.asked:
+            timers.unanswered += 1
+        if self.is_at_rest() and not self.config.sequencer.heartbeat:
+            return False
+        progressed, receiver.progressed, self.asked = receiver.progressed, False, False
+        most = MAX_BACKOFF if heard else MAX_BACKOFF_UNANSWERED
+        timers.need_backoff = 1 if progressed else min(most, 2 * timers.need_backoff)
+        overdue, missing = self._overdue(), receiver.missing(stop=self.overdue_below)
+        if overdue:
+            self.asked = True
+            self.offer_again(overdue, out)
+        if missing:
+            self.acknowledge(missing, out)
+        elif not (overdue or progressed or (heard and self.is_at_rest())):
+            self.acknowledge((), out, wants_status=self.acknowledged_below == receiver.received_below)
+        self.due_below, self.overdue_below = self.window.next_seq, receiver.known_below
+        return timers.unanswered > self.config.sequencer.suspect_after
+
+    def _overdue(self) -> list[Packet]:
+        """Own packets that were offered some time ago and have not been seen with a number."""
+        first = self.receiver.ordered_below[self.me]
+        if first >= self.due_below:
+            return []
+        seen = {packet.seq for packet in self.receiver.ahead.values() if packet.source == self.me}
+        overdue = [packet for packet in self.window.outstanding if first <= packet.seq < self.due_below]
+        return [packet for packet in overdue if packet.seq not in seen][:MAX_REPEATED_OFFERS]

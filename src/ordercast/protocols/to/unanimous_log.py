@@ -1,0 +1,72 @@
+"""A log whose first entry leaves when every node has acknowledged it.
+
+The paper compares the top of a log, after every receipt, with the minimum of what all nodes acknowledged (minAL_j,
+minPAL_j). Here the log remembers the first node that has not acknowledged its top. Only an acknowledgment from that
+node makes it look again, from that node on: within an epoch acknowledgments never decrease. A new entry waits for every
+node, since no acknowledgment of it can have been received before it.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from ordercast.model.state import DeclaredState, Derived
+
+T = TypeVar("T")
+
+
+class UnanimousLog(DeclaredState, Generic[T]):
+    """Entries (source, seq, item) that leave in the order in which they were appended."""
+
+    entries: deque[tuple[int, int, T]]
+    columns: list[tuple[int, ...]]
+    """columns[node][source]: the node has acknowledged everything of the source below this."""
+    holds_back: Derived[int]
+    """The first node that is not known to have acknowledged the top; all nodes before it have."""
+    _passed_below: Derived[list[int]]
+    """By source: all nodes are known to have acknowledged everything below this."""
+
+    def __init__(self, nodes: int, first: tuple[int, ...]) -> None:
+        """`first`: by source, its first number."""
+        self.entries, self.columns = deque(), [first] * nodes
+        self.holds_back, self._passed_below = 0, [0] * nodes
+
+    def rise(self) -> list[T]:
+        """Removes and returns the entries from the top on that all nodes have acknowledged.
+
+        Call it when the column of the node `holds_back` has changed.
+        """
+        entries, columns, passed_below = self.entries, self.columns, self._passed_below
+        risen: list[T] = []
+        while entries:
+            source, seq, item = entries[0]
+            if seq >= passed_below[source]:
+                for node in range(self.holds_back, len(columns)):
+                    if columns[node][source] <= seq:
+                        self.holds_back = node
+                        return risen
+                self.holds_back = 0
+                passed_below[source] = min([column[source] for column in columns])
+            entries.popleft()
+            risen.append(item)
+        return risen
+
+    def blockers(self) -> int:
+        """The set of all nodes that have not acknowledged the top."""
+        if not self.entries:
+            return 0
+        source, seq, _ = self.entries[0]
+        return sum(1 << node for node, column in enumerate(self.columns) if column[source] <= seq)
+
+    def refill(self, entries: Sequence[tuple[int, int, T]], columns: Sequence[tuple[int, ...]]) -> None:
+        """Replaces the contents; the next `rise` looks at the top from the first node on."""
+        self.entries = deque(entries)
+        self.columns[:] = columns
+        self.holds_back, self._passed_below = 0, [0] * len(self.columns)
+
+    def derive(self) -> None:
+        """Finds the node that holds the top back."""
+        self.holds_back, self._passed_below = 0, [0] * len(self.columns)
+        if self.entries:
+            risen = self.rise()
+            assert not risen, "snapshots are taken between transitions, when everything that could rise has risen"

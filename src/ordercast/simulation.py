@@ -1,0 +1,71 @@
+"""Simulations: configurations of runs, the simulator, and the audit of traces.
+
+    from ordercast.simulation import GroupConfig, RunConfig, simulate
+
+    result = simulate(RunConfig(protocol="st", group=GroupConfig(nodes=3)))
+
+On Spark: `ordercast.pipeline`.
+"""
+
+from ordercast.audit import Finding, Verdict, Violation, Witness, audit
+from ordercast.model.config import (
+    GroupConfig,
+    HearsayRule,
+    PaperRules,
+    PriorityConfig,
+    PriorityReadings,
+    Recovery,
+    Rules,
+    SequencerConfig,
+    SequencerReadings,
+    Timing,
+)
+from ordercast.model.errors import ConfigError, OrdercastError, TraceError
+from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, TraceDetail, Workload
+from ordercast.model.services import Service
+from ordercast.simulator import RunResult, simulate
+from ordercast.simulator.counters import Counters, Durations
+
+__all__ = [
+    "Bursts",
+    "Channel",
+    "ConfigError",
+    "Counters",
+    "Crash",
+    "Duplicates",
+    "Durations",
+    "Fault",
+    "Finding",
+    "GroupConfig",
+    "HearsayRule",
+    "Loss",
+    "Miss",
+    "Network",
+    "OrdercastError",
+    "PaperRules",
+    "Pattern",
+    "Pause",
+    "PriorityConfig",
+    "PriorityReadings",
+    "Recovery",
+    "Rules",
+    "RunConfig",
+    "RunResult",
+    "Sending",
+    "SequencerConfig",
+    "SequencerReadings",
+    "Service",
+    "Split",
+    "Timing",
+    "TraceDetail",
+    "TraceError",
+    "Twice",
+    "UnitKind",
+    "Verdict",
+    "Violation",
+    "Witness",
+    "Workload",
+    "audit",
+    "simulate",
+]

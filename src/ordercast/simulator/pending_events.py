@@ -1,0 +1,53 @@
+"""The events of a run's event queue: inputs of machines, units in flight, and faults of nodes."""
+
+from functools import lru_cache
+
+from ordercast.model.faults import Crash, Pause
+from ordercast.model.machine import Drained, Input, Receive, Send, TimerFired
+from ordercast.model.units import Unit
+
+
+class Lost:
+    """A lost unit would have arrived now: it is recorded."""
+
+    __slots__ = ("cause", "unit")
+
+    def __init__(self, unit: Unit, cause: str) -> None:
+        self.unit, self.cause = unit, cause
+
+
+class Arrival:
+    """A unit reaches a node with a receive buffer, which takes or drops it."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: Receive) -> None:
+        self.event = event
+
+
+class Departure:
+    """A node has finished sending a unit, which took time: the unit leaves it."""
+
+    __slots__ = ("output",)
+
+    def __init__(self, output: Send) -> None:
+        self.output = output
+
+
+class LoopBack:
+    """A unit that a node sent to itself, without the network, is handed to it."""
+
+    __slots__ = ("event",)
+
+    def __init__(self, event: Receive) -> None:
+        self.event = event
+
+
+PendingEvent = Input | Lost | Arrival | Departure | LoopBack | Pause | Crash
+DRAINED = Drained()
+
+
+@lru_cache(maxsize=1 << 12)
+def timer(name: str) -> TimerFired:
+    """The input of a timer of this name."""
+    return TimerFired(name)

@@ -1,0 +1,103 @@
+"""Writes one file of each dataset under a temporary name that readers ignore, and renames both when they are complete.
+
+The file of `runs` is renamed last: a process that is killed leaves nothing that could be mistaken for a trace.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ordercast.model.errors import TraceError
+from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.files import WRITE_ERRORS, cannot_write, open_parquet
+from ordercast.trace.schema import EVENTS_FOLDER, RUNS_FOLDER, SUFFIX
+from ordercast.trace.small_files import unfinished
+
+
+class AtomicWriter:
+    """The base of the writers of one run and of many runs.
+
+    As a context manager it discards what it wrote unless it was committed.
+    """
+
+    def __init__(self, folder: Path, name: str, what: str) -> None:
+        """`what`: its name in errors."""
+        self.folder = folder
+        self._what = what
+        self._events = folder / EVENTS_FOLDER / f"{name}{SUFFIX}"
+        self._runs = folder / RUNS_FOLDER / f"{name}{SUFFIX}"
+        self._closed = False
+        self._writer: pq.ParquetWriter | None = None
+        try:
+            for path in (self._events, self._runs):
+                self._make_folder(path.parent)
+            self._writer = open_parquet(unfinished(self._events), EVENTS)
+        except WRITE_ERRORS as error:
+            self._fail(error)
+
+    def discard(self) -> None:
+        """Discards what was written and not committed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer is not None:
+            with suppress(*WRITE_ERRORS):  # the footer does not fit on a full disk
+                self._writer.close()
+        for path in (self._events, self._runs):
+            with suppress(OSError):
+                unfinished(path).unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def _make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def _write_batch(self, batch: pa.RecordBatch) -> None:
+        try:
+            self._open_writer().write_batch(batch)
+        except WRITE_ERRORS as error:
+            self._fail(error)
+
+    def _restart(self) -> None:
+        """Discards all events so far."""
+        try:
+            self._open_writer().close()
+            self._writer = open_parquet(unfinished(self._events), EVENTS)
+        except WRITE_ERRORS as error:
+            self._fail(error)
+
+    def _commit(self, runs: pa.Table) -> None:
+        """Renames both files. If another process did so meanwhile, its files stay: equal runs give equal bytes."""
+        writer = self._open_writer()
+        try:
+            writer.close()
+            with open_parquet(unfinished(self._runs), RUNS) as runs_writer:
+                runs_writer.write_table(runs)
+            if not self._runs.exists():
+                unfinished(self._events).replace(self._events)
+                unfinished(self._runs).replace(self._runs)
+        except WRITE_ERRORS as error:
+            with suppress(OSError):
+                if not self._runs.exists():
+                    self._events.unlink(missing_ok=True)
+            self._fail(error)
+        self.discard()
+
+    def _open_writer(self) -> pq.ParquetWriter:
+        if self._closed or self._writer is None:
+            raise TraceError(f"{self._what} is closed")
+        return self._writer
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self.discard()
+        raise cannot_write(self._what, error) from error

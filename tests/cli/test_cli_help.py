@@ -1,0 +1,62 @@
+"""Help is quick, because it imports nothing that it does not need, and it says what the commands themselves say."""
+
+import subprocess
+import sys
+
+import pytest
+from rich.text import Text
+
+from ordercast.cli.app import COMMANDS, load_command
+
+HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
+LIVE = {"node", "channel", "relay", "doctor"}  # which need asyncio
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The packages that a command imports, in a process of its own."""
+    program = (
+        "import sys; from ordercast.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_the_version_imports_nothing_but_typer() -> None:
+    found = imported_by("--version")
+    assert found & (HEAVY | {"rich"}) == set()
+    assert {name for name in found - sys.stdlib_module_names if not name.startswith("_")} <= {
+        "annotated_doc",
+        "ordercast",
+        "shellingham",
+        "typer",
+        "typing_extensions",
+    }
+
+
+def test_the_list_of_commands_imports_no_command() -> None:
+    assert imported_by("--help") & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_imports_only_what_declares_its_options(command: str) -> None:
+    allowed = {"msgspec", "asyncio"} if command in LIVE else {"msgspec"}
+    assert imported_by(command, "--help") & HEAVY <= allowed
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_says_what_the_command_says_of_itself(command: str) -> None:
+    assert (load_command(command).help or "").splitlines()[0] == COMMANDS[command]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_shown_as_it_was_written(command: str) -> None:
+    """Help is read as markup, in which a word in brackets is a style and vanishes."""
+    loaded = load_command(command)
+    texts = [loaded.help, *(parameter.help for parameter in loaded.params if hasattr(parameter, "help"))]
+    for text in texts:
+        assert text is not None
+        assert Text.from_markup(text).plain == text.replace("\\[", "["), text

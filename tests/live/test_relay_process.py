@@ -1,0 +1,113 @@
+"""The one channel as a process of its own: it may go and come back."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ordercast.live.relay_process import RelayProcess
+from ordercast.live.transport.addresses import address_of, members_of
+from ordercast.model.config import MILLISECOND
+from ordercast.model.errors import GroupAborted
+from tests.live.groups import hear, join, new_name, run
+from tests.live.ports import free_port
+from tests.live.test_trace_recorder import held
+
+NAMES = ("A", "B", "C")
+
+
+def channel_at(port: int, group: str) -> RelayProcess:
+    place = address_of(f"127.0.0.1:{port}")
+    channel = RelayProcess(group, place, list(members_of(group, NAMES).values()))
+    channel.start()
+    return channel
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_a_group_survives_the_loss_of_its_channel(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        name, port = f"channel {order}", free_port()
+        channel = channel_at(port, name)
+        joined = await asyncio.gather(
+            *(
+                join(
+                    name,
+                    name=each,
+                    members=NAMES,
+                    order=order,
+                    relay=f"127.0.0.1:{port}",
+                    record=tmp_path,
+                    timeout=10,
+                )
+                for each in NAMES
+            )
+        )
+
+        async def talk(number: int) -> None:
+            for count in range(60):
+                await joined[number].send(f"{number} {count}".encode())
+                await asyncio.sleep(0.01)
+
+        talking = asyncio.gather(*(talk(number) for number in range(3)))
+        for _ in range(2):
+            await asyncio.sleep(0.15)
+            assert channel.passed > 0
+            channel.close()
+            await asyncio.sleep(0.15)
+            channel = channel_at(port, name)
+        await talking
+        heard = await asyncio.gather(*(hear(group, 180) for group in joined))
+        assert heard[0] == heard[1] == heard[2]
+        await asyncio.gather(*(group.close() for group in joined))
+        channel.close()
+
+    run(test)
+    assert held([tmp_path]).deliveries == 3 * 180
+
+
+def test_what_is_not_for_a_channel_is_counted_and_dropped() -> None:
+    async def test() -> None:
+        port = free_port()
+        channel = channel_at(port, "alone")
+        assert channel.max_hold == MILLISECOND, "half of what a round trip takes on one machine"
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=("127.0.0.1", port))
+        for datagram in (b"", b"x", bytes(100)):
+            transport.sendto(datagram)
+        for _ in range(100):
+            if channel.dropped.total() >= 2:
+                break
+            await asyncio.sleep(0.01)
+        transport.close()
+        channel.close()
+        assert channel.passed == 0
+        assert channel.dropped.total() >= 2
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
+    """Two silences are the time in which it may come back."""
+
+    async def test() -> None:
+        port, name = free_port(), new_name()
+        channel = channel_at(port, name)
+        options: Any = {"members": NAMES, "order": order, "relay": f"127.0.0.1:{port}", "failure_timeout": 0.5}
+        joined = await asyncio.gather(*(join(name, name=each, timeout=10, **options) for each in NAMES))
+        await joined[0].send(b"it lives")
+        await asyncio.gather(*(hear(group, 1) for group in joined))
+        await asyncio.sleep(0.3)  # until all are at rest
+        channel.close()
+        await asyncio.sleep(1.5)  # nobody says anything, and nobody minds
+        began = asyncio.get_running_loop().time()
+        await joined[0].send(b"it does not")
+        for group in joined:
+            with pytest.raises(
+                GroupAborted, match=f"the relay at 127.0.0.1:{port} is unreachable from [AB]: no answer for 1 s"
+            ):
+                await group.close()
+        assert asyncio.get_running_loop().time() - began > 0.9
+
+    run(test)

@@ -1,0 +1,188 @@
+"""What members record: together it is the trace of a run, whenever any of them is killed."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ordercast.audit.judge import audit
+from ordercast.audit.verdict import Verdict
+from ordercast.live.group import Group
+from ordercast.model.errors import ConfigError, GroupAborted
+from ordercast.trace.incremental_writer import IncrementalTraceWriter
+from ordercast.trace.reader import read_events, read_runs
+from tests.live.groups import ORDERS, group_of, hear, join, run
+from tests.small_disk import fill, small_disk
+
+NAMES = ("A", "B", "C")
+
+
+async def talk(groups: dict[str, Group], count: int, order: str) -> None:
+    """Everybody sends, and hears all that it is sent."""
+    for number in range(count):
+        for name, group in groups.items():
+            to = ("A", "B") if number % 2 and order in {"partial", "total"} else None
+            priority = number % 3 if order == "priority" else 0
+            await group.send(f"{name}{number}".encode(), to=to, priority=priority)
+
+
+def held(folders: list[Path]) -> Verdict:
+    verdict = audit(folders)
+    for name, finding in verdict.findings.items():
+        assert finding.holds, (name, finding.witnesses)
+    return verdict
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_records_of_a_group_are_one_trace_that_an_audit_finds_right(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group_of(*NAMES, order=order, record=tmp_path) as groups:
+            await talk(groups, 20, order)
+            await groups["A"].send(b"x" * 150_000)
+            await asyncio.gather(*(hear(group, 31) for group in groups.values()))
+
+    run(test)
+    verdict = held([tmp_path])
+    assert verdict.runs == 1
+    assert not verdict.not_recorded
+    assert not verdict.not_whole
+    pieces = 3  # of 60,000 bytes at most, of a message of 150,000
+    expected = 3 * 60 if order in {"priority", "sequenced"} else 2 * 60 + 30
+    assert verdict.deliveries == expected + 3 * pieces
+    rows = read_runs([tmp_path])
+    assert {row["node"] for row in rows} == {0, 1, 2}
+    assert all(row["complete"] and not row["aborted"] for row in rows)
+    assert sum(row["sent"] for row in rows) == 60 + pieces
+    live = json.loads(rows[0]["config"])["live"]
+    assert live["members"] == list(NAMES)
+
+
+def test_deliveries_alone_are_less(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group_of(*NAMES, order="total", record=tmp_path, record_detail="deliveries") as groups:
+            await talk(groups, 5, "sequenced")
+
+    run(test)
+    events = {event for batch in read_events([tmp_path], ["event"]) for event in batch.column("event").to_pylist()}
+    assert events == {"send", "deliver"}
+    assert "acknowledged_truthfully" in held([tmp_path]).not_recorded
+
+
+def test_who_is_killed_leaves_all_but_its_last_second(tmp_path: Path) -> None:
+    """What is on the disk in the midst of it is what a killed member leaves."""
+    folders = {name: tmp_path / name for name in NAMES}
+
+    async def test() -> None:
+        options: Any = {"members": NAMES, "order": "sequenced", "timeout": 10}
+        joined = await asyncio.gather(*(join("killed", name=name, record=folders[name], **options) for name in NAMES))
+        groups = dict(zip(NAMES, joined, strict=True))
+        await talk(groups, 10, "sequenced")
+        await asyncio.gather(*(hear(group, 30) for group in joined))
+        await asyncio.sleep(1.3)
+        await talk(groups, 10, "sequenced")  # of which nothing is written yet
+        shutil.copytree(folders["B"], tmp_path / "killed")
+        await asyncio.gather(*(group.close() for group in joined))
+
+    run(test)
+    (row,) = read_runs([tmp_path / "killed"])
+    assert (row["complete"], row["aborted"]) == (False, None)
+    seen = [folders["A"], tmp_path / "killed", folders["C"]]
+    verdict = held(seen)
+    assert verdict.deliveries == 60 + 30 + 60
+    assert "no whole record of B" in verdict.not_whole[0]
+    assert held([folders["A"], folders["C"]]).deliveries == 120
+    assert held(list(folders.values())).deliveries == 180
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_group_that_is_given_up_is_a_trace_too(order: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group_of(*NAMES, close=False, order=order, record=tmp_path) as groups:
+            await talk(groups, 20, order)
+            await groups["B"].abort("B has had enough")
+            for name in ("A", "C"):
+                with pytest.raises(GroupAborted, match="B has had enough"):
+                    await groups[name].close()
+
+    run(test)
+    held([tmp_path])
+    assert all(row["aborted"] and not row["complete"] for row in read_runs([tmp_path]))
+
+
+def test_a_record_that_cannot_be_written_ends_and_the_group_does_not(tmp_path: Path) -> None:
+    (tmp_path / "events").write_text("in the way")
+
+    async def test() -> None:
+        async with group_of("A", "B", record=tmp_path) as groups:
+            await groups["A"].send(b"hello")
+            assert (await groups["B"].receive()).payload == b"hello"
+        failed = groups["A"].stats().recording_error
+        assert failed is not None
+        assert str(tmp_path) in failed
+
+    run(test)
+
+
+def test_a_disk_that_is_full_ends_the_record_and_not_the_group(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+
+        async def test() -> None:
+            async with group_of(*NAMES, order="total", record=disk) as groups:
+                await talk(groups, 10, "sequenced")
+                await asyncio.gather(*(hear(group, 30) for group in groups.values()))
+                while len(list((disk / "events").glob("*-000001*"))) < len(NAMES):  # the first second is written
+                    await asyncio.sleep(0.05)
+                fill(disk)
+                await talk(groups, 10, "sequenced")
+                await asyncio.gather(*(hear(group, 30) for group in groups.values()))
+                while any(group.stats().recording_error is None for group in groups.values()):
+                    await asyncio.sleep(0.05)
+                await groups["B"].send(b"we go on")
+                assert (await groups["A"].receive()).payload == b"we go on"
+            for group in groups.values():
+                assert "No space left on device" in str(group.stats().recording_error)
+
+        run(test)
+        assert held([disk]).deliveries == 3 * 30, "what was written before is kept, and right"
+    assert caplog.text.count("No space left on device") == len(NAMES), "told when it happens, once by each"
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError("no more"), ValueError("a mistake")])
+def test_whatever_keeps_a_record_from_being_written_does_not_reach_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    async def test() -> None:
+        async with group_of("A", "B", record=tmp_path) as groups:
+            monkeypatch.setattr(IncrementalTraceWriter, "append_packets", fail)
+            await groups["A"].send(b"hello")
+            assert (await groups["B"].receive()).payload == b"hello"
+        assert type(error).__name__ in str(groups["B"].stats().recording_error)
+        assert str(error) in str(groups["B"].stats().recording_error)
+
+    run(test)
+    assert not any(row["complete"] for row in read_runs([tmp_path])), "it is not called whole"
+
+
+def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+
+    async def test() -> None:
+        with pytest.raises(ConfigError, match=f"cannot record to {blocked}"):
+            await join("nobody else is there", members=["A", "B"], record=blocked)
+
+    run(test)
+    assert blocked.read_text() == "in the way"
+
+
+def test_what_is_recorded_is_said_in_words_that_there_are() -> None:
+    with pytest.raises(ConfigError, match="record_detail must be 'all' or 'deliveries', not 'some'"):
+        join("g", members=NAMES, record_detail="some")

@@ -1,0 +1,346 @@
+"""What one member makes of datagrams, without a network: whose they are, of which session, and by which relay."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ordercast.live.transport.reorder_buffer
+import ordercast.live.transport.transport
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.packing import RELAYED
+from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
+from ordercast.live.transport.transport import Transport
+from ordercast.model.config import MILLISECOND
+from ordercast.model.runs import Channel
+from ordercast.protocols.spo.units import Ready, Status
+from ordercast.wire import lru_map
+from ordercast.wire.codec import Codec
+from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
+from ordercast.wire.datagram import FROM_RELAY, OPENING, RELAY, TO_RELAY, pack_records
+from ordercast.wire.sealing import seal_for
+
+SESSION = 77
+ADDRESSES = [Address("127.0.0.1", 7000 + place) for place in range(3)]
+CODEC = Codec("st", CONTROL)
+BEAT = pack_records([CODEC.encode(Heartbeat(Stage.OPEN))])
+
+
+class Deaf:
+    """An endpoint to which nothing comes by itself."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.known: list[Address] = []
+        self.not_sent: Counter[str] = Counter()
+
+    def start(self, receive: Any, _: Any) -> None:
+        self.receive = receive
+
+    def knows(self, addresses: Any) -> None:
+        self.known += addresses
+
+    def send_to_all(self, datagram: bytes) -> None:
+        self.sent.append(datagram)
+
+    def send(self, datagram: bytes, _: Address) -> None:
+        self.sent.append(datagram)
+
+    def read_all(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Listener:
+    """A listener that only counts."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[int, object]] = []
+
+    def session_received(self, *_: int) -> bool:
+        return False
+
+    def drained(self) -> None:
+        pass
+
+    def control_received(self, member: int, message: object) -> None:
+        self.messages.append((member, message))
+
+    def unit_received(self, member: int, unit: object) -> None:
+        self.messages.append((member, unit))
+
+
+def lines_of(me: int) -> tuple[Transport, Deaf, Listener]:
+    endpoint, listener = Deaf(), Listener()
+    lines = Transport(endpoint, ADDRESSES, me, seal_for("g", None), CODEC, max_datagram_size=1000)  # type: ignore[arg-type]
+    lines.start(1, listener)
+    return lines, endpoint, listener
+
+
+def passed_on(incarnation: int, session: int, origin: int = 1) -> bytes:
+    """What a relay with this incarnation sends to all."""
+    sent: list[bytes] = []
+    Relay(seal_for("g", None), incarnation, sent.append).pass_on(origin, session, BEAT)
+    return sent[0]
+
+
+def test_a_relay_of_another_session_does_not_make_us_deaf_to_ours() -> None:
+    """Its clock may have been ahead of that of ours, and what it once said may come again."""
+    lines, endpoint, listener = lines_of(me=2)
+    lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    endpoint.receive(passed_on(incarnation=10_000, session=SESSION - 1))
+    endpoint.receive(passed_on(incarnation=10, session=SESSION))
+    endpoint.receive(passed_on(incarnation=9, session=SESSION))
+    assert [member for member, _ in listener.messages] == [1]
+    assert lines.dropped == {"session": 1, "late": 1}
+
+
+def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> None:
+    lines, endpoint, listener = lines_of(me=2)
+    lines.open(SESSION, Channel.ONE, Address("127.0.0.1", 7100))
+    sent: list[bytes] = []
+    for life in (10, 9, 11):
+        Relay(seal_for("g", None), life, sent.append).announce(SESSION)
+        endpoint.receive(sent[-1])
+        lines.send_records(BEAT, RELAYED)
+    named = [int.from_bytes(datagram[32:40]) for datagram in endpoint.sent]
+    assert named == [0, 10, 10, 11], "a former one may be heard late"
+    assert not listener.messages
+    assert lines.dropped == {"late": 1}
+
+
+def test_the_network_knows_members_and_channel_from_strangers() -> None:
+    lines, endpoint, _ = lines_of(me=2)
+    assert endpoint.known == ADDRESSES
+    channel = Address("127.0.0.1", 7100)
+    lines.open(SESSION, Channel.ONE, channel)
+    assert endpoint.known == [*ADDRESSES, channel]
+
+
+def test_what_came_in_the_session_is_remembered_whatever_comes_besides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lru_map, "REMEMBERED", 8)
+    lines, endpoint, listener = lines_of(me=2)
+    lines.open(SESSION, Channel.ANY, None)
+    seal = seal_for("g", None)
+    said = seal.seal(0, 1, SESSION, 0, BEAT)
+    endpoint.receive(said)
+    for life in range(100, 200):
+        endpoint.receive(seal.seal(OPENING, 1, life, 0, b""))
+    endpoint.receive(said)
+    assert len(listener.messages) == 1
+    assert lines.dropped == {"replayed": 1}
+
+
+@pytest.mark.parametrize("channel", [Channel.ANY, Channel.MANY, Channel.ONE])
+def test_what_was_said_to_one_member_only_is_not_heard_by_another(channel: Channel) -> None:
+    said, endpoint, _ = lines_of(me=1)
+    said.open(SESSION, channel, ADDRESSES[0])
+    for to in (None, 0, 2):
+        said.send_control(Heartbeat(Stage.OPEN), to)
+        said.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), 0 if to is None else to)
+        said.flush()
+    hearers = {me: lines_of(me) for me in (0, 2)}
+    for lines, place, _ in hearers.values():
+        lines.open(SESSION, channel, ADDRESSES[0])
+        for datagram in endpoint.sent:
+            place.receive(datagram)
+    heard = {me: [type(message) for _, message in listener.messages] for me, (_, _, listener) in hearers.items()}
+    assert heard == {0: [Heartbeat, Ready, Heartbeat, Ready], 2: [Heartbeat, Heartbeat, Ready]}
+    assert [lines.dropped["redirected"] for lines, _, _ in hearers.values()] == [2, 3]
+
+
+def test_what_our_own_relay_said_is_nobody_elses() -> None:
+    """A multicast brings it back to us: it is neither heard again nor counted as a stranger's."""
+    lines, endpoint, listener = lines_of(me=0)
+    relay = Relay(seal_for("g", None), 5, endpoint.send_to_all)
+    lines.open(SESSION, Channel.ONE, relay)
+    relay.pass_on(1, SESSION, BEAT)
+    endpoint.receive(endpoint.sent[0])
+    assert not listener.messages
+    assert not lines.dropped
+
+
+def test_a_relay_goes_on_after_a_listener_that_fails() -> None:
+    lines, endpoint, listener = lines_of(me=0)
+    lines.open(SESSION, Channel.ONE, Relay(seal_for("g", None), 5, endpoint.send_to_all))
+    received = listener.control_received
+    listener.control_received = lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
+    seal = seal_for("g", None)
+    with pytest.raises(ZeroDivisionError):
+        endpoint.receive(seal.seal(TO_RELAY, 1, SESSION, 0, RELAY_INCARNATION.pack(0) + BEAT))
+    listener.control_received = received  # type: ignore[method-assign]
+    endpoint.receive(seal.seal(TO_RELAY, 1, SESSION, 1, RELAY_INCARNATION.pack(0) + BEAT))
+    assert [member for member, _ in listener.messages] == [1]
+
+
+# --- what overtakes ---
+
+
+class Clock:
+    """A time that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(ordercast.live.transport.reorder_buffer, "time", found)
+    monkeypatch.setattr(ordercast.live.transport.transport, "time", found)
+    return found
+
+
+class Talk:
+    """What comes to one member, by numbers; each record says its own."""
+
+    def __init__(self, me: int, channel: Channel, relay: Any, clock: Clock) -> None:
+        self.lines, self.endpoint, self.listener = lines_of(me)
+        self._channel, self.relay, self._clock = channel, relay, clock
+        self._seal = seal_for("g", None)
+
+    def come(self, datagram: bytes) -> None:
+        self.endpoint.receive(datagram)
+
+    def come_directly(self, number: int, flags: int = 0) -> None:
+        life = RELAY_INCARNATION.pack(0) if flags & TO_RELAY else b""
+        self.come(self._seal.seal(flags, 1, SESSION, number, life + record(number)))
+
+    def come_by_relay(self, number: int) -> None:
+        body = ORIGIN.pack(1, SESSION) + record(number)
+        self.come(self._seal.seal(FROM_RELAY, RELAY, 9, number, body))
+
+    def hear(self, come: Callable[[int], None]) -> list[int]:
+        """1 is late by a millisecond, which is learned: 4 waits for 3. Then 5 is lost, and waited for in vain."""
+
+        async def test() -> None:
+            self.lines.open(SESSION, self._channel, self.relay, max_hold=10 * MILLISECOND)
+            for number in (0, 2):
+                come(number)
+            self._clock.now += MILLISECOND
+            for number in (1, 4, 3, 6, 7):
+                come(number)
+            assert len(self.listener.messages) == 4, "6 waits"
+            self._clock.now += 2 * MILLISECOND
+            await asyncio.sleep(0.02)
+
+        asyncio.run(test())
+        assert self.lines.dropped == {"late": 1}
+        return [message.suspect for _, message in self.listener.messages]  # type: ignore[attr-defined]
+
+
+def record(number: int) -> bytes:
+    return pack_records([CODEC.encode(AbortNotice("it is known by its number", number))])
+
+
+def test_each_senders_order_is_kept_where_some_overtake(clock: Clock) -> None:
+    talk = Talk(2, Channel.MANY, None, clock)
+    assert talk.hear(talk.come_directly) == [0, 2, 3, 4, 6, 7]
+
+
+def test_the_order_of_a_relay_is_kept_where_some_overtake(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    assert talk.hear(talk.come_by_relay) == [0, 2, 3, 4, 6, 7]
+
+
+def test_our_own_relay_passes_on_in_each_senders_order(clock: Clock) -> None:
+    """Its beats, which are not passed on, are counted with the rest: nothing is missing there."""
+    talk = Talk(0, Channel.ONE, None, clock)
+    talk.relay = Relay(seal_for("g", None), 5, talk.endpoint.send_to_all)
+    assert talk.hear(lambda number: talk.come_directly(number, 0 if number == 4 else TO_RELAY)) == [0, 2, 3, 4, 6, 7]
+    assert len(talk.endpoint.sent) == 5
+
+
+def test_on_one_channel_beats_need_no_order(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    for number in (5, 3, 9, 4):
+        talk.come_directly(number)
+    assert len(talk.listener.messages) == 4
+    assert not talk.lines.dropped
+
+
+def test_nothing_of_a_former_relay_is_heard_however_high_its_number(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+    talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    talk.come(passed_on(10, SESSION))
+    talk.come_by_relay(5)  # of the life 9
+    assert len(talk.listener.messages) == 1
+    assert talk.lines.dropped == {"late": 1}
+
+
+def test_what_waits_when_we_leave_is_not_heard(clock: Clock) -> None:
+    talk = Talk(2, Channel.MANY, None, clock)
+
+    async def test() -> None:
+        talk.lines.open(SESSION, Channel.MANY, None, max_hold=10 * MILLISECOND)
+        talk.come_directly(0)
+        talk.lines.streams[1].hold = MILLISECOND
+        talk.come_directly(2)
+        talk.lines.close()
+        clock.now += 5 * MILLISECOND
+        await asyncio.sleep(0.02)
+        assert len(talk.listener.messages) == 1
+
+    asyncio.run(test())
+
+
+def test_what_waits_of_a_relay_is_heard_before_its_successor(clock: Clock) -> None:
+    talk = Talk(2, Channel.ONE, ADDRESSES[0], clock)
+
+    async def test() -> None:
+        talk.lines.open(SESSION, Channel.ONE, ADDRESSES[0], max_hold=10 * MILLISECOND)
+        talk.come_by_relay(0)
+        talk.come_by_relay(2)
+        clock.now += MILLISECOND
+        talk.come_by_relay(1)
+        talk.come_by_relay(4)
+        assert len(talk.listener.messages) == 2
+        talk.come(passed_on(10, SESSION))
+        assert len(talk.listener.messages) == 4
+
+    asyncio.run(test())
+
+
+# --- a channel that may be dead ---
+
+CHANNEL_PLACE = Address("127.0.0.1", 7100)
+
+
+def test_a_channel_that_was_spoken_to_is_asked_and_its_silence_counted() -> None:
+    lines, endpoint, _ = lines_of(me=1)
+    lines.open(SESSION, Channel.ONE, CHANNEL_PLACE)
+    assert [lines.watch_relay() for _ in range(9)] == [0] * 9, "nobody has said anything"
+    say_something(lines)
+    sent = len(endpoint.sent)
+    assert [lines.watch_relay() for _ in range(3)] == [1, 2, 3]
+    assert len(endpoint.sent) == sent, "it has its time"
+    assert [lines.watch_relay() for _ in range(2)] == [4, 5]
+    assert len(endpoint.sent) == sent + 2, "each time"
+    endpoint.receive(passed_on(10, SESSION, origin=0))
+    assert lines.watch_relay() == 6, "it hears another, and perhaps not us"
+    endpoint.receive(passed_on(11, SESSION, origin=1))
+    assert [lines.watch_relay() for _ in range(9)] == [0] * 9
+    say_something(lines)
+    assert lines.watch_relay() == 1
+    Relay(seal_for("g", None), 12, endpoint.receive).announce(SESSION)
+    assert lines.watch_relay() == 0, "a new life of it has heard us"
+
+
+def test_a_channel_that_is_a_member_is_watched_as_members_are() -> None:
+    lines, _, _ = lines_of(me=1)
+    lines.open(SESSION, Channel.ONE, ADDRESSES[0])
+    say_something(lines)
+    assert not any(lines.watch_relay() for _ in range(9))
+
+
+def say_something(lines: Transport) -> None:
+    lines.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), None)
+    lines.flush()
