@@ -92,15 +92,15 @@ def test_what_is_no_trace_is_told_before_spark_starts(
     monkeypatch.setattr(session, "session", lambda _: pytest.fail("Spark was started"))
     done = ordercast("audit --spark", tmp_path)
     assert done.status == 2
-    assert "holds no trace" in done.sentence
+    assert "is not a trace" in done.sentence
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ("--until-idle 3", "--until-idle and --checkpoint have no effect without --follow"),
-        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark"),
-        ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds"),
+        ("--follow --no-spark", "--follow takes exactly one folder, and needs Spark: omit --no-spark"),
+        ("--follow --until-idle=-1", "--until-idle must be a positive number of seconds, not -1.0"),
         ("--master local --no-spark", "--master and --no-spark contradict each other; give one"),
     ],
 )

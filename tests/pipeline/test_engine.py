@@ -69,7 +69,7 @@ def test_an_audit_on_spark_needs_a_session(tmp_path: Path) -> None:
 
 def test_what_is_no_trace_is_refused_whoever_asks(tmp_path: Path) -> None:
     for chosen in (None, Engine.REFERENCE, Engine.VECTORISED):
-        with pytest.raises(TraceError, match="holds no trace"):
+        with pytest.raises(TraceError, match="is not a trace"):
             audit([tmp_path], engine=chosen)
 
 

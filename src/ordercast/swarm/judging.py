@@ -18,8 +18,7 @@ from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EVENT_COLUMNS, EventKind, EventRow
 
 INCOMPLETE, RESTLESS, RAISES = "incomplete", "restless", "raises"
 """Failures other than violated properties: a run does not complete, a node still waits, a machine raises."""
@@ -111,7 +110,7 @@ def judge_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
 
 def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:
     """The logs of a run from its rows, without a file."""
-    names = EVENTS.names[1:]
+    names = [column.name for column in EVENT_COLUMNS[1:]]
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
     return logs_of(run, nodes, [{name: columns[name] for name in COLUMNS}] if rows else [])
 
