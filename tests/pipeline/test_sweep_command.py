@@ -53,7 +53,7 @@ def test_a_sweep_its_audit_and_its_end(ordercast: Command, grid: Path, tmp_path:
     }
     again = ordercast("sweep", grid, "--out", out, "--record", "deliveries", "--resume")
     assert again.status == 0
-    assert again.out.startswith("4 runs (4 of them before): 4 complete")
+    assert again.out.startswith("4 runs (4 of them from before): 4 complete")
     other = ordercast("sweep", grid, "--out", out, "--resume")
     assert other.status == 2
     assert "holds another sweep" in other.sentence
