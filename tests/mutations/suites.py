@@ -75,8 +75,8 @@ def _tests(folder: str, *names: str) -> list[str]:
 
 _GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
 _SPO = [
-    *("shared.gaps", "shared.timers", "shared.pending_acknowledgments", "shared.sending_log"),
-    *("spo.polling", "spo.state", "spo.repair", "spo.machine"),
+    *("shared.gaps", "shared.timers", "shared.backoff", "shared.pending_acknowledgments", "shared.sending_log"),
+    *("spo.state", "spo.repair", "spo.machine"),
 ]
 _TO = Battery(
     [
@@ -103,6 +103,7 @@ SUITES = (
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
                 "protocols.test_timers",
+                "protocols.test_backoff",
                 _GIVING_UP,
             ],
             without=_LONG,
@@ -115,9 +116,7 @@ SUITES = (
     Suite(
         "st",
         "st",
-        _protocols(
-            *(f"st.{part}" for part in ("order", "retry", "finished", "state", "normal", "recovery", "machine"))
-        ),
+        _protocols(*(f"st.{part}" for part in ("order", "finished", "state", "normal", "recovery", "machine"))),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
@@ -132,7 +131,7 @@ SUITES = (
         "to",
         "to",
         _protocols(
-            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery", "to.backoff"),
+            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery"),
             *("to.epoch_agreement", "to.machine", "to.units"),
         ),
         _TO,

@@ -16,6 +16,7 @@ from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSW
 from ordercast.protocols.sequencer.units import Acknowledgment, Offer, SequencerStatus, Synchronise, Synchronised
 from ordercast.protocols.sequencer.view import CurrentView
 from ordercast.protocols.sequencer.window import SendWindow
+from ordercast.protocols.shared.backoff import next_factor
 
 MAX_REPEATED_OFFERS = 4
 """Own packets that are offered again at once: the oldest, since the others may only be waiting for them."""
@@ -181,7 +182,7 @@ class Sender(DeclaredState):
             return False
         progressed, receiver.progressed, self.asked = receiver.progressed, False, False
         most = MAX_BACKOFF if heard else MAX_BACKOFF_UNANSWERED
-        timers.need_backoff = 1 if progressed else min(most, 2 * timers.need_backoff)
+        timers.need_backoff = next_factor(timers.need_backoff, progress=progressed, limit=most)
         overdue, missing = self._overdue(), receiver.missing(stop=self.overdue_below)
         if overdue:
             self.asked = True

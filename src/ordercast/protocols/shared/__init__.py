@@ -1,1 +1,1 @@
-"""Structures of more than one protocol: gaps in sequence numbers, sending logs, pending acknowledgments, timers."""
+"""Structures of more than one protocol: gaps in numbers, sending logs, pending acknowledgments, back-off, timers."""

@@ -14,9 +14,9 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Output
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.backoff import next_factor
 from ordercast.protocols.shared.gaps import missing_ranges
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.protocols.spo.units import Data, Missing, Ranges
 
 
@@ -128,7 +128,7 @@ class Repair(DeclaredState):
         self.repeat_timer = False
         if node.expected_to_me == node.seen_to_me:
             return
-        self.repeat_backoff = 1 if self.progress else min(MAX_BACKOFF, 2 * self.repeat_backoff)
+        self.repeat_backoff = next_factor(self.repeat_backoff, progress=self.progress)
         self.repeat_timer, self.progress = True, False
         missing = self.missing(node.expected_to_me)
         if missing:

@@ -3,7 +3,7 @@
 From: Nakamura and Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol", sections 2.2, 4.1 and 4.2,
 without the priorities, which are a delivery policy (`prito`); the papers compare other protocols with it. Its parts:
 `transmission` (numbers, window), `reception` (acceptance, pre-acknowledgment, acknowledgment), `delivery` (what is
-delivered when), `epoch_agreement` (go-back-n recovery after a loss), `backoff` (polls). Here is how they work together.
+delivered when), `epoch_agreement` (go-back-n recovery after a loss). Here is how they work together.
 
 Departures from the paper:
  1. The cut is what *all* have accepted, and everything below it is pre-acknowledged before the epoch begins (F2: to
@@ -51,8 +51,8 @@ from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.timers import spread
-from ordercast.protocols.to.backoff import Backoff
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
 from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
 from ordercast.protocols.to.reception import Reception
@@ -311,7 +311,7 @@ class TotalOrderBroadcast(DeclaredState):
             if normal and self.unfinished():
                 self._poll(out)
         elif name == "reset":
-            if not normal and (self._had_progress() or self._back_off(out)):
+            if not normal and not (self.backoff.advance() and self._abort_if_unanswered(out)):
                 self._send_vector(self.blockers(), out)
         elif name == self.policy.timer:
             self.policy.timer_fired()
@@ -320,26 +320,20 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _poll(self, out: list[Output]) -> None:
         """Without progress since the last poll, asks the nodes that block it; all see whether they lack something."""
-        if not self._had_progress():
-            if not self._back_off(out):
+        if self.backoff.advance():
+            if self._abort_if_unanswered(out):
                 return
             self._send_status(out, self.blockers())
         self.poll_timer = True
         self._set_timer("poll", self.config.timing.poll * self.backoff.factor, out)
 
-    def _had_progress(self) -> bool:
-        had = self.backoff.progress
-        if had:
-            self.backoff.restart()
-        return had
-
-    def _back_off(self, out: list[Output]) -> bool:
-        """Lengthens the interval of polls; False: the group was given up."""
-        silent = self.backoff.lengthen(self.blockers())
+    def _abort_if_unanswered(self, out: list[Output]) -> bool:
+        """Counts an unanswered poll of each node that blocks this one; True if one of them has left too many."""
+        silent = self.backoff.count_unanswered(self.blockers())
         if silent is None:
-            return True
-        self._abort(f"{name_of(silent)} left {self.config.polls_to_abort} polls in a row unanswered", out)
-        return False
+            return False
+        self._abort(f"{name_of(silent)} left {self.backoff.limit} polls in a row unanswered", out)
+        return True
 
     def _abort(self, why: str, out: list[Output]) -> None:
         """Gives the group up; what is still delivered is what the policy knows that others deliver at this place."""

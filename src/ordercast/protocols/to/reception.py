@@ -18,7 +18,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Level, Output, Reached
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
-from ordercast.protocols.to.backoff import Backoff
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import DeliveryPolicy
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
