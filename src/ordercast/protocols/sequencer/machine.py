@@ -33,7 +33,6 @@ Departures from the paper:
 from typing import ClassVar, Final, TypeGuard
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -51,7 +50,7 @@ from ordercast.model.machine import (
     TimerFired,
     View,
 )
-from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.nodes import name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
@@ -73,6 +72,7 @@ from ordercast.protocols.sequencer.units import (
 )
 from ordercast.protocols.sequencer.view import CurrentView
 from ordercast.protocols.sequencer.window import SendWindow
+from ordercast.protocols.shared.destinations import check_broadcast
 
 
 class Sequencer(DeclaredState):
@@ -132,10 +132,7 @@ class Sequencer(DeclaredState):
     # --- sending ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != everybody(self.config.nodes):
-            raise LocalProtocolError(
-                f"a message must go to all {self.config.nodes} nodes: the sequencer's is a broadcast"
-            )  # fmt: skip
+        check_broadcast(event.destinations, self.config.nodes)
         self.window.waiting.append(event)
 
     def _send_waiting(self, out: list[Output]) -> None:

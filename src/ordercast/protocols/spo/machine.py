@@ -25,7 +25,6 @@ Not here: membership, group establishment, batching (a host hands over ready bat
 from collections.abc import Callable
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     Deliver,
@@ -42,8 +41,9 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import members, name_of, names_of
+from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.repair import Node, Repair, SelectiveRepeat
 from ordercast.protocols.spo.state import SpoState
@@ -101,12 +101,7 @@ class Spo(SpoState):
 
     def submit(self, event: Submit) -> None:
         """Queues a submission; raises LocalProtocolError if its destinations are not nodes of the group."""
-        if not event.destinations or event.destinations & ~self.everybody:
-            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"destinations {given} are invalid: name at least one of the {self.nodes} nodes of the group, "
-                "and no others"
-            )
+        check_subset(event.destinations, self.nodes)
         self.waiting.append(event)
         self.window_changed = True
 

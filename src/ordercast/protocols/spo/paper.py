@@ -25,7 +25,6 @@ from collections import deque
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig, HearsayRule
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -43,10 +42,11 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
+from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.spo.units import Data, RetransmitRequest, Status
 
 
@@ -100,7 +100,7 @@ class SpoPaper(DeclaredState):
         """Takes one input and returns all outputs that follow from it."""
         match event:
             case Submit():
-                self._check(event)
+                check_subset(event.destinations, self.config.nodes)
                 self.waiting.append(event)
                 return self._send_waiting()
             case Receive(unit=Data() as unit):
@@ -129,14 +129,6 @@ class SpoPaper(DeclaredState):
         return out + self._start_timers(unit)
 
     # --- transmission (EN 4.2 B, JP 3.2) ---
-
-    def _check(self, event: Submit) -> None:
-        nodes = self.config.nodes
-        if not event.destinations:
-            raise LocalProtocolError("destinations are empty: name at least one node of the group")
-        if event.destinations & ~everybody(nodes):
-            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(f"destinations {asked} are invalid: name nodes of the group, which has {nodes}")
 
     def _send_waiting(self) -> list[Output]:
         out: list[Output] = []

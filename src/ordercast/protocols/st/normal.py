@@ -10,7 +10,6 @@ is missing. This needs two things: a packet waits for *all* nodes, not only its 
 units that are accepted count, own ones as the channel brings them back.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     Deliver,
@@ -23,8 +22,9 @@ from ordercast.model.machine import (
     SetTimer,
     Submit,
 )
-from ordercast.model.nodes import members, name_of, names_of
+from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.state import OWN, RECEIVED, EpochState
@@ -39,12 +39,7 @@ class Normal(EpochState):
 
     def submit(self, event: Submit) -> None:
         """Queues a submission; raises LocalProtocolError if its destinations are not nodes of the group."""
-        if not event.destinations or event.destinations & ~self.everybody:
-            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"destinations {given} are invalid: name at least one of the {self.nodes} nodes of the group, "
-                "and no others"
-            )
+        check_subset(event.destinations, self.nodes)
         self.waiting.append(event)
 
     def can_send(self) -> bool:

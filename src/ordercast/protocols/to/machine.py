@@ -27,7 +27,6 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -52,6 +51,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.backoff import Backoff
+from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
 from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
@@ -149,11 +149,7 @@ class TotalOrderBroadcast(DeclaredState):
     # --- sending ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != self._everybody:
-            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"invalid destinations {asked}: a broadcast goes to all {self.config.nodes} nodes, the sender included"
-            )
+        check_broadcast(event.destinations, self.config.nodes)
         self.transmission.waiting.append(event)
 
     def _send_waiting(self, out: list[Output]) -> None:

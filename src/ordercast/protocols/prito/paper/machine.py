@@ -29,7 +29,6 @@ synchronisation are never repeated, so that the loss of one stops the group for 
 Other readings of the text, each with orders of its own (F1, F3, F4), are options: see `PriorityReadings`.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -48,7 +47,7 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import name_of, names_of
+from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.prito.paper.state import Entry, PritoPaperState, Stage, first_rejected, insert_by_priority
 from ordercast.protocols.prito.paper.units import (
@@ -62,6 +61,7 @@ from ordercast.protocols.prito.paper.units import (
     RunSyncAck,
     RunSyncPack,
 )
+from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.shared.timers import spread
 
 
@@ -113,11 +113,7 @@ class PritoPaper(PritoPaperState):
     # --- transmission procedure (4.1) ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != self._everybody:
-            asked_for = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"invalid destinations {asked_for}: a broadcast goes to all {self._nodes} nodes, the sender included"
-            )
+        check_broadcast(event.destinations, self._nodes)
         self.waiting.append(event)
 
     def _window_is_open(self) -> bool:

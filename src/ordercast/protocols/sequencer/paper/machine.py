@@ -22,7 +22,6 @@ Not included: units of the synchronization phase are never repeated (the paper h
 stops the group), membership, the network.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -53,6 +52,7 @@ from ordercast.protocols.sequencer.paper.units import (
     PaperPhase,
     PaperRetransmit,
 )
+from ordercast.protocols.shared.destinations import check_broadcast
 
 
 class SequencerPaper(SequencerPaperState):
@@ -65,8 +65,7 @@ class SequencerPaper(SequencerPaperState):
         out: list[Output] = []
         match event:
             case Submit():
-                if event.destinations != self.everybody:
-                    raise LocalProtocolError(f"a broadcast must go to all of the {self.config.nodes} nodes")
+                check_broadcast(event.destinations, self.config.nodes)
                 self.waiting.append(event)
             case Receive(unit=unit):
                 self._receive(unit, out)

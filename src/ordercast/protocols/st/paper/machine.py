@@ -24,7 +24,6 @@ Where the paper leaves a reading open, it is an option: see `PaperRules`.
 Not here: units of recovery are never repeated (the paper has no rule for that; S9), membership, the network.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -45,6 +44,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.recovery import is_lacking, lacking_pairs, lowered, sort_point, sorted_log
 from ordercast.protocols.st.paper.state import Stage, StPaperState, is_below
@@ -61,11 +61,7 @@ class StPaper(StPaperState):
         out: list[Output] = []
         match event:
             case Submit():
-                if not event.destinations or event.destinations & ~self.everybody:
-                    raise LocalProtocolError(
-                        f"destinations {event.destinations:b} (a bit mask) are invalid: name at least one of the "
-                        f"{self.nodes} nodes of the group, and no others"
-                    )
+                check_subset(event.destinations, self.nodes)
                 self.waiting.append(event)
             case Receive(unit=unit):
                 self._receive(unit, out)
