@@ -13,8 +13,8 @@ again. PO is therefore an SPO machine (`spo.machine`, with its papers and depart
 
 Two rules keep retransmissions from multiplying. Only a unit ahead of a gap whose first number was never requested
 causes a request at once: retransmitted packets come in order, and while they do nothing more is lost. And a source that
-has just gone back to before a number does not do so again for a short time, whoever asks: one retransmission serves
-all nodes that lost something of it.
+has just gone back to before a number does not do so again for a short time, whichever node asks: one retransmission
+serves all nodes that lost something of it.
 """
 
 from collections.abc import Sequence

@@ -55,7 +55,7 @@ class Orderer(DeclaredState):
     number_of: dict[MessageId, int]  # of the packets in the history
     acknowledged: list[int]  # SequenceNr, by node: everything below has been received
     lowest: int  # of the members' acknowledgments
-    unanswered: list[int]  # by node: requests since it was last heard
+    unanswered: list[int]  # by node: requests since anything was received from it
     published_commit_below: int  # as last broadcast
     published_stable_below: int
     full_history: FullHistory

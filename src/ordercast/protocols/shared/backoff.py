@@ -1,6 +1,7 @@
 """Exponential back-off of whatever is repeated until it is answered, and when a silent node is given up.
 
-The papers repeat nothing; that a lost poll or request must be repeated is a departure of every protocol here.
+Repeating what may have been lost is a departure from the papers: see the lists in `spo.machine` (3 and 4),
+`st.machine` (4) and `to.machine` (4).
 """
 
 from typing import Final

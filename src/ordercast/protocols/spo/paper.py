@@ -2,7 +2,7 @@
 
 From: Nakamura and Takizawa, "Selective Broadcast Service for Distributed Systems" (EN, sections 4.1 to 4.5) and
 "Data Transmission Procedure of Selective Broadcast Protocol on Multi-Channel" (JP, sections 3.1 to 3.5). They are
-here for the papers' examples, evaluation and counterexamples: even without a loss a group may wait for ever. For the
+here for the papers' examples, evaluation and counterexamples: even without a loss a group may wait forever. For the
 service use `machine`, which lists why.
 
 Misprints corrected, and gaps filled in the only way that fits the papers' own examples:
@@ -10,7 +10,7 @@ Misprints corrected, and gaps filled in the only way that fits the papers' own e
  2. EN accept and PACK actions: the indices are AL_hj := p.ACK_h and PAL_hj := p.ACK_h, for all h.
  3. Both, initial values: PSEQ_j is a node's own ISS for every j; PAL starts like AL, and F_j at IBF_j.
  4. Both, ACK action: top(PPR) is top(PPL).
- 5. JP example 3.2: a node drops from SL what all destinations have accepted; no action says so.
+ 5. JP example 3.2: a node drops from SL what all destinations have accepted; no action specifies it.
  6. JP example 3.4: every source answers a request from its own entry of ACK, not only the one that lost a unit.
  7. The flow condition divides real numbers: with integers a group could be unable to send at all.
  8. BUF, which neither paper explains, is IBF less the packets in RPL and PPL, and never below zero.

@@ -3,7 +3,7 @@
 From: EN section 4.5 and JP section 3.5 (see `machine`), failure condition (1) and the RETRANS procedure. A gap in the
 numbers to me is a loss. It is requested at once, then again with exponential back-off until it comes (C4).
 
-What the two protocols do differently is a policy that is handed to the machine: `SelectiveRepeat` here, and
+What the two protocols do differently is a policy, a parameter of the machine: `SelectiveRepeat` here, and
 `GoBackN` in `ordercast.protocols.po.machine`.
 """
 
@@ -62,7 +62,7 @@ class Repair(DeclaredState):
     repeat_timer: bool
     progress: bool  # something missing came since the repeat timer was set
     repeat_backoff: int
-    just_retransmitted: set[int]  # own seqs; no copy is sent twice in a short time, whoever asks
+    just_retransmitted: set[int]  # own seqs; no copy is sent twice in a short time, whichever node asks
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -22,8 +22,10 @@ Departures from the paper:
     (S1, S2, S8).
  4. Whatever is not answered is repeated, by naming what is lacking (S9).
  5. Acknowledgment uses what nodes say they have pre-acknowledged, never a time-out (S10, S13).
- 6. A status without data has no sequence number and is sent while anybody waits; a group in which nobody waits is
-    silent.
+ 6. A status without data has no sequence number and is sent while any node waits; a group in which no node waits
+    is silent.
+
+Not here: membership, group establishment, batching, the network.
 """
 
 from typing import ClassVar
@@ -248,5 +250,5 @@ class St(DeclaredState):
 
     @property
     def epoch_seen(self) -> list[int]:
-        """The highest epoch in which each node was heard."""
+        """By node: the highest epoch of the units received from it."""
         return self.finished.epoch_seen

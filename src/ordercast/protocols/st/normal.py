@@ -194,7 +194,7 @@ class Normal(EpochState):
     def acknowledge(self, log: int, out: list[Output]) -> None:
         """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.
 
-        Nothing of finished epochs is left then: all nodes have been heard in this one.
+        Nothing of finished epochs is left then: units of this epoch were received from all nodes.
         """
         for packet in self.preacknowledged.take_acknowledged(log):
             self.backoff.progress = True

@@ -1,7 +1,7 @@
-"""Recovery of ST after a loss: all nodes stop, agree on one order of the epoch, and retransmit what somebody lacks.
+"""Recovery of ST after a loss: all nodes stop, agree on one order of the epoch, and retransmit what any of them lacks.
 
 From: Tachikawa and Takizawa, section 4, with the departures that `machine` lists. A node that detects a loss stops and
-says what it holds of the running epoch and in which order (ResetReply); whoever receives that stops too. A node that
+says what it holds of the running epoch and in which order (ResetReply); all that receive it stop too. A node that
 has the replies of all nodes knows the one order that all agree on (`order`), requests what it lacks (ResetNeed), and
 announces when it lacks nothing (ResetDone). When all nodes have announced that, the epoch is finished.
 
@@ -153,7 +153,7 @@ class Recovery(DeclaredState):
                 self.lack_nothing(out)
 
     def request_missing(self, out: list[Output]) -> None:
-        """Says what I still wait for: replies, packets, and the word of others that they lack nothing."""
+        """Sends what I still wait for: replies, packets, and the announcements of others that they lack nothing."""
         normal = self.normal
         has = mask_of(node for node, reply in enumerate(self.replies) if reply is not None)
         missing = tuple(sorted(self.missing))
@@ -161,7 +161,7 @@ class Recovery(DeclaredState):
 
     def receive_need(self, need: ResetNeed, out: list[Output]) -> None:
         """Answers at once, but after a random delay if the node asks again: simultaneous answers may overrun it."""
-        if need.patience == 1:
+        if need.backoff == 1:
             self.answer_need(need, out)
             return
         reset = self.normal.config.timing.reset

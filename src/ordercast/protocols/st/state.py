@@ -61,14 +61,14 @@ class EpochState(DeclaredState):
     acknowledged_count: int
     last_shows_gap: bool  # the last packet came behind a gap and is not accepted
     buffered: int  # receive buffers in use: packets to me that are accepted and not yet delivered
-    unplaced: dict[MessageId, Packet]  # came during recovery: their place in the order is not theirs to tell
+    unplaced: dict[MessageId, Packet]  # came during recovery: they do not determine their place in the order
     of_next_epoch: list[Data | Ready]  # came before this node has finished the epoch
     accepted_before: set[MessageId]  # go-back-n: accepted in an earlier epoch, discarded, and to be accepted again
 
     # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer waits for my status
-    news: bool  # and I have received or pre-acknowledged something since my last transmission
+    news: bool  # I have received or pre-acknowledged something since my last transmission
     unreported: list[int]  # packets accepted of each source since my last transmission
     status_timer: bool
     transmitted: bool  # since the status timer was set
@@ -122,7 +122,7 @@ class EpochState(DeclaredState):
         return self.next_seq, tuple(self.next_seq_to)
 
     def unfinished(self) -> bool:
-        """True if I wait for anything that others can tell me."""
+        """True if I wait for anything from others."""
         return bool(
             self.waiting
             or self.to_resend

@@ -11,16 +11,16 @@ Departures from the paper:
  2. No node sends in a new epoch before all have rolled back; else the nodes that have not lose what is sent, again and
     again (F7: livelock).
  3. When an epoch begins, everything that was kept is acknowledged: all nodes are known to have pre-acknowledged it.
- 4. A loss shows in the acknowledgments of others (the test of ACK), and in statuses that are sent while anybody
-    waits; a group in which nobody waits is silent.
+ 4. A loss shows in the acknowledgments of others (the test of ACK), and in statuses that are sent while any node
+    waits; a group in which no node waits is silent.
  5. A status is sequenced only if its position matters, which is so when it acknowledges data; else its loss would cause
     a recovery for nothing.
- 6. A packet that was discarded once and may be discarded again is carried by the vector of its source. Whoever has all
-    vectors has it too: each recovery makes progress, whatever the loss rate and the size of the group.
+ 6. A packet that was discarded once and may be discarded again is carried by the vector of its source. A node with
+    all vectors has it too: each recovery makes progress, whatever the loss rate and the size of the group.
  7. A node whose packets were discarded halves the number that it has under way, and adds one for each that is
     pre-acknowledged (additive increase, multiplicative decrease): everything sent after a loss is discarded.
 
-Not there: membership. A group that is given up delivers what the policy allows and stops; no node goes on alone.
+Not here: membership. A group that is given up delivers what the policy allows and stops; no node goes on alone.
 """
 
 from collections.abc import Callable
@@ -247,7 +247,7 @@ class TotalOrderBroadcast(DeclaredState):
         elif agreement.mode is Mode.INSTALLED:
             self._note_installed(1 << vector.source if vector.installed else 0, out)
         elif agreement.mode is Mode.NORMAL and vector.wants & self._my_bit:
-            self.reception.pending = True  # any unit of this epoch tells that all have rolled back
+            self.reception.pending = True  # any unit of this epoch implies that all have rolled back
 
     def _install(self, vectors: list[Vector], out: list[Output]) -> None:
         """Rolls back: all nodes keep what lies below the cut, and nothing else."""
@@ -351,7 +351,7 @@ class TotalOrderBroadcast(DeclaredState):
         return self.deliveries.delivered_by
 
     def unfinished(self) -> bool:
-        """Whether this node waits for anything that others can tell it."""
+        """True if this node waits for anything from others."""
         transmission, reception = self.transmission, self.reception
         return bool(
             transmission.waiting
@@ -385,7 +385,7 @@ class TotalOrderBroadcast(DeclaredState):
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words."""
+        """What this node still waits for, as text."""
         transmission, agreement = self.transmission, self.agreement
         lines: list[str] = []
         if transmission.waiting:

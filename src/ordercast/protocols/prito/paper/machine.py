@@ -12,7 +12,7 @@ Misprints corrected, and gaps filled in the way that fits the paper's own exampl
  4. Pseudo-PDUs of units without data leave when they are pre-acknowledged; ACK would never delete them.
  5. PACK and ACK run until nothing moves after every single acceptance, and at no other time: orders depend on it.
  6. A node sends a unit without data (RR) if it waits for something, or was polled, and has sent nothing for a while;
-    else nothing would ever be acknowledged. It has a number like any other. A group in which nobody waits is silent.
+    else nothing would ever be acknowledged. It has a number like any other. A group in which no node waits is silent.
  7. The window of the companion papers: so many data units of a source that not all are known to have accepted.
  8. 4.2, whose sentence is broken off: all broadcast their REQ; then from which number of each source on they reject,
     that is, what follows the first unit in their logs that some node lacks; then all reject from the lowest numbers
@@ -212,7 +212,7 @@ class PritoPaper(PritoPaperState):
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
     def _acknowledge(self, out: list[Output]) -> None:
-        """ACK procedure; sets a timer for what is acknowledged and stands behind something that is not."""
+        """ACK procedure; sets a timer for what is acknowledged and is queued behind something that is not."""
         log = self.preacknowledged
         while log and not log[0].pseudo and self.is_acknowledged(log[0].unit):
             self._deliver(log[0], out)
@@ -318,7 +318,7 @@ class PritoPaper(PritoPaperState):
         self._receive_stopped(unit, out)
 
     def _receive_stopped(self, unit: RunSync | RunSyncPack, out: list[Output]) -> None:
-        """Step (3): when all have stopped, says so."""
+        """Step (3): when all have stopped, broadcasts that."""
         self._merge(unit)
         self.stopped |= 1 << unit.source
         if self.stopped == self._everybody and not self.ack_sent:

@@ -1,7 +1,7 @@
 """The fixed-sequencer broadcast as printed: Figures 2 to 5 and the synchronization phase.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), section 2. It serves
-to reproduce the paper's numbers and to show counterexamples: as it stands, no first message is ever broadcast (S1). For
+to reproduce the paper's numbers and to show counterexamples: as printed, no first message is ever broadcast (S1). For
 the service use `sequencer`, which lists what it does differently.
 
 Filled in, because without it nothing could be run:
@@ -282,7 +282,7 @@ class SequencerPaper(SequencerPaperState):
         out.append(Send(PaperPhase(self.me, self.next_number - 1, phase)))
 
     def _enter_phase(self, unit: PaperPhase, out: list[Output]) -> None:
-        """At a node. An old PHASE1 cannot be told from a new one (S7)."""
+        """At a node. An old PHASE1 cannot be distinguished from a new one (S7)."""
         if unit.phase == 2:
             self.sync_through = None
             self._commit(out)
