@@ -120,16 +120,16 @@ class TotalOrderBroadcast(DeclaredState):
         elif type(event) is Submit:
             self._submit(event)
         elif type(event) is TimerFired:
-            self._fire(event.name, out)
+            self.fire(event.name, out)
         elif type(event) is GiveUp:
             self._abort(event.why, out)
         elif self.reception.pending and self.agreement.mode is Mode.NORMAL:  # Drained
             self._send_status(out)
         if self.agreement.mode is Mode.NORMAL and not self.aborted:
-            self._settle(out)
+            self.settle(out)
         return out
 
-    def _settle(self, out: list[Output]) -> None:
+    def settle(self, out: list[Output]) -> None:
         """Sends what may be sent now, and sets the timers for what must be sent later."""
         reception = self.reception
         if self.transmission.waiting or self.transmission.resend:
@@ -155,14 +155,14 @@ class TotalOrderBroadcast(DeclaredState):
     def _send_waiting(self, out: list[Output]) -> None:
         transmission, deliveries = self.transmission, self.deliveries
         while transmission.resend and transmission.window_is_open():
-            self._transmit(transmission.resend.popleft(), out, again=True)
+            self.transmit(transmission.resend.popleft(), out, again=True)
         while transmission.waiting and transmission.window_is_open() and deliveries.has_room():
             packet = transmission.number(transmission.waiting.popleft())
             deliveries.own_undelivered += 1
             out.append(Numbered(packet))
-            self._transmit(packet, out, again=False)
+            self.transmit(packet, out, again=False)
 
-    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+    def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet; this node too accepts it when the channel brings it back."""
         self.transmission.sent.append((self.transmission.next_seq, packet))
         out.append(Send(OrderedData(packet, self.heading_in_sequence()), again))
@@ -193,14 +193,15 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) in self._normal_units:
-            self._receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
+            self.receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
         elif isinstance(unit, EpochVector | CarryingVector):
             self.backoff.unanswered[unit.source] = 0
             self._receive_vector(unit, vector_of(unit), out)
         else:
             out.append(Discard(unit, "stray"))
 
-    def _receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+        """A unit of normal operation; in the current epoch it is accepted, or shows a loss and stops this node."""
         heading, agreement = unit.heading, self.agreement
         self.backoff.unanswered[heading.source] = 0
         if heading.epoch != agreement.epoch:
@@ -296,7 +297,8 @@ class TotalOrderBroadcast(DeclaredState):
     def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
         out.append(SetTimer(name, spread(duration, self.me, self.transmission.stamp)))
 
-    def _fire(self, name: str, out: list[Output]) -> None:
+    def fire(self, name: str, out: list[Output]) -> None:
+        """A timer fired; one that is no longer needed has no effect."""
         normal = self.agreement.mode is Mode.NORMAL
         if name == "status":
             self.status_timer = False

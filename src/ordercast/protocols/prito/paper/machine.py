@@ -85,7 +85,7 @@ class PritoPaper(PritoPaperState):
                 if self.stage is Stage.NORMAL and (self.pending or self.unfinished()):
                     self._broadcast(PrintedReady(self.me, self.next_seq, *self._heading()), out)
             case TimerFired(name=name):
-                self._time_out(name, out)
+                self.time_out(name, out)
         if self.stage is Stage.NORMAL and not self.aborted:
             while self.waiting and self._window_is_open():
                 self._send(self.waiting.popleft(), out)
@@ -187,10 +187,10 @@ class PritoPaper(PritoPaperState):
 
     def _rise(self, out: list[Output]) -> None:
         if not self.synchronising:
-            self._preacknowledge(self.accepted_minima(), out)
-            self._acknowledge(out)
+            self.preacknowledge(self.accepted_minima(), out)
+            self.acknowledge(out)
 
-    def _preacknowledge(self, below: list[int], out: list[Output]) -> None:
+    def preacknowledge(self, below: list[int], out: list[Output]) -> None:
         """PACK procedure. Only pseudo-PDUs are tested: they stand in channel order, and all data before them."""
         log = self.accepted
         while log and (not log[0].pseudo or log[0].unit.seq < below[log[0].unit.source]):
@@ -208,10 +208,10 @@ class PritoPaper(PritoPaperState):
                 if isinstance(unit, PrintedData):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
             if self._readings.acknowledges_each and not (entry.pseudo and isinstance(unit, PrintedData)):
-                self._acknowledge(out)  # the data of a pseudo-PDU follow it
+                self.acknowledge(out)  # the data of a pseudo-PDU follow it
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
-    def _acknowledge(self, out: list[Output]) -> None:
+    def acknowledge(self, out: list[Output]) -> None:
         """ACK procedure; sets a timer for what is acknowledged and is queued behind something that is not."""
         log = self.preacknowledged
         while log and not log[0].pseudo and self.is_acknowledged(log[0].unit):
@@ -295,7 +295,7 @@ class PritoPaper(PritoPaperState):
 
     # --- run synchronisation (5) ---
 
-    def _time_out(self, name: str, out: list[Output]) -> None:
+    def time_out(self, name: str, out: list[Output]) -> None:
         """Step (1). The initiator stops at once, wherever its Run-Sync will stand on the channel (F6)."""
         self.expired |= {key for key in self.acknowledged if _timer_of(*key) == name}
         if self.expired and not self.synchronising:
@@ -331,14 +331,14 @@ class PritoPaper(PritoPaperState):
         self.agreed |= 1 << unit.source
         if self.agreed != self._everybody:
             return
-        self._preacknowledge(self.highest_preacknowledged, out)
+        self.preacknowledge(self.highest_preacknowledged, out)
         self.end_run(out)
         self.synchronising = self.pack_sent = self.ack_sent = False
         self.stopped = self.agreed = 0
         self.timed_out = [NIL] * self._nodes
-        self._preacknowledge(self.accepted_minima(), out)
-        self._acknowledge(out)
-        self._time_out("", out)
+        self.preacknowledge(self.accepted_minima(), out)
+        self.acknowledge(out)
+        self.time_out("", out)
 
     def _merge(self, unit: RunSync | RunSyncPack | RunSyncAck) -> None:
         self.timed_out = list(map(max, self.timed_out, unit.timed_out))
