@@ -1,4 +1,4 @@
-"""PriTO as printed: what every machine guarantees its host, whatever it receives; and whole runs without loss."""
+"""PriTO as printed: any well-formed unit at any time, texts, runs without loss; for every machine: `contract`."""
 
 from collections import Counter
 

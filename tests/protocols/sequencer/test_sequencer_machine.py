@@ -1,4 +1,4 @@
-"""The machine as a whole: no unit breaks it, a snapshot holds all of it, it says what it waits for."""
+"""The machine as a whole: snapshots of its parts, texts, units; what holds for every machine is in `contract`."""
 
 from random import Random
 

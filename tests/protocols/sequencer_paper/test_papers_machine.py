@@ -1,4 +1,4 @@
-"""The printed sequencer: what every machine guarantees its host, whatever it receives."""
+"""The printed sequencer: strays, giving up, texts, runs without loss; what holds for every machine is in `contract`."""
 
 from random import Random
 

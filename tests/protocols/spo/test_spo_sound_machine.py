@@ -1,4 +1,4 @@
-"""SPO, sound rules: what every machine guarantees its host, whatever it receives."""
+"""SPO, sound rules: invariants of the state, strays, texts, lies; for every machine: `contract`."""
 
 from random import Random
 
@@ -45,7 +45,6 @@ class Walk:
             (sender, receiver): [] for sender in range(NODES) for receiver in range(NODES) if sender != receiver
         }
         self.heard: list[tuple[int, Unit]] = []
-        self.steps: list[Step] = []
 
     def fresh(self, me: int) -> Node:
         return Node(me, NODES, **self.config)
@@ -62,8 +61,7 @@ class Walk:
             for (sender, _), channel in self.channels.items():
                 if sender == me:
                     channel.append(unit)
-        self.steps.append((me, event, out))
-        return self.steps[-1]
+        return me, event, out
 
     def _draw(self, me: int) -> Input:
         chance, node = self.chance, self.group[me]

@@ -1,4 +1,4 @@
-"""SPO as printed: what every machine guarantees its host, whatever it receives."""
+"""SPO as printed: any well-formed unit at any time, timers, texts; what holds for every machine is in `contract`."""
 
 from random import Random
 

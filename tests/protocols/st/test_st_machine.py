@@ -1,4 +1,4 @@
-"""ST, sound rules: what every machine guarantees its host, whatever it receives."""
+"""ST, sound rules: invariants of the state, levels, texts; for every machine: `contract`."""
 
 from random import Random
 
@@ -29,18 +29,13 @@ class Walk:
         }
         self.loss = chance.choice([0.0, 0.05, 0.2])
         self.group = Group(nodes, **self.config)
-        self.steps: list[Step] = []
-
-    def fresh(self, me: int) -> Node:
-        return Node(me, self.size, **self.config)
 
     def step(self) -> Step:
         """Something happens."""
         me = self.chance.randrange(self.size)
         event = self._draw(me)
         out = self.group.put(self.group.nodes[me].handle(event))
-        self.steps.append((me, event, out))
-        return self.steps[-1]
+        return me, event, out
 
     def _draw(self, me: int) -> Input:
         chance, node, queue = self.chance, self.group.nodes[me], self.group.queues[me]

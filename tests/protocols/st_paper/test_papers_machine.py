@@ -1,4 +1,4 @@
-"""ST as printed: what every machine guarantees its host, whatever it receives."""
+"""ST as printed: any well-formed unit at any time, timers, texts; what holds for every machine is in `contract`."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""TO and PriTO, sound rules: what every machine guarantees its host, whatever it receives."""
+"""TO and PriTO, sound rules: invariants of the state, one order, texts; for every machine: `contract`."""
 
 from random import Random
 from typing import Any
@@ -7,9 +7,7 @@ from ordercast.model.machine import Drained, Input, Level, LogSizes, Receive, Su
 from ordercast.model.nodes import everybody
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.to.epoch_agreement import Mode
-from ordercast.protocols.to.units import (
-    OrderedData,
-)
+from ordercast.protocols.to.units import OrderedData
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3
@@ -31,10 +29,6 @@ class Walk:
         }
         self.loss = chance.choice([0.0, 0.02, 0.1])
         self.group = Group(nodes, **self.config)
-        self.steps: list[Step] = []
-
-    def fresh(self, me: int) -> Node:
-        return Node(me, self.size, **self.config)
 
     def run(self, steps: int) -> None:
         """So many times."""
@@ -46,8 +40,7 @@ class Walk:
         me = self.chance.randrange(self.size)
         event = self._draw(me)
         out = self.group.put(self.group.nodes[me].handle(event))
-        self.steps.append((me, event, out))
-        return self.steps[-1]
+        return me, event, out
 
     def _draw(self, me: int) -> Input:
         chance, node, queue = self.chance, self.group.nodes[me], self.group.queues[me]
