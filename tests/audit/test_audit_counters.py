@@ -37,7 +37,7 @@ def run_of(protocol: str, record: TraceDetail, *faults: Fault) -> RunConfig:
         workload=Workload(messages=20, spread=0.6, batch=2, priorities=3 if protocol.startswith("pri") else 1),
         faults=(Loss(rate=0.1), *faults),
         record=record,
-    ).suited()
+    ).with_default_timeouts()
 
 
 @pytest.mark.parametrize("faults", [(), (Crash(node=1, at=1_500_000),)])

@@ -180,7 +180,7 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
 def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
     line = "check spo --nodes 2 --jobs 1 --script"
     told = ordercast(
-        f"{line} a[5] --history 2 --log-limit 5 --hearsay --reading asks_once=true --svg {tmp_path}/it.svg"
+        f"{line} a[5] --history 2 --log-limit 5 --infer-losses --reading asks_once=true --svg {tmp_path}/it.svg"
     )
     assert told.status == 0
     assert told.err.splitlines() == [

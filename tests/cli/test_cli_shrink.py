@@ -24,7 +24,9 @@ def printed(tmp_path: Path) -> Path:
     network, work = Network(channel=Channel.ONE), Workload(messages=20, spread=0.5)
     group = GroupConfig(nodes=4, rules=Rules.PAPER)
     faults = (Loss(rate=0.1),)
-    config = RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).suited()
+    config = RunConfig(
+        protocol="st", group=group, network=network, workload=work, faults=faults
+    ).with_default_timeouts()
     path = tmp_path / "printed.json"
     path.write_text(config.to_json())
     return path

@@ -10,7 +10,7 @@ from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import Report, explore
 from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.random_walk import random_walk
-from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
+from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
@@ -257,6 +257,6 @@ def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
 
 
 def test_a_script_names_destinations_or_everybody_and_perhaps_a_priority() -> None:
-    assert script_in_words(scripts("x{2} y z[3] h[5]{1,2}", "")[0]) == "x{2} y{1,2} z[3]{1,2} h[5]{1,2}"
+    assert format_script(scripts("x{2} y z[3] h[5]{1,2}", "")[0]) == "x{2} y{1,2} z[3]{1,2} h[5]{1,2}"
     with pytest.raises(ValueError, match="not one of E1 to E2"):
         scripts("x{3}", "")

@@ -143,7 +143,7 @@ def simulated(
         seed=3,
         record=record,
     )
-    simulate(config.suited(), folder / "whole")
+    simulate(config.with_default_timeouts(), folder / "whole")
     for path in (folder / "whole").rglob("*.parquet"):
         there = folder / "parts" / path.parent.name / path.name
         there.parent.mkdir(parents=True)

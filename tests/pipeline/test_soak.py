@@ -37,7 +37,7 @@ def small(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunConfig:
     network, work = Network(channel=Channel.ONE), Workload(messages=20, spread=0.5)
     group = GroupConfig(nodes=4, rules=Rules.PAPER)
     faults = (Loss(rate=0.1),)
-    return RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).suited()
+    return RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).with_default_timeouts()
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ def test_the_swarm_is_of_all_sorts() -> None:
     assert kinds >= {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
     assert any(config.network.receive_buffer for config in configs)
     assert any(config.group.first_seq for config in configs)
-    assert {config.group.hearsay for config in configs} == {False, True}
+    assert {config.group.infer_losses for config in configs} == {False, True}
     assert len({config.name() for config in configs}) == 200
 
 

@@ -73,7 +73,7 @@ def units_per_broadcast(senders: tuple[int, ...], history: int, **options: int) 
     group = GroupConfig(nodes=10, window=1, sequencer=SequencerConfig(history=history, **options))
     work = Workload(messages=2_000 // len(senders), pattern=Pattern.EVERYBODY, senders=senders, size=0)
     network = Network(channel=Channel.ANY)
-    config = RunConfig(protocol="sequencer", group=group, workload=work, network=network).suited()
+    config = RunConfig(protocol="sequencer", group=group, workload=work, network=network).with_default_timeouts()
     result = simulate(config)
     counts = result.counters
     assert result.complete
@@ -110,7 +110,7 @@ def test_large_messages_cross_the_network_once() -> None:
     for direct_from in (0, 1):
         group = GroupConfig(nodes=4, window=4, sequencer=SequencerConfig(direct_from=direct_from))
         work = Workload(messages=200, pattern=Pattern.EVERYBODY, senders=(1, 2, 3), size=5_000)
-        result = simulate(RunConfig(protocol="sequencer", group=group, workload=work).suited())
+        result = simulate(RunConfig(protocol="sequencer", group=group, workload=work).with_default_timeouts())
         assert result.complete
         sizes.append(result.counters.bytes / (600 * 5_000))
     assert sizes[0] > 2
@@ -124,7 +124,7 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     group = GroupConfig(nodes=nodes, sequencer=SequencerConfig(**options), polls_to_abort=20)
     config = RunConfig(
         protocol="sequencer", group=group, workload=Workload(messages=40, gap=MILLISECOND), faults=faults
-    ).suited()  # fmt: skip
+    ).with_default_timeouts()  # fmt: skip
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
     fault_effect = judge_rows(config, rows)

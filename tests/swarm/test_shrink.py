@@ -32,14 +32,14 @@ def large(protocol: str, rules: Rules = Rules.SOUND, channel: Channel = Channel.
             Pause(node=3, at=MILLISECOND, lasting=MILLISECOND),
         ),
         seed=1,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def with_one_less(config: RunConfig) -> Iterator[tuple[str, RunConfig]]:
     """Without each fault, each sending and each node."""
     for place, fault in enumerate(config.faults):
         yield f"without {fault}", replace(config, faults=(*config.faults[:place], *config.faults[place + 1 :]))
-    script = config.workload.sendings() or ()
+    script = config.workload.scripted_sends() or ()
     for place, sending in enumerate(script):
         kept = [other for other in range(len(script)) if other != place]
         yield f"without {sending}", with_sendings(config, kept)
@@ -118,7 +118,7 @@ def test_when_time_or_runs_are_over_what_is_left_fails_too() -> None:
         found = shrink(config, most_runs=most_runs, seconds=seconds, progress=lambda *what: told.append(what))
         assert not found.minimal
         assert found.failure.kind in {failure.kind for failure in failures_of(found.config)}
-    assert told[0][0] == "patience"
+    assert told[0][0] == "stall timeout"
     assert all(tried <= 9 for _, _, tried in told)
 
 

@@ -9,7 +9,7 @@ import pytest
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Miss
-from ordercast.model.runs import Channel, Network, RunConfig, Sending, Workload
+from ordercast.model.runs import Channel, Network, RunConfig, ScriptedSend, Workload
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.files import Story, pytest_text, read_story, story_text, write_story
 from ordercast.swarm.judging import Failure, failures_of
@@ -20,9 +20,9 @@ BROKEN = RunConfig(
     protocol="spo",
     group=GroupConfig(nodes=2, rules=Rules.PAPER),
     network=Network(channel=Channel.MANY, jitter=0),
-    workload=Workload(script=(Sending(node=0, to=(1,)),)),
+    workload=Workload(script=(ScriptedSend(node=0, to=(1,)),)),
     faults=(Miss(node=1, source=0, nth=1),),
-).suited()
+).with_default_timeouts()
 
 
 @pytest.mark.parametrize("protocol", EVERY_PROTOCOL)

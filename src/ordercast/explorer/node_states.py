@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ordercast.explorer.links import Links
-from ordercast.explorer.scenario import Item, Scenario, packet_in_words, unit_name
+from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -257,7 +257,7 @@ class PromiseChecker:
     def _item(self, packet: Packet) -> Item:
         item = self._scenario.item_of(packet)
         if item is None:
-            raise PromiseBroken(f"{self._name} speaks of {packet_in_words(packet)}, which nobody submitted")
+            raise PromiseBroken(f"{self._name} speaks of {format_packet(packet)}, which nobody submitted")
         return item
 
     def _numbers(self, item: Item) -> None:

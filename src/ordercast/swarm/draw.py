@@ -63,7 +63,7 @@ def _for_st(config: RunConfig) -> RunConfig:
 def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
     """The configuration for TO, PriTO and PriO: one channel, with priorities; all three get the same runs.
 
-    Timers and patience are those of the command line: a burst may lose many polls in a row.
+    All timeouts are those of the command line: a burst may lose many polls in a row.
     """
     chance = Random(f"swarm/priorities/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
@@ -74,7 +74,9 @@ def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
     if work.priorities == 1:
         work = replace(work, urgent=0.0)
     faults = _without_moved(config)
-    return replace(config, protocol=protocol, network=network, group=group, workload=work, faults=faults).suited()
+    return replace(
+        config, protocol=protocol, network=network, group=group, workload=work, faults=faults
+    ).with_default_timeouts()
 
 
 def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
@@ -100,7 +102,7 @@ def _draw_config(number: int, sizes: Sizes) -> RunConfig:
             nodes=nodes,
             window=chance.choice([1, 2, 4, 8, 16, 32, 64]),
             quota=chance.choice([1, 2, 4, 16, 256, 256]),
-            hearsay=chance.random() < 0.3,
+            infer_losses=chance.random() < 0.3,
             polls_to_abort=1_000_000_000,  # pauses and splits end, so that nobody needs to abort
             first_seq=tuple(chance.randint(0, 9) for _ in range(nodes)) if chance.random() < 0.3 else (),
             timing=work.timing(network, nodes),

@@ -40,7 +40,7 @@ def for_sequencer(config: RunConfig) -> RunConfig:
     faults = config.faults
     if crashes and not beyond:
         faults = tuple(fault for fault in faults if not isinstance(fault, Pause | Split))
-    return replace(config, faults=(*faults, *crashes), patience=8 * config.suited().patience)
+    return replace(config, faults=(*faults, *crashes), stall_timeout=8 * config.with_default_timeouts().stall_timeout)
 
 
 def _draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:

@@ -30,9 +30,9 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
+from ordercast.model.option_parsing import format_option, parse_fault, parse_scripted_send
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import machine_class
@@ -42,7 +42,7 @@ from ordercast.trace.small_files import read_toml
 VERSION, KIND = 1, "simulation"
 
 _PAGE = "docs/swarm.md"
-_WHOLE = ("seed", "record", "patience")  # of a run, besides its tables
+_SCALARS = {"seed": "seed", "record": "record", "patience": "stall_timeout"}  # keys of [run], and their fields
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Run(ConfigValue, frozen=True, kw_only=True):
     sends: tuple[str, ...] | None = None
     faults: tuple[str, ...] = ()
     seed: int = 0
-    patience: int = SECOND
+    stall_timeout: int = msgspec.field(default=SECOND, name="patience")
     record: TraceDetail = TraceDetail.ALL
 
 
@@ -98,16 +98,16 @@ def story_of(document: Mapping[str, Any]) -> Story:
     said = converted(document, _File, _PAGE)
     run, workload = said.run, said.workload
     if run.sends is not None:
-        workload = msgspec.structs.replace(workload, script=tuple(map(values.sending, run.sends)))
+        workload = msgspec.structs.replace(workload, script=tuple(map(parse_scripted_send, run.sends)))
     config = RunConfig(
         protocol=run.protocol,
         group=converted(said.group, GroupConfig, _PAGE, "group"),
         network=said.network,
         workload=workload,
-        faults=tuple(map(values.fault, run.faults)),
+        faults=tuple(map(parse_fault, run.faults)),
         seed=run.seed,
         record=run.record,
-        patience=run.patience,
+        stall_timeout=run.stall_timeout,
     )
     machine_class(config.protocol, config.group.rules)  # raises if there is none
     return Story(config, Failure(said.expected.kind, said.expected.sentence), said.about)
@@ -123,12 +123,12 @@ def story_text(story: Story) -> str:
     lines += [f"about = {value_text(story.about)}"] if story.about else []
     lines += table_lines("expected", {"kind": story.failure.kind, "sentence": story.failure.sentence}, {})
     usual = RunConfig(protocol=config.protocol, group=GroupConfig(nodes=config.group.nodes))
-    whole = {name: getattr(config, name) for name in ("protocol", *_WHOLE)}
-    lines += table_lines("run", whole, {name: getattr(usual, name) for name in _WHOLE})
-    script = config.workload.sendings()
+    given, defaults = ({key: getattr(run, name) for key, name in _SCALARS.items()} for run in (config, usual))
+    lines += table_lines("run", {"protocol": config.protocol, **given}, defaults)
+    script = config.workload.scripted_sends()
     if script is not None:
-        lines += list_lines("sends", map(values.in_words, script))
-    lines += list_lines("faults", map(values.in_words, config.faults)) if config.faults else []
+        lines += list_lines("sends", map(format_option, script))
+    lines += list_lines("faults", map(format_option, config.faults)) if config.faults else []
     for name in ("group", "network", "workload"):
         told, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
         told.pop("script", None)

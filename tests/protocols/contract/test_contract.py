@@ -251,7 +251,7 @@ class Stranger(Unit, frozen=True, gc=False, tag=999):
     def size(self) -> int:
         return 1
 
-    def word(self) -> str:
+    def label(self) -> str:
         return "stranger"
 
 

@@ -214,7 +214,7 @@ def test_machine_is_that_of_prito_under_the_paper_rules() -> None:
     ],
 )
 def test_units_have_a_size_and_a_word(unit: Unit, size: int, word: str) -> None:
-    assert (unit.size(), unit.word(), unit.asks_for()) == (size, word, None)
+    assert (unit.size(), unit.label(), unit.asks_for()) == (size, word, None)
 
 
 # --- whole runs ---

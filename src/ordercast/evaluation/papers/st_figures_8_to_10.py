@@ -40,7 +40,7 @@ def _run(f: float, spread: float, recovery: Recovery, seed: int, rules: Rules = 
         faults=(Loss(rate=f, until=MICROSECOND),),
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def _expected(f: float, spread: float) -> dict[str, float]:

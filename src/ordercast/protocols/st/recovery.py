@@ -161,7 +161,7 @@ class Recovery(DeclaredState):
 
     def receive_need(self, need: ResetNeed, out: list[Output]) -> None:
         """Answers at once, but after a random delay if the node asks again: simultaneous answers may overrun it."""
-        if need.patience == 1:
+        if need.backoff == 1:
             self.answer_need(need, out)
             return
         reset = self.normal.config.timing.reset
