@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss

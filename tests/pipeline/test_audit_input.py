@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.vectorised import audit_vectorised

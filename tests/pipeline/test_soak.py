@@ -20,7 +20,7 @@ from ordercast.pipeline import session
 from ordercast.pipeline.soak import soak as soaking
 from ordercast.pipeline.soak.soak import MANIFEST, ROUNDS, Limits, Round, Soak, soak
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures_of
+from ordercast.swarm.run_audit import failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Tally
 from tests.cli.conftest import Command
 from tests.pipeline.sparks import ordercast as begun

@@ -1,6 +1,6 @@
 """The sequencer in random configurations: every run finishes, whoever crashes; and what a broadcast costs.
 
-A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="sequencer"))` brings a failure back.
+A run is decided by its number alone: `run_and_audit(draw_config(NUMBER, protocol="sequencer"))` brings a failure back.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import failures, is_blocked, judge_rows, run_and_judge
+from ordercast.swarm.run_audit import audit_rows, failures, is_blocked, run_and_audit
 from ordercast.trace.schema import EventKind, EventRow
 
 CHUNK = 5
@@ -23,11 +23,11 @@ def wrong_with(number: int, receipts: int) -> list[str]:
     config = draw_config(number, protocol="sequencer", receipts=receipts)
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    fault_effect = judge_rows(config, rows)
+    verdict = audit_rows(config, rows)
     if not result.complete and is_blocked(result, rows):
-        fault_effect.findings.pop("complete")  # nothing more can come
-        return [f"{name}" for name, finding in fault_effect.findings.items() if not finding.holds]
-    return failures(result, fault_effect)
+        verdict.findings.pop("complete")  # nothing more can come
+        return [f"{name}" for name, finding in verdict.findings.items() if not finding.holds]
+    return failures(result, verdict)
 
 
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
@@ -127,8 +127,8 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     ).with_default_timeouts()  # fmt: skip
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    fault_effect = judge_rows(config, rows)
-    assert fault_effect.holds, failures(result, fault_effect)
+    verdict = audit_rows(config, rows)
+    assert verdict.holds, failures(result, verdict)
     return config, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
 
 
@@ -156,5 +156,5 @@ def test_without_a_quorum_everybody_gives_up() -> None:
 
 def test_a_run_can_be_repeated() -> None:
     config = draw_config(7, protocol="sequencer", receipts=300)
-    first, second = (run_and_judge(config)[0] for _ in range(2))
+    first, second = (run_and_audit(config)[0] for _ in range(2))
     assert first.counters == second.counters

@@ -8,7 +8,7 @@ from ordercast.model.faults import Crash, Loss, Miss, Pause, Split, Twice, UnitK
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sendings, without_nodes
+from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sends, without_nodes
 from ordercast.trace.schema import EventRow
 
 replace = msgspec.structs.replace
@@ -105,7 +105,7 @@ def test_a_node_is_taken_away_with_all_that_names_it() -> None:
 
 
 def test_a_sending_is_taken_away_and_faults_stay_with_their_packets() -> None:
-    left = with_sendings(A_SCRIPT, [0, 2, 3])
+    left = with_sends(A_SCRIPT, [0, 2, 3])
     assert [sending.at for sending in left.workload.scripted_sends() or ()] == [0, 9, 0]
     assert left.faults[:2] == (Miss(node=3, source=0, nth=2), Twice(node=0, source=2, nth=1))
     assert left.faults[2:] == A_SCRIPT.faults[3:]

@@ -10,8 +10,8 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Duplicates, Loss, Pause
 from ordercast.model.machine import Machine
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.swarm.judging import INCOMPLETE, failures_of
-from ordercast.swarm.reductions import Size, with_sendings, without_nodes
+from ordercast.swarm.reductions import Size, with_sends, without_nodes
+from ordercast.swarm.run_audit import INCOMPLETE, failures_of
 from ordercast.swarm.shrink import DoesNotFailError, Shrunk, shrink
 from tests.explorer.broken import DeliversEarly, GoesBack, HoldsNothingBack, NeverPolls, SaysSeenForExpected
 
@@ -42,7 +42,7 @@ def with_one_less(config: RunConfig) -> Iterator[tuple[str, RunConfig]]:
     script = config.workload.scripted_sends() or ()
     for place, sending in enumerate(script):
         kept = [other for other in range(len(script)) if other != place]
-        yield f"without {sending}", with_sendings(config, kept)
+        yield f"without {sending}", with_sends(config, kept)
     for node in range(config.group.nodes if config.group.nodes > 2 else 0):
         yield f"without node {node}", without_nodes(config, {node})
 

@@ -15,7 +15,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import simulate, simulation
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import attempt, failures_of
+from ordercast.swarm.run_audit import attempt, failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Soaked, Tally, soak_config
 from tests.explorer.broken import DeliversForOthers, HoldsNothingBack
 

@@ -28,7 +28,7 @@ class Channel(Enum):
         return strength.index(self) <= strength.index(needed)
 
 
-PROMISES = {
+CHANNEL_GUARANTEES = {
     Channel.ONE: "all nodes receive one order",
     Channel.MANY: "each sender's units arrive in the order sent",
     Channel.ANY: "units arrive in any order",

@@ -30,7 +30,7 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import everybody, members
-from ordercast.model.runs import PROMISES, Channel, Pattern, RunConfig, TraceDetail
+from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator.channels import channel_model
@@ -72,8 +72,8 @@ class Simulation:
         kind = machine or machine_class(config.protocol, config.group.rules)
         require(
             config.network.channel.serves(kind.needs),
-            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {PROMISES[kind.needs]}; "
-            f"on `{config.network.channel.value}` {PROMISES[config.network.channel]}",
+            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
+            f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
         )
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()

@@ -13,14 +13,14 @@ from ordercast.model.runs import Network, Pattern, RunConfig, ScriptedSend, Trac
 from ordercast.model.services import BROADCASTS
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.workloads import senders, submissions
-from ordercast.swarm.judging import attempt
+from ordercast.swarm.run_audit import attempt
 
 replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """The size of a run: what somebody has to understand."""
+    """The size of a run: what a reader has to understand."""
 
     nodes: int
     messages: int
@@ -46,9 +46,9 @@ def size_of(config: RunConfig) -> Size:
 
 
 def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConfig:
-    """The run with all random decisions as explicit faults and sendings, except for the delays of units.
+    """The run with all random decisions as explicit faults and scripted sends, except for the delays of units.
 
-    Each loss becomes a fault of its own, whatever caused it; each packet becomes a sending.
+    Each loss becomes a fault of its own, whatever caused it; each packet becomes a scripted send.
     """
     fault_recorder = FaultRecorder()
     attempt(replace(config, record=TraceDetail.ALL), machine, fault_recorder)
@@ -87,7 +87,7 @@ def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
     first_seq = tuple(seq for node, seq in enumerate(group.first_seq) if node in place)
     script = work.scripted_sends()
     if script is not None:
-        moved = (_moved_sending(sending, place) for sending in script)
+        moved = (_moved_send(sending, place) for sending in script)
         work = replace(work, script=tuple(sending for sending in moved if sending is not None))
     work = replace(work, senders=tuple(place[node] for node in work.senders if node in place))
     faults = (_moved_fault(fault, place) for fault in config.faults)
@@ -99,7 +99,7 @@ def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
     )
 
 
-def _moved_sending(sending: ScriptedSend, place: dict[int, int]) -> ScriptedSend | None:
+def _moved_send(sending: ScriptedSend, place: dict[int, int]) -> ScriptedSend | None:
     to = tuple(place[node] for node in sending.to if node in place)
     if sending.node not in place or (sending.to and not to):
         return None
@@ -119,11 +119,11 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
     return fault
 
 
-# --- fewer sendings ---
+# --- fewer scripted sends ---
 
 
-def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
-    """The script with only these sendings; faults of a first transmission still affect the same one."""
+def with_sends(config: RunConfig, kept: Sequence[int]) -> RunConfig:
+    """The script with only these scripted sends; faults of a first transmission still affect the same one."""
     script = config.workload.scripted_sends() or ()
     by_source: dict[int, list[int]] = {}
     for place in sorted(range(len(script)), key=lambda place: script[place].at):
@@ -145,7 +145,7 @@ def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
 
 
 def with_fewer_destinations(config: RunConfig) -> Iterator[RunConfig]:
-    """Each sending without each of its destinations."""
+    """Each scripted send without each of its destinations."""
     script = config.workload.scripted_sends() or ()
     for place, sending in enumerate(script):
         for node in sending.to if len(sending.to) > 1 else ():

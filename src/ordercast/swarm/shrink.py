@@ -15,7 +15,6 @@ import msgspec
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig, TraceDetail
-from ordercast.swarm.judging import Failure, attempt
 from ordercast.swarm.reductions import (
     Size,
     explicit,
@@ -23,9 +22,10 @@ from ordercast.swarm.reductions import (
     size_of,
     smaller,
     with_fewer_destinations,
-    with_sendings,
+    with_sends,
     without_nodes,
 )
+from ordercast.swarm.run_audit import Failure, attempt
 
 replace = msgspec.structs.replace
 
@@ -46,7 +46,7 @@ class Shrunk:
     before: Size
     after: Size
     minimal: bool
-    """True if it does not fail in this way without any one of its faults, sendings or nodes; False: out of time."""
+    """True if no single fault, scripted send or node can be removed without losing the failure; False: out of time."""
     tried: int
     """Runs."""
     seconds: float
@@ -73,7 +73,7 @@ def shrink(
     most_runs: int = 100_000,
     progress: Progress | None = None,
 ) -> Shrunk:
-    """Shrinks a failing run; `kind`: of the failure to be kept; default: the gravest.
+    """Shrinks a failing run; `kind`: of the failure to be kept; default: the most severe.
 
     Raises `DoesNotFailError`, or `FailsOtherwiseError` if it has no failure of that kind. The same run gives the same
     result, unless the search runs out of time.
@@ -142,7 +142,7 @@ class _Search:
         self._reduce_random()
         if self.best.workload.scripted_sends() is None and not self._make_explicit():
             return
-        while self._faults() + self._sendings() + self._nodes() + self._destinations() + self._plain("script"):
+        while self._faults() + self._sends() + self._nodes() + self._destinations() + self._plain("script"):
             pass
         self.minimal = True
 
@@ -171,10 +171,10 @@ class _Search:
         base = self.best
         return self._fewest(len(base.faults), of, "faults")
 
-    def _sendings(self) -> int:
+    def _sends(self) -> int:
         base = self.best
         script = base.workload.scripted_sends() or ()
-        return self._fewest(len(script), lambda kept: with_sendings(base, kept), "messages")
+        return self._fewest(len(script), lambda kept: with_sends(base, kept), "messages")
 
     def _nodes(self) -> int:
         taken = 0

@@ -16,7 +16,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import Failure
+from ordercast.swarm.run_audit import Failure
 from ordercast.trace.schema import EventKind, EventRow
 
 Key = TypeVar("Key", int, str)

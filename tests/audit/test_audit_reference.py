@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import add_missing_by_counters, audit
+from ordercast.audit.reference import add_missing_by_counters, audit
 from ordercast.audit.run_rows import is_uniform, runs_by_name
 from ordercast.audit.services import PROMISES
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.trace.reader import read_runs
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import CONFIG
-from ordercast.trace.writer import TraceWriter
 from tests.audit.figures import Figure, Row
 
 BY_LETTER = ["a123 b123", "p123", "x123"]
