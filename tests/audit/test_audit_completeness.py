@@ -32,7 +32,7 @@ def test_each_node_has_what_is_for_it() -> None:
         (["c p x", "a x p", "a b p x"], [("p", 1)], "E2 was given E2#0, which was sent to {E1,E3} only"),
         (["c p x", "a x a", "a b p x"], [("a", 1)], "E2 was given E1#0 twice, as numbers 0 and 2 of its log"),
         (["c p x x x", "a x", "a b p x"], [("x", 0), ("x", 0)], "twice, as numbers 2 and 4"),
-        (["c p x ?", "a x", "a b p x"], [("?", 0)], "which nobody sent"),
+        (["c p x ?", "a x", "a b p x"], [("?", 0)], "which no node sent"),
         (["c p x", "a x", "b p x b"], [("a", 2), ("b", 2)], "E3 lacks E1#0"),
     ],
 )

@@ -49,7 +49,7 @@ STUCK = [
     (broken.NeverOpens, ("a{2} b{2}", ""), {"window": 1}, "E1 never sends all that it was given", 0),
     (broken.NeverPolls, ("a{2}", ""), {"losses": 1}, "a{2} of E1 is never acknowledged at E1", 2),
     (broken.AsksOnce, ("a{2} b{2}", ""), {"losses": 2}, "E2: of E1, numbers 0–0 to me are missing", 5),
-    (broken.NeverSatisfied, ("a{2}", ""), {}, "the group is not silent after 40 rounds: E1 has set status", 0),
+    (broken.NeverSatisfied, ("a{2}", ""), {}, "the group is not quiescent after 40 rounds: E1 has set status", 0),
     (broken.SilentWhenPolled, ("x{2,3}", "", ""), {}, "1 packets wait to be known as pre-acknowledged by {E2}", 0),
 ]
 

@@ -45,7 +45,7 @@ def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
             places = (first_place[message], place)
             sentence = f"{name} twice, as numbers {places[0]} and {places[1]} of its log"
         elif sent is None:
-            sentence = f"{name}, which nobody sent"
+            sentence = f"{name}, which no node sent"
         elif not sent.destinations >> node & 1:
             sentence = f"{name}, which was sent to {names_of(sent.destinations)} only"
         else:

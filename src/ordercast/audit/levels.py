@@ -1,4 +1,7 @@
-"""Levels of knowledge: a node reached accepted, pre-acknowledged, acknowledged or delivered only when it was true.
+"""Soundness of the levels of knowledge: a node reached a level of a message only when what the level means was true.
+
+The levels are accepted, pre-acknowledged, acknowledged and delivered; `truthfully` in the names of these properties
+means this soundness.
 
 A protocol may reach its levels by any reasoning; here they are compared with what had happened by then. Events of one
 node are compared by their steps. Events of two nodes are compared by the run's one clock; a cause at the same time as
@@ -29,7 +32,7 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
         for message, moment in accepts.items():
             this = logs.sent.get(message)
             if this is None:
-                sentence = _claim(node, EventKind.ACCEPT, message, ", which nobody sent")
+                sentence = _claim(node, EventKind.ACCEPT, message, ", which no node sent")
                 yield _unsound(accepted_truthfully.__name__, sentence, message, node)
                 continue
             if checks_receipt and not _had(logs, node, this, moment):
@@ -84,7 +87,7 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
         for message, moment in effects.items():
             sent = logs.sent.get(message)
             if sent is None:
-                yield _unsound(breaks, _claim(node, effect, message, ", which nobody sent"), message, node)
+                yield _unsound(breaks, _claim(node, effect, message, ", which no node sent"), message, node)
                 continue
             if message not in last_cause:
                 last_cause[message] = _time_of_the_last(causes, sent)

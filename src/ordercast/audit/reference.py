@@ -42,7 +42,7 @@ def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | Non
     """Checks one run, given its row of `runs` and its events, and adds the result to a verdict."""
     logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
     if row[ABORTED] and not logs.stopped:
-        # A recording of deliveries only tells that the group was aborted, but not by whom.
+        # A recording of deliveries only shows that the group was aborted, but not which node did.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
     logs = replace(with_unrecorded(logs, row.get(UNRECORDED, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))

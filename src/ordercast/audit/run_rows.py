@@ -1,4 +1,4 @@
-"""What the rows of `runs` tell an audit: which service a run promises, and what its record must contain."""
+"""What an audit takes from the rows of `runs`: which service a run promises, and what its record must contain."""
 
 import json
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def require_nothing_sent(row: RunRow) -> None:
 
 
 def missing_by_counters(row: RunRow, sends: int, deliveries: int) -> str:
-    """How a run's events differ from its own counters, in words; empty if they agree or were not recorded.
+    """How a run's events differ from its own counters, as text; empty if they agree or were not recorded.
 
     The counters of a member of a live group are about that member alone, and are not compared.
     """

@@ -160,7 +160,7 @@ class Scene:
         """The times at which anything happened, ascending."""
         return sorted({moment.time for moment in self.moments})
 
-    def is_silence(self, gap: int) -> bool:
+    def is_idle(self, gap: int) -> bool:
         """True if a time of this length without events is cut."""
         return gap > 2 * self.flight_time
 
@@ -306,16 +306,16 @@ def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
 def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) -> dict[int | None, Flight]:
     """The flights; data and copies that would have reached a crashed node are lost there.
 
-    A trace says nothing of them. What came to two nodes at least was for everybody who listens.
+    A trace does not record them. A unit that reached two or more other nodes was sent to all.
     """
     crashed = {event.node: event.time for event in events if event.event == "crash"}
     found = dict(flights)
     for number, flight in flights.items():
-        heard = {arrival.node for arrival in flight.arrivals}
-        if flight.kind in {"data", "copy"} and len(heard - {flight.node}) > 1:
+        reached = {arrival.node for arrival in flight.arrivals}
+        if flight.kind in {"data", "copy"} and len(reached - {flight.node}) > 1:
             usual = int(median(arrival.time for arrival in flight.arrivals))
             dead = [
-                node for node, time in crashed.items() if node not in heard and node != flight.node and time <= usual
+                node for node, time in crashed.items() if node not in reached and node != flight.node and time <= usual
             ]
             ends = tuple(Arrival(node, usual, lost=True, why="crashed") for node in dead)
             found[number] = replace(flight, arrivals=(*flight.arrivals, *ends))

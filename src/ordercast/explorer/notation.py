@@ -68,7 +68,7 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
             case Deliver(packet=packet):
                 effects.append(f"delivers {_name(space, packet)}")
             case Discard(unit=unit, why=why):
-                effects.append(f"throws {unit_name(unit)} away ({why})")
+                effects.append(f"discards {unit_name(unit)} ({why})")
             case Stopped(why=why):
                 effects.append(f"stops ({why})")
             case Resumed():

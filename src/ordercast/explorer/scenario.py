@@ -106,7 +106,7 @@ class Scenario:
     patient: bool = False
     """Timers fire only when no unit is in flight: fewer schedules."""
     drained: bool = False
-    """A machine may be told that no unit is waiting for it."""
+    """A machine may get the input `Drained`: no unit is waiting for it."""
     crashes: int = 0
     """Nodes that crash."""
     rounds: int = 40

@@ -10,7 +10,7 @@ OrdercastError
 ├── PipelineError        Spark failed
 └── TraceError           a trace cannot be written or read: the message names the file
 
-A peer's invalid message raises none of these: it is counted and dropped (see `Discard`), since nobody on the network
+A peer's invalid message raises none of these: it is counted and dropped (see `Discard`), since no one on the network
 must be able to raise an exception here.
 """
 

@@ -130,10 +130,10 @@ def failing_run_text(failing: FailingRun) -> str:
         lines += list_lines("sends", map(format_option, script))
     lines += list_lines("faults", map(format_option, config.faults)) if config.faults else []
     for name in ("group", "network", "workload"):
-        told, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
-        told.pop("script", None)
+        given, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
+        given.pop("script", None)
         default.pop("nodes", None)  # always written
-        lines += table_lines(name, told, default)
+        lines += table_lines(name, given, default)
     return "\n".join(lines) + "\n"
 
 

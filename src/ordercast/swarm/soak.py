@@ -38,15 +38,15 @@ def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunCo
     Of runs with large packets only sends and deliveries are recorded, so that levels are not audited.
     """
     protocol = protocols[number % len(protocols)]
-    chance = Random(f"soak/{number}")
+    rng = Random(f"soak/{number}")
     drawn = number % BEYOND
-    if protocol == Service.SEQUENCED.value and chance.random() < 0.5:
+    if protocol == Service.SEQUENCED.value and rng.random() < 0.5:
         drawn += BEYOND  # more nodes may fail than leave a quorum
-    sizes = chance.choice(_DRAWN)
+    sizes = rng.choice(_DRAWN)
     config = msgspec.structs.replace(draw_sized(drawn, protocol, sizes), seed=number)
     if sizes is not _PACKED:
         return config
-    busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=chance.choice(_BUSY))
+    busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=rng.choice(_BUSY))
     return msgspec.structs.replace(config, workload=busy, record=TraceDetail.DELIVERIES)
 
 

@@ -49,7 +49,7 @@ def _losing(protocol: str, m: int, seed: int, losses: int, paper: PaperRules | N
 def _curve(
     size: Size, name: str, label: str, *, ms: tuple[int, ...], selective: bool = True, paper: PaperRules | None = None
 ) -> Curve:
-    """What a node misses is addressed to it with chance m/n: few destinations ask for more runs."""
+    """What a node misses is addressed to it with probability m/n: few destinations need more runs."""
     losses = 1 if paper else size.pick(3, 2, 1)
     wanted, most = (size.pick(5, 2, 1), size.pick(20, 4, 2)) if paper else (size.pick(15, 4, 1), size.pick(30, 8, 2))
     protocol = name.split("_", maxsplit=1)[0]
