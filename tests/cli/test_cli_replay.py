@@ -9,7 +9,7 @@ from ordercast.explorer.paper_counterexamples import under_sound_rules
 from ordercast.explorer.schedule_files import read_schedule, schedule_text
 from tests.cli.conftest import Command
 
-STORIES = Path(__file__).parents[2] / "examples/stories"
+STORIES = Path(__file__).parents[2] / "examples/counterexamples"
 C3 = STORIES / "spo-c3.toml"
 
 

@@ -22,7 +22,7 @@ from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, sched
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import LossInference, PaperRules, PriorityReadings, Rules, SequencerReadings
 
-FOLDER = Path(__file__).parents[2] / "examples/stories"
+FOLDER = Path(__file__).parents[2] / "examples/counterexamples"
 PATHS = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 CLASSES = {
     "spo": {"a1", "a2", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "d1", "r1"},

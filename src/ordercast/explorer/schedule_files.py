@@ -54,7 +54,7 @@ from ordercast.trace.small_files import read_toml
 VERSION = 1
 KIND = "schedule"
 _NOTHING = "nothing"  # no liveness goal
-_PAGE = "docs/stories.md"
+_PAGE = "docs/counterexamples.md"
 
 
 @dataclass(frozen=True, kw_only=True)
