@@ -61,7 +61,7 @@ def test_a_violation_comes_with_its_witness(tmp_path: Path) -> None:
     assert (found["holds"], found["violations"]) == (False, 2)
     assert found["witnesses"][0] == {
         "run": "r",
-        "sentence": "E1 was given E1#0 before E2#0, E2 the other way round",
+        "sentence": "E1 delivered E1#0 before E2#0, E2 in the opposite order",
         "messages": [[0, 0], [1, 0]],
         "nodes": [0, 1],
         "places": [0, 1, 1, 0],

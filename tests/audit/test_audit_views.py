@@ -41,14 +41,14 @@ def test_who_stopped_was_given_a_beginning(ending: str) -> None:
 @pytest.mark.parametrize(
     ("received", "what"),
     [
-        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log; others were given E2#1 there"),
+        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log; others delivered E2#1 there"),
         (
             ("p q x a", "p q x", "p q x"),
-            "E1#0 as number 3 of its log; others were given nothing there",
+            "E1#0 as number 3 of its log; others delivered nothing there",
         ),
         (
             ("p x q", "p q x", "p q x"),
-            "E3#0 as number 1 of its log; others were given E2#1 there",
+            "E3#0 as number 1 of its log; others delivered E2#1 there",
         ),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_tail_of_its_own_is_wrong_only_where_the_run_is_uniform(received: tupl
     assert not list(delivered_uniformly(logs))
     assert not broken(logs) - {"sender_order_kept"}
     [violation] = delivered_uniformly(replace(logs, uniform=True))
-    assert violation.sentence == f"E1 was given {what}"
+    assert violation.sentence == f"E1 delivered {what}"
     assert violation.nodes == (0,)
     assert "delivered_uniformly" in broken(replace(logs, uniform=True))
     for uniform in (False, True):

@@ -46,7 +46,7 @@ def test_an_untrue_claim_is_found(
 
 
 STUCK = [
-    (broken.NeverOpens, ("a{2} b{2}", ""), {"window": 1}, "E1 never sends all that it was given", 0),
+    (broken.NeverOpens, ("a{2} b{2}", ""), {"window": 1}, "E1 never sends all that was submitted to it", 0),
     (broken.NeverPolls, ("a{2}", ""), {"losses": 1}, "a{2} of E1 is never acknowledged at E1", 2),
     (broken.AsksOnce, ("a{2} b{2}", ""), {"losses": 2}, "E2: of E1, numbers 0–0 to me are missing", 5),
     (broken.NeverSatisfied, ("a{2}", ""), {}, "the group is not quiescent after 40 rounds: E1 has set status", 0),
@@ -126,7 +126,7 @@ def test_c3_the_loss_of_the_last_unit_is_never_noticed() -> None:
 @pytest.mark.parametrize("lines", [("a{2} b{2} c{2}", "", ""), ("a{1,2} b{1,2} c{1,2}", "d{1,2} e{1,2} f{1,2}")])
 def test_c5_and_c7_a_window_closes_for_good_without_a_loss(lines: tuple[str, ...]) -> None:
     counterexample = found(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, window=2))
-    assert "never sends all that it was given" in counterexample.sentence
+    assert "never sends all that was submitted to it" in counterexample.sentence
 
 
 def test_d1_the_duplicate_test_must_come_first() -> None:

@@ -154,7 +154,7 @@ def test_rounds_of_timers_are_counted_to_the_end_also_of_what_was_seen_before(fi
     assert "is not quiescent after 2 rounds" in found(explore(dataclasses.replace(scenario, rounds=2))).sentence
 
 
-STORM = "units call forth units without end, though no timer fires between"
+STORM = "units cause units without end, though no timer fires"
 
 
 @pytest.mark.parametrize("machine", [toys.PingPong, toys.Avalanche])
@@ -206,7 +206,7 @@ def preacknowledged(packet: Packet) -> Output:
         ("a{1,2}", (preacknowledged,), "a{1,2} of E1 at E1 is preacknowledged before it was accepted"),
         ("a{1,2}", (Deliver,), "a{1,2} of E1 at E1 is delivered a second time"),
         ("a{1,2}", (lambda packet: Deliver(replace(packet, payload=b"b")),), "which no node submitted"),
-        ("a{1,2}", (lambda _: Abort("tired"),), "E1 gives the group up: tired"),
+        ("a{1,2}", (lambda _: Abort("tired"),), "E1 aborts the group: tired"),
     ],
 )
 def test_a_claim_that_its_node_alone_gives_the_lie_is_found(line: str, claims: tuple[Any, ...], sentence: str) -> None:

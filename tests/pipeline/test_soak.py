@@ -116,7 +116,7 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     assert (document["runs"], document["failed"]) == (8, 1)
     assert document["failures"]["6"][0]["kind"] == "acknowledged_truthfully"
     assert document["deliveries"] > 0
-    assert {"units were lost", "copies were sent"} <= set(document["states"])
+    assert {"units were lost", "data was retransmitted"} <= set(document["states"])
 
 
 @pytest.mark.usefixtures("open_session")

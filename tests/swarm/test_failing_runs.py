@@ -71,7 +71,7 @@ MISTAKES = [
     ("nth=1", "nth=0", "counts units from 1"),
     ("nth=1", "n=1", "'n=1' is not a field of the fault 'miss'"),
     ("to=E2", "to=E7", "names E7, but the group's nodes are E1 to E2"),
-    ("to=E2", "towards=E2", "'towards=E2' is not a field of a sending; write: node=… to=…"),
+    ("to=E2", "towards=E2", "'towards=E2' is not a field of a scripted send; write: node=… to=…"),
     ('rules = "paper"', 'rules = "new"', "Invalid enum value"),
     ('protocol = "spo"', 'protocol = "spa"', "unknown protocol 'spa'"),
     ("nodes = 2", "nodes = 1", "a group has 2 to 1024 nodes"),
@@ -91,7 +91,7 @@ def test_mistakes_are_told(old: str, new: str, sentence: str, tmp_path: Path) ->
 
 def test_runs_of_a_soak_can_be_written_too(tmp_path: Path) -> None:
     for number in range(40):
-        story = FailingRun(soak_config(number), Failure("complete", "E1 was given E2#0 twice"))
+        story = FailingRun(soak_config(number), Failure("complete", "E1 delivered E2#0 twice"))
         path, _ = write_failing_run(tmp_path, str(number), story)
         assert read_failing_run(path) == story
 

@@ -38,7 +38,7 @@ def _lacking(logs: RunLogs) -> Violations:
 def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
     first_place: dict[Message, int] = {}
     for place, message in enumerate(log):
-        name = f"{name_of(node)} was given {message_name(message)}"
+        name = f"{name_of(node)} delivered {message_name(message)}"
         sent = logs.sent.get(message)
         places: tuple[int, ...] = (place,)
         if message in first_place:

@@ -126,7 +126,7 @@ def _swapped(log: Sequence[Sent]) -> Iterator[tuple[Sent, Sent]]:
 
 def _swap(breaks: str, node: int, before: Sent, after: Sent, where: str) -> Violation:
     sentence = (
-        f"{name_of(node)} was given {message_name(before.message)} before {message_name(after.message)}{where}, "
+        f"{name_of(node)} delivered {message_name(before.message)} before {message_name(after.message)}{where}, "
         f"of the same sender and priority {after.priority}, which was sent first"
     )
     return Violation(breaks, sentence, messages=(before.message, after.message), nodes=(node,))

@@ -25,10 +25,10 @@ def delivered_uniformly(logs: RunLogs) -> Violations:
         place = _departs_at(log, common)
         if place < len(log):
             there = (
-                f"were given {message_name(common[place])} there" if place < len(common) else "were given nothing there"
+                f"delivered {message_name(common[place])} there" if place < len(common) else "were given nothing there"
             )
             sentence = (
-                f"{name_of(node)} was given {message_name(log[place])} as number {place} of its log; others {there}"
+                f"{name_of(node)} delivered {message_name(log[place])} as number {place} of its log; others {there}"
             )
             yield Violation(delivered_uniformly.__name__, sentence, (log[place],), (node,), (place,))
 

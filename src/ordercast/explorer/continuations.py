@@ -56,7 +56,7 @@ class FairContinuations:
             except PromiseBroken as wrong:
                 return ContinuationFailure(str(wrong), tuple(self._steps), live=False)
             except _StormError:
-                problem = "units call forth units without end, though no timer fires between"
+                problem = "units cause units without end, though no timer fires"
             if problem and self._space.scenario.promise.liveness_goal is not None:
                 return ContinuationFailure(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
@@ -143,7 +143,7 @@ class FairContinuations:
         for node in range(space.size):
             here, name = space.nodes.states[state[node]], name_of(node)
             if here.numbered < len(space.scenario.scripts[node]):
-                return f"{name} never sends all that it was given: {self.waits(state)}"
+                return f"{name} never sends all that was submitted to it: {self.waits(state)}"
             for item in space.scenario.items:
                 verb = self._lacks(here, item)
                 if verb:
@@ -160,7 +160,7 @@ class FairContinuations:
         considered = everybody if space.scenario.promise.uniform else list(survivors.values())
         for node, here in survivors.items():
             if here.numbered < len(space.scenario.scripts[node]):
-                return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
+                return f"{name_of(node)} never sends all that was submitted to it: {self.waits(state)}"
             for item in space.scenario.items:
                 due = item.source in survivors or any(other.delivered >> item.number & 1 for other in considered)
                 verb = _lacks_with_views(here, item) if due else ""

@@ -226,7 +226,7 @@ class PromiseChecker:
             case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:
                 self.left = True  # too few members are reachable; any other reason is a broken promise
             case Abort(why=why):
-                raise PromiseBroken(f"{self._name} gives the group up: {why}")
+                raise PromiseBroken(f"{self._name} aborts the group: {why}")
             case _:
                 pass
 

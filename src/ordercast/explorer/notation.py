@@ -76,7 +76,7 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
             case View(number=number, members=members):
                 effects.append(f"is in view {number} with {names_of(members)}")
             case Abort(why=why):
-                effects.append(f"gives the group up ({why})")
+                effects.append(f"aborts the group ({why})")
             case _:
                 pass
     return effects

@@ -97,8 +97,8 @@ class Prefix(msgspec.Struct):
         found: list[Violation] = []
         for row in batch.filter(pa.array(below)).to_pylist():
             message = row[SOURCE], row[SEQ]
-            what = "was given" if row[EVENT] == EventKind.DELIVER else "sent"
-            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which everybody had been given"
+            what = "delivered" if row[EVENT] == EventKind.DELIVER else "sent"
+            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which every node had delivered"
             found.append(Violation("complete", sentence, (message,), (row[NODE],)))
         return found, batch.filter(pa.array(~below))
 
