@@ -25,7 +25,7 @@ def delivered_uniformly(logs: RunLogs) -> Violations:
         place = _departs_at(log, common)
         if place < len(log):
             there = (
-                f"delivered {message_name(common[place])} there" if place < len(common) else "were given nothing there"
+                f"delivered {message_name(common[place])} there" if place < len(common) else "delivered nothing there"
             )
             sentence = (
                 f"{name_of(node)} delivered {message_name(log[place])} as number {place} of its log; others {there}"
