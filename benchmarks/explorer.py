@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from ordercast.explorer.explore import Report, Search
-from ordercast.explorer.scenario import Scenario, script_in_words
+from ordercast.explorer.scenario import Scenario, format_script
 from ordercast.explorer.scenarios import scenario
 
 SEARCHES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
@@ -43,7 +43,7 @@ def main() -> None:
         asked = scenario(protocol, lines, **bounds)
         every, long = searched(asked, reduced=False)
         some, short = searched(asked, reduced=True)
-        scripts = "; ".join(script_in_words(script) or "–" for script in asked.scripts)
+        scripts = "; ".join(format_script(script) or "–" for script in asked.scripts)
         what = f"{scripts}, " + ", ".join(f"{value} {name}" for name, value in bounds.items())
         print(f"{protocol:10} {what}")
         print(

@@ -110,10 +110,10 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "Simulation",
         {
             "Running and auditing": "simulate RunResult audit Verdict Service",
-            "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern Sending "
+            "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern ScriptedSend "
             "TraceDetail",
             "Faults": "Fault Loss Bursts Duplicates Miss Pause Split Crash UnitKind",
-            "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig HearsayRule PaperRules "
+            "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig LossInference PaperRules "
             "PriorityReadings SequencerReadings",
         },
     ),

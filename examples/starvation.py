@@ -43,7 +43,7 @@ def run(*, synchronises: bool) -> tuple[RunResult, list[tuple[int, float, float]
         network=Network(channel=Channel.ONE, bits_per_second=100_000_000),
         workload=Workload(messages=500, pattern=Pattern.STEADY, gap=50_000, size=200, priorities=3, urgent=0.9),
         record=TraceDetail.DELIVERIES,
-    ).suited()
+    ).with_default_timeouts()
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
     sent = {(row[4], row[5]): (row[7] or 0, row[2]) for row in rows if row[3] == "send"}

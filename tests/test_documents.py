@@ -128,21 +128,21 @@ def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
 
 
 def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> None:
-    files = {path.stem: path for path in (ROOT / "examples/stories").glob("*.toml")}
-    pages = {page: page.read_text() for page in (ROOT / "docs/stories").glob("*.md")}
-    assert {path.stem for path in (ROOT / "docs/pictures/stories").iterdir()} == set(files)
+    files = {path.stem: path for path in (ROOT / "examples/counterexamples").glob("*.toml")}
+    pages = {page: page.read_text() for page in (ROOT / "docs/counterexamples").glob("*.md")}
+    assert {path.stem for path in (ROOT / "docs/pictures/counterexamples").iterdir()} == set(files)
     for name, path in files.items():
         told = [text for page, text in pages.items() if page.stem == name.split("-")[0]]
-        assert f"(../pictures/stories/{name}.svg)" in "".join(told)
-        assert ["replay", f"examples/stories/{name}.toml"] in commands("".join(told))
+        assert f"(../pictures/counterexamples/{name}.svg)" in "".join(told)
+        assert ["replay", f"examples/counterexamples/{name}.toml"] in commands("".join(told))
         done = CliRunner().invoke(app, ["replay", str(path), "--svg", str(tmp_path / "it.svg")])
         assert done.exit_code == 1, done.output
-        drawn = (ROOT / f"docs/pictures/stories/{name}.svg").read_bytes()
-        assert (tmp_path / "it.svg").read_bytes() == drawn, f"python examples/stories.py {name}"
+        drawn = (ROOT / f"docs/pictures/counterexamples/{name}.svg").read_bytes()
+        assert (tmp_path / "it.svg").read_bytes() == drawn, f"python examples/counterexamples.py {name}"
 
 
 def test_the_page_of_stories_shows_what_is_printed() -> None:
-    page = (ROOT / "docs/stories.md").read_text()
+    page = (ROOT / "docs/counterexamples.md").read_text()
     check, search, sound, replay = commands(page)
     (shown,) = blocks(page, "console")
     about, *printed = (line.rstrip() for line in run(replay, ROOT).stdout.splitlines())
@@ -168,7 +168,7 @@ def test_the_page_of_the_swarm_makes_small_what_it_shows(tmp_path: Path) -> None
     assert "acknowledged_truthfully" in done.stdout
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs/stories").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/counterexamples").glob("*.md")), ids=lambda page: page.stem)
 def test_a_story_is_found_by_the_command_beside_it(page: Path) -> None:
     """By the words of the promise that its file expects to be broken."""
     found = commands(page.read_text())

@@ -40,19 +40,19 @@ def test_good_logs_hold(tmp_path: Path, script: str, logs: tuple[str, ...]) -> N
 def test_kafka_keeps_the_order_of_a_partition_and_no_other(tmp_path: Path) -> None:
     done = judged(tmp_path, "kafka_trace.py", *KAFKA, options="--service st")
     assert done.returncode == 1
-    assert re.search(r"E3 was given E1#0 before E2#0, E4 the other way round", done.stdout)
+    assert re.search(r"E3 delivered E1#0 before E2#0, E4 in the opposite order", done.stdout)
 
 
 def test_a_rebalance_hands_a_record_out_again(tmp_path: Path) -> None:
     done = judged(tmp_path, "kafka_trace.py", "kafka/billing.log", "kafka/shipping-after-rebalance.log")
     assert done.returncode == 1
-    assert "E4 was given E1#2 twice" in done.stdout
+    assert "E4 delivered E1#2 twice" in done.stdout
 
 
 def test_a_redelivery_is_found(tmp_path: Path) -> None:
     done = judged(tmp_path, "nats_trace.py", "nats/ledger.log=>", "nats/europe-redelivered.log=orders.eu.>")
     assert done.returncode == 1
-    assert "E3 was given E1#4 twice, as numbers 2 and 3 of its log" in done.stdout
+    assert "E3 delivered E1#4 twice, as numbers 2 and 3 of its log" in done.stdout
 
 
 def test_what_a_consumer_was_not_handed_is_found(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_a_consumer_was_not_handed_is_found(tmp_path: Path) -> None:
 def test_a_watcher_that_resumes_where_it_was_gets_a_revision_twice(tmp_path: Path) -> None:
     done = judged(tmp_path, "etcd_trace.py", "etcd/all.log=/", "etcd/config-resumed.log=/config/")
     assert done.returncode == 1
-    assert "E3 was given E1#4 twice" in done.stdout
+    assert "E3 delivered E1#4 twice" in done.stdout
 
 
 def test_a_watcher_that_resumes_behind_a_compaction_lacks_a_revision(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_transaction_that_comes_in_two_responses_is_not_whole(tmp_path: Path) 
     (tmp_path / "torn.log").write_text("\n".join([responses[0], *halves, responses[2]]))
     done = judged(tmp_path, "etcd_trace.py", "etcd/all.log=/", f"{tmp_path}/torn.log=/config/")
     assert done.returncode == 1
-    assert "E3 was given E1#4 twice" in done.stdout
+    assert "E3 delivered E1#4 twice" in done.stdout
 
 
 def test_the_document_names_what_is_there() -> None:

@@ -17,8 +17,8 @@ from base64 import b64decode
 from itertools import groupby
 from pathlib import Path
 
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventRow
-from ordercast.trace.writer import TraceWriter
 
 
 def main(out: Path, logs: list[tuple[Path, str]]) -> None:

@@ -14,8 +14,8 @@ import re
 import sys
 from pathlib import Path
 
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventRow
-from ordercast.trace.writer import TraceWriter
 
 _RECORD = re.compile(r"CreateTime:(\d+)\tPartition:(\d+)\tOffset:(\d+)")
 _MILLISECOND = 1_000_000

@@ -14,8 +14,8 @@ subject matches. That is the service `st`: all consumers are handed what is for 
 import sys
 from pathlib import Path
 
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventRow
-from ordercast.trace.writer import TraceWriter
 
 
 def main(out: Path, logs: list[tuple[Path, str]]) -> None:

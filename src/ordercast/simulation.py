@@ -10,7 +10,7 @@ On Spark: `ordercast.pipeline`.
 from ordercast.audit import Finding, Verdict, Violation, Witness, audit
 from ordercast.model.config import (
     GroupConfig,
-    HearsayRule,
+    LossInference,
     PaperRules,
     PriorityConfig,
     PriorityReadings,
@@ -22,7 +22,7 @@ from ordercast.model.config import (
 )
 from ordercast.model.errors import ConfigError, OrdercastError, TraceError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, TraceDetail, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, TraceDetail, Workload
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
 from ordercast.simulator.counters import Counters, Durations
@@ -38,8 +38,8 @@ __all__ = [
     "Fault",
     "Finding",
     "GroupConfig",
-    "HearsayRule",
     "Loss",
+    "LossInference",
     "Miss",
     "Network",
     "OrdercastError",
@@ -52,7 +52,7 @@ __all__ = [
     "Rules",
     "RunConfig",
     "RunResult",
-    "Sending",
+    "ScriptedSend",
     "SequencerConfig",
     "SequencerReadings",
     "Service",

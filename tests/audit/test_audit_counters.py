@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
@@ -37,7 +37,7 @@ def run_of(protocol: str, record: TraceDetail, *faults: Fault) -> RunConfig:
         workload=Workload(messages=20, spread=0.6, batch=2, priorities=3 if protocol.startswith("pri") else 1),
         faults=(Loss(rate=0.1), *faults),
         record=record,
-    ).suited()
+    ).with_default_timeouts()
 
 
 @pytest.mark.parametrize("faults", [(), (Crash(node=1, at=1_500_000),)])

@@ -10,7 +10,7 @@ from ordercast.audit.levels import (
     delivered_truthfully,
     preacknowledged_truthfully,
 )
-from ordercast.audit.services import TRUTHS, Property
+from ordercast.audit.services import LEVEL_SOUNDNESS, Property
 from tests.audit.figures import Figure
 
 Spoil = Callable[[list[tuple[int, str, str, int]]], list[tuple[int, str, str, int]]]
@@ -53,7 +53,7 @@ def play(happened: list[tuple[int, str, str, int]]) -> Figure:
 
 def broken(figure: Figure) -> dict[str, list[str]]:
     logs = figure.logs()
-    found = {truth.__name__: [figure.letters(violation) for violation in truth(logs)] for truth in TRUTHS}
+    found = {truth.__name__: [figure.letters(violation) for violation in truth(logs)] for truth in LEVEL_SOUNDNESS}
     return {name: letters for name, letters in found.items() if letters}
 
 

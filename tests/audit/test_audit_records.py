@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.vectorised import audit_vectorised
@@ -48,7 +48,7 @@ def test_records_of_all_members_are_one_run(tmp_path: Path) -> None:
     folders = [keep(tmp_path / name, GOOD.rows, node) for node, name in enumerate(NAMES)]
     verdict = by_all_means(folders)
     assert verdict.holds
-    assert (verdict.runs, verdict.deliveries, verdict.not_whole) == (1, 12, [])
+    assert (verdict.runs, verdict.deliveries, verdict.incomplete_records) == (1, 12, [])
 
 
 def test_members_may_share_a_folder(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path) -
     verdict = by_all_means(folders)
     assert verdict.holds, "what bob sent is known from the others"
     assert verdict.deliveries == 8
-    assert len(verdict.not_whole) == 1
-    assert "there is no whole record of bob;" in verdict.not_whole[0]
+    assert len(verdict.incomplete_records) == 1
+    assert "the record of bob is incomplete;" in verdict.incomplete_records[0]
 
 
 def test_what_the_others_disagree_about_is_found_without_the_lacking_record(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_record_that_ends_early_is_one_of_a_member_that_stopped(tmp_path: Path
     verdict = by_all_means(folders)
     assert verdict.holds
     assert verdict.deliveries == 9
-    assert "bob" in verdict.not_whole[0]
+    assert "bob" in verdict.incomplete_records[0]
     whole = [keep(tmp_path / f"whole{node}", cut, node) for node in range(3)]
     assert broken(whole) == {"complete"}, "the same, if bob had come to its end"
 

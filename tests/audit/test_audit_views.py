@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ordercast.audit.judge import judge
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.views import delivered_uniformly, without_tails
 from ordercast.model.services import Service
@@ -26,7 +26,7 @@ def stopped(*received: str, ending: str = "crash") -> RunLogs:
 
 def broken(logs: RunLogs) -> set[str]:
     verdict = Verdict()
-    judge(logs, Service.SEQUENCED, verdict)
+    check_logs(logs, Service.SEQUENCED, verdict)
     return {name for name, finding in verdict.findings.items() if not finding.holds}
 
 
@@ -41,14 +41,14 @@ def test_who_stopped_was_given_a_beginning(ending: str) -> None:
 @pytest.mark.parametrize(
     ("received", "what"),
     [
-        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log; others were given E2#1 there"),
+        (("p b", "p q x", "p q x"), "E1#1 as number 1 of its log; others delivered E2#1 there"),
         (
             ("p q x a", "p q x", "p q x"),
-            "E1#0 as number 3 of its log; others were given nothing there",
+            "E1#0 as number 3 of its log; others delivered nothing there",
         ),
         (
             ("p x q", "p q x", "p q x"),
-            "E3#0 as number 1 of its log; others were given E2#1 there",
+            "E3#0 as number 1 of its log; others delivered E2#1 there",
         ),
     ],
 )
@@ -57,12 +57,12 @@ def test_a_tail_of_its_own_is_wrong_only_where_the_run_is_uniform(received: tupl
     assert not list(delivered_uniformly(logs))
     assert not broken(logs) - {"sender_order_kept"}
     [violation] = delivered_uniformly(replace(logs, uniform=True))
-    assert violation.sentence == f"E1 was given {what}"
+    assert violation.sentence == f"E1 delivered {what}"
     assert violation.nodes == (0,)
     assert "delivered_uniformly" in broken(replace(logs, uniform=True))
     for uniform in (False, True):
         verdict = Verdict()
-        judge(replace(logs, uniform=uniform), Service.SEQUENCED, verdict)
+        check_logs(replace(logs, uniform=uniform), Service.SEQUENCED, verdict)
         assert ("delivered_uniformly" in verdict.findings) is uniform, "asked of those only that promise it"
 
 
@@ -86,7 +86,7 @@ def test_those_that_go_on_have_one_log_whoever_stopped() -> None:
 
 def test_only_the_sequencer_may_give_a_tail_to_who_stops() -> None:
     verdict = Verdict()
-    judge(stopped("p x q", "p q x", "p q x"), Service.TOTAL, verdict)
+    check_logs(stopped("p x q", "p q x", "p q x"), Service.TOTAL, verdict)
     assert not verdict.findings["same_order"].holds
 
 

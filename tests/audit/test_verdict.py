@@ -12,14 +12,14 @@ def finding(violations: int, *, at_least: bool = False) -> Finding:
 
 
 def test_counts_add_up() -> None:
-    total = Verdict(runs=1, deliveries=7, findings={"complete": finding(1)}, not_whole=["run a"])
+    total = Verdict(runs=1, deliveries=7, findings={"complete": finding(1)}, incomplete_records=["run a"])
     total.not_recorded["same_runs"] += 1
     other = Verdict(
-        runs=2, deliveries=5, findings={"complete": finding(2), "no_cycle": finding(0)}, not_whole=["run b"]
+        runs=2, deliveries=5, findings={"complete": finding(2), "no_cycle": finding(0)}, incomplete_records=["run b"]
     )
     other.not_recorded["same_runs"] += 2
     total.add(other)
-    assert (total.runs, total.deliveries, total.not_whole) == (3, 12, ["run a", "run b"])
+    assert (total.runs, total.deliveries, total.incomplete_records) == (3, 12, ["run a", "run b"])
     assert total.not_recorded == {"same_runs": 3}
     assert total.findings["complete"] == Finding(2, 3, [*finding(1).witnesses, *finding(2).witnesses])
     assert total.findings["no_cycle"] == Finding(1, 0)
@@ -56,4 +56,4 @@ def test_a_document_says_whether_all_were_counted(at_least: bool) -> None:
         }
     }
     assert "not_whole" not in document
-    assert Verdict(not_whole=["x"]).as_document()["not_whole"] == ["x"]
+    assert Verdict(incomplete_records=["x"]).as_document()["not_whole"] == ["x"]

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.cli.audit import print_verdict
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventRow
-from ordercast.trace.writer import TraceWriter
 from tests.cli.conftest import Command, Outcome
 
 PROMISES_OF_SPO = {

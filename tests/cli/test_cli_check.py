@@ -86,7 +86,7 @@ def test_what_goes_wrong_where_nothing_is_lost_is_drawn_as_replay_draws_it(order
 def test_what_a_node_invents_is_told_in_words(ordercast: Command) -> None:
     """S3: whoever misses its own broadcast is given an empty one."""
     done = ordercast("check sequencer --rules paper --script '; a' --reading first_id=1 --jobs 1 --no-draw")
-    assert "=> E2 speaks of nothing{1,2,3} as message 0 of E2, which nobody submitted" in done.out
+    assert "=> E2 outputs nothing{1,2,3} as message 0 of E2, which no node submitted" in done.out
 
 
 def test_all_bounds_are_told_and_what_is_printed_can_be_asked_again(ordercast: Command) -> None:
@@ -180,7 +180,7 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
 def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
     line = "check spo --nodes 2 --jobs 1 --script"
     told = ordercast(
-        f"{line} a[5] --history 2 --log-limit 5 --hearsay --reading asks_once=true --svg {tmp_path}/it.svg"
+        f"{line} a[5] --history 2 --log-limit 5 --infer-losses --reading asks_once=true --svg {tmp_path}/it.svg"
     )
     assert told.status == 0
     assert told.err.splitlines() == [

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import ordercast.cli.node
 from ordercast import Message, View
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
 from ordercast.live.stats import Stats
@@ -158,7 +158,7 @@ def test_one_that_is_killed_ends_a_group_and_leaves_its_record(tmp_path: Path) -
     assert "delivered" in outcomes["B"][2], "the statistics"
     verdict = audit([tmp_path])
     assert verdict.holds, verdict.findings
-    assert "no whole record of C" in verdict.not_whole[0]
+    assert "the record of C is incomplete" in verdict.incomplete_records[0]
 
 
 @pytest.mark.soak
@@ -177,7 +177,7 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         assert "the group continues with A, B: " in err
     verdict = audit([tmp_path])
     assert verdict.holds, verdict.findings
-    assert "no whole record of C" in verdict.not_whole[0]
+    assert "the record of C is incomplete" in verdict.incomplete_records[0]
 
 
 @pytest.mark.parametrize(

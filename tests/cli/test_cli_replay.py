@@ -9,7 +9,7 @@ from ordercast.explorer.paper_counterexamples import under_sound_rules
 from ordercast.explorer.schedule_files import read_schedule, schedule_text
 from tests.cli.conftest import Command
 
-STORIES = Path(__file__).parents[2] / "examples/stories"
+STORIES = Path(__file__).parents[2] / "examples/counterexamples"
 C3 = STORIES / "spo-c3.toml"
 
 
@@ -21,7 +21,7 @@ def test_it_tells_step_by_step_what_happens_and_what_breaks(ordercast: Command) 
         "1 E1 sends a{2,3} transmits E1#0 a",
         "2 E2 receives E1#0 a accepts a",
         "3 E2 sends b{3} transmits E2#0 b",
-        "4 E3 receives E2#0 b throws b away (hearsay)",
+        "4 E3 receives E2#0 b discards b (hearsay)",
         "from here on nothing is lost",
     ]
     broken = lines.index("broken: b{3} of E2 is never accepted at E3:")

@@ -34,7 +34,7 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
         paper=PaperRules(sequencer=readings),
         sequencer=SequencerConfig(history=9, resilience=2, direct_from=700),
     )
-    expected = RunConfig(protocol="sequencer", group=group, network=network, workload=workload).suited()
+    expected = RunConfig(protocol="sequencer", group=group, network=network, workload=workload).with_default_timeouts()
     assert RunConfig.from_json(json.dumps(document_of(done.out)["config"])) == expected
 
 

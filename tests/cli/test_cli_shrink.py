@@ -11,10 +11,10 @@ from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.files import read_story
-from ordercast.swarm.judging import Attempt, Failure, failures_of
+from ordercast.swarm.failing_runs import read_failing_run
+from ordercast.swarm.run_audit import Attempt, Failure, failures_of
 from ordercast.trace.chunk_writer import ChunkWriter
-from ordercast.trace.writer import TraceWriter
+from ordercast.trace.run_writer import TraceWriter
 from tests.cli.conftest import Command
 
 
@@ -24,7 +24,9 @@ def printed(tmp_path: Path) -> Path:
     network, work = Network(channel=Channel.ONE), Workload(messages=20, spread=0.5)
     group = GroupConfig(nodes=4, rules=Rules.PAPER)
     faults = (Loss(rate=0.1),)
-    config = RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).suited()
+    config = RunConfig(
+        protocol="st", group=group, network=network, workload=work, faults=faults
+    ).with_default_timeouts()
     path = tmp_path / "printed.json"
     path.write_text(config.to_json())
     return path
@@ -39,7 +41,7 @@ def test_a_configuration_becomes_a_file_a_test_and_a_picture(ordercast: Command,
     assert "broken: acknowledged_truthfully: " in done.out
     assert "E1  " in done.out, "the picture"
     assert svg.read_text().startswith("<svg")
-    story = read_story(out / "printed.toml")
+    story = read_failing_run(out / "printed.toml")
     assert story.failure in failures_of(story.config)
     assert "shrunk from 4 nodes, 80 messages" in story.about
     assert "def test_st_acknowledged_truthfully()" in (out / "test_printed.py").read_text()

@@ -68,7 +68,7 @@ def test_the_process_ends_with_that_status(line: str, status: int) -> None:
 
 def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
     done = ordercast(
-        "simulate spo --nodes 5 --rules sound --window 7 --quota 33 --hearsay --messages 12 --spread 0.4 "
+        "simulate spo --nodes 5 --rules sound --window 7 --quota 33 --infer-losses --messages 12 --spread 0.4 "
         "--pattern bursty --gap 1.5ms --burst 6 --batch 2 --size 10 --loss 0.05 --channel one --propagation 70us "
         "--jitter 3us --bandwidth 10Mbit --receive-time 2us --receive-buffer 90 --drained --seed 77 "
         "--record deliveries --json --fault 'miss node=E2 source=E1 nth=3' --fault 'crash node=4 at=2s'"
@@ -86,14 +86,14 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
     expected = RunConfig(
         protocol="spo",
         group=GroupConfig(
-            nodes=5, rules=Rules.SOUND, window=7, quota=33, hearsay=True, timing=workload.timing(network, 5)
+            nodes=5, rules=Rules.SOUND, window=7, quota=33, infer_losses=True, timing=workload.timing(network, 5)
         ),
         network=network,
         workload=workload,
         faults=(Loss(rate=0.05), Miss(node=1, source=0, nth=3), Crash(node=4, at=2_000_000_000)),
         seed=77,
         record=TraceDetail.DELIVERIES,
-        patience=1024 * workload.timing(network, 5).poll,
+        stall_timeout=1024 * workload.timing(network, 5).poll,
     )
     config = document_of(done.out)["config"]
     assert RunConfig.from_json(json.dumps(config)) == expected
@@ -353,7 +353,7 @@ def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
     ("arguments", "sentence"),
     [
         ("to --spread 0.5", "--spread has no effect for to, only for spo and st"),
-        ("to --hearsay", "--hearsay has no effect for to, only for po, spo and st"),
+        ("to --infer-losses", "--infer-losses has no effect for to, only for po, spo and st"),
         ("spo --resilience 1", "--resilience has no effect for spo, only for sequencer"),
         ("po --urgent 0.1 --priorities 2", "--urgent has no effect for po, only for prio and prito"),
         ("spo --burst 3", "--burst has no effect for --pattern poisson, only for bursty"),
@@ -367,7 +367,12 @@ def test_an_option_without_effect_is_told(ordercast: Command, arguments: str, se
 
 @pytest.mark.parametrize(
     "protocol",
-    ["spo --spread 0.5 --hearsay", "st --recovery go-back-n --hearsay", "po --hearsay", "prito --urgent 0.1"],
+    [
+        "spo --spread 0.5 --infer-losses",
+        "st --recovery go-back-n --infer-losses",
+        "po --infer-losses",
+        "prito --urgent 0.1",
+    ],
 )
 def test_an_option_that_is_heeded_is_not(ordercast: Command, protocol: str) -> None:
     assert ordercast(f"simulate {protocol} --nodes 3 --messages 2").err == ""

@@ -176,7 +176,7 @@ def test_svg_time_never_runs_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_svg_labels_sit_neither_on_each_other_nor_on_the_end_of_a_stave(seed: int) -> None:
+def test_svg_labels_sit_neither_on_each_other_nor_on_the_end_of_a_row(seed: int) -> None:
     nodes = 3 + seed % 3
     rows = rumour(nodes, 12, seed)
     layout = lay_out(make_scene(rows, nodes))
@@ -190,7 +190,7 @@ def test_svg_labels_sit_neither_on_each_other_nor_on_the_end_of_a_stave(seed: in
     for one, two in combinations(boxes, 2):
         assert one[1] <= two[0] or two[1] <= one[0] or abs(one[2] - two[2]) >= 12, (one, two)
     for low, high, *_ in boxes:
-        assert not any(low < cut < high for cut in layout.staves)
+        assert not any(low < cut < high for cut in layout.rows)
 
 
 # --- what rows may say ---

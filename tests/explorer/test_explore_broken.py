@@ -8,14 +8,14 @@ from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
 from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Promise, Scenario
-from ordercast.model.config import HearsayRule, PaperRules
+from ordercast.model.config import LossInference, PaperRules
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken
 from tests.explorer.groups import spo, spo_as_printed
 
-NO_HEARSAY = PaperRules(condition_2=HearsayRule.NONE)
+NO_INFERENCE = PaperRules(condition_2=LossInference.NONE)
 
 
 def found(scenario: Scenario) -> Counterexample:
@@ -46,10 +46,10 @@ def test_an_untrue_claim_is_found(
 
 
 STUCK = [
-    (broken.NeverOpens, ("a{2} b{2}", ""), {"window": 1}, "E1 never sends all that it was given", 0),
+    (broken.NeverOpens, ("a{2} b{2}", ""), {"window": 1}, "E1 never sends all that was submitted to it", 0),
     (broken.NeverPolls, ("a{2}", ""), {"losses": 1}, "a{2} of E1 is never acknowledged at E1", 2),
     (broken.AsksOnce, ("a{2} b{2}", ""), {"losses": 2}, "E2: of E1, numbers 0–0 to me are missing", 5),
-    (broken.NeverSatisfied, ("a{2}", ""), {}, "the group is not silent after 40 rounds: E1 has set status", 0),
+    (broken.NeverSatisfied, ("a{2}", ""), {}, "the group is not quiescent after 40 rounds: E1 has set status", 0),
     (broken.SilentWhenPolled, ("x{2,3}", "", ""), {}, "1 packets wait to be known as pre-acknowledged by {E2}", 0),
 ]
 
@@ -93,7 +93,7 @@ def test_a1_acknowledged_does_not_mean_preacknowledged_everywhere(channel: Chann
 
 
 def test_with_everything_to_everybody_the_printed_levels_are_true() -> None:
-    for paper, losses in (PaperRules(), 0), (NO_HEARSAY, 1):
+    for paper, losses in (PaperRules(), 0), (NO_INFERENCE, 1):
         report = explore(spo_as_printed("x{1,2,3}", "y{1,2,3}", "z{1,2,3}", paper=paper, losses=losses))
         assert report.exhausted, str(report)
 
@@ -109,7 +109,7 @@ def test_c0_overtaking_is_taken_for_loss_on_many_channels_only() -> None:
     assert counterexample.sentence.startswith("b{3} of E2 is never accepted at E3")
     assert counterexample.schedule == ("E1 sends a{2,3}", "E2 receives E1#0 a", "E2 sends b{3}", "E3 receives E2#0 b")
     assert explore(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, channel=Channel.ONE)).exhausted
-    assert explore(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, paper=NO_HEARSAY)).exhausted
+    assert explore(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, paper=NO_INFERENCE)).exhausted
 
 
 def test_c1_a_lost_unit_for_others_shuts_its_source_out() -> None:
@@ -126,23 +126,23 @@ def test_c3_the_loss_of_the_last_unit_is_never_noticed() -> None:
 @pytest.mark.parametrize("lines", [("a{2} b{2} c{2}", "", ""), ("a{1,2} b{1,2} c{1,2}", "d{1,2} e{1,2} f{1,2}")])
 def test_c5_and_c7_a_window_closes_for_good_without_a_loss(lines: tuple[str, ...]) -> None:
     counterexample = found(spo_as_printed(*lines, liveness_goal=Level.ACCEPTED, window=2))
-    assert "never sends all that it was given" in counterexample.sentence
+    assert "never sends all that was submitted to it" in counterexample.sentence
 
 
 def test_d1_the_duplicate_test_must_come_first() -> None:
     lines = ("a{1,2} b{2}", "", "")
-    late = PaperRules(condition_2=HearsayRule.NONE, duplicates_first=False)
+    late = PaperRules(condition_2=LossInference.NONE, duplicates_first=False)
     counterexample = found(spo_as_printed(*lines, paper=late, losses=1))
     assert counterexample.sentence == "expected of E3 for E1 goes down from 2 to 1"
     assert "E2 loses E1#0 a" in counterexample.schedule
-    assert explore(spo_as_printed(*lines, paper=NO_HEARSAY, losses=1)).exhausted
+    assert explore(spo_as_printed(*lines, paper=NO_INFERENCE, losses=1)).exhausted
 
 
 def test_r1_copies_must_repeat_what_the_first_transmission_said() -> None:
     lines = ("x{1,2,3} w{1,2,3} u{1,2,3}", "y{1,2,3} z{1,2,3} t{1,2,3}", "v{1,2,3} s{1,2,3}")
-    fresh = PaperRules(condition_2=HearsayRule.NONE, verbatim_copies=False)
+    fresh = PaperRules(condition_2=LossInference.NONE, verbatim_copies=False)
     walks = [random_walk(spo_as_printed(*lines, paper=fresh, losses=3), seed, length=80) for seed in range(40)]
     sentences = [walk.sentence for walk in walks if walk is not None]
     assert "x{1,2,3} of E1 is acknowledged at E3, but not yet preacknowledged at its destination E2" in sentences
-    verbatim = spo_as_printed(*lines, paper=NO_HEARSAY, losses=3)
+    verbatim = spo_as_printed(*lines, paper=NO_INFERENCE, losses=3)
     assert all(random_walk(verbatim, seed, length=80) is None for seed in range(40))

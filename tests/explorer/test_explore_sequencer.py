@@ -105,11 +105,11 @@ BROKEN: list[tuple[MachineClass, tuple[str, ...], dict[str, Any], str]] = [
         broken.NeverAsksForTheStatus,
         ("", "a b", ""),
         {"losses": 1, "firings": 1, "history": 1},
-        "never falls silent",
+        "never becomes quiescent",
     ),
     (broken.TakesTheShortestLog, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "takes back what E2 has"),
     (broken.ReceivesWhileStopped, ("", "a", ""), {"crashes": 1, "firings": 3, **VIEWS}, "takes back what E2 has"),
-    (broken.KeepsTheTable, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "never falls silent"),
+    (broken.KeepsTheTable, ("a", "b", ""), {"crashes": 1, "losses": 1, **VIEWS}, "never becomes quiescent"),
     (
         broken.DeliversBeforeCommit,
         ("a", "", ""),
@@ -149,7 +149,7 @@ class GivesUpAtOnce(Sequencer):
     ("machine", "sentence"),
     [
         (KeepsOneToItself, "b{1,2,3} of E2 is never delivered at E3"),
-        (GivesUpAtOnce, "nobody goes on, though nobody crashed"),
+        (GivesUpAtOnce, "no node goes on, though none crashed"),
     ],
 )
 def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, sentence: str) -> None:

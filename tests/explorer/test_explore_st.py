@@ -54,8 +54,8 @@ EXHAUSTED = [
     case("S3", *GY, losses=1, firings=0),
     case("S3-duplicates", *GY, duplicates=1, firings=0),
     case("S1", *GPZ, losses=1, firings=0),
-    case("hearsay", "g{1,3}", "", "", hearsay=True, losses=1, firings=1),
-    case("hearsay-foreign", "g{2}", "", "y{1}", hearsay=True, losses=1, firings=0),
+    case("hearsay", "g{1,3}", "", "", infer_losses=True, losses=1, firings=1),
+    case("hearsay-foreign", "g{2}", "", "y{1}", infer_losses=True, losses=1, firings=0),
     case("pairs-two-losses", *ABC, losses=2, firings=0),
 ]
 
@@ -92,7 +92,7 @@ def a_walk(seed: int) -> None:
         window=chance.choice([1, 2, 3, 8]),
         quota=chance.choice([1, 2, 3, 8]),
         log_limit=chance.choice([1, 2, 4, 400, 400]),
-        hearsay=chance.random() < 0.3,
+        infer_losses=chance.random() < 0.3,
         losses=losses,
         duplicates=0 if losses else 5,
         firings=chance.choice([0, 5, 20, 50]),

@@ -10,7 +10,7 @@ from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import Report, explore
 from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.random_walk import random_walk
-from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
+from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
 from ordercast.model.runs import Channel
@@ -79,7 +79,7 @@ def test_a_loss_is_found_with_its_schedule() -> None:
     counterexample = found(explore(a_scenario(toys.Flood, "a{2}", "", losses=1)))
     assert counterexample.schedule == ("E1 sends a{2}", "E2 loses E1#0 a")
     assert counterexample.live
-    assert counterexample.sentence.startswith("a{2} of E1 is never delivered at E2: nobody waits for anything")
+    assert counterexample.sentence.startswith("a{2} of E1 is never delivered at E2: no node waits")
     assert str(counterexample).splitlines()[2] == "from there on nothing is lost, and yet:"
 
 
@@ -137,7 +137,7 @@ def test_a_cancelled_timer_does_not_fire() -> None:
 
 @pytest.mark.parametrize(
     ("machine", "sentence"),
-    [(toys.EndlessTicker, "never falls silent, and goes round in a circle"), (toys.Climber, "is not silent after")],
+    [(toys.EndlessTicker, "never becomes quiescent (its states repeat)"), (toys.Climber, "is not quiescent after")],
 )
 def test_a_group_that_never_falls_silent_is_found(machine: MachineClass, sentence: str) -> None:
     counterexample = found(explore(a_scenario(machine, "a{2}", "")))
@@ -151,10 +151,10 @@ def test_rounds_of_timers_are_counted_to_the_end_also_of_what_was_seen_before(fi
     scenario = a_scenario(toys.Ticker, "a{2}", "", firings=firings, rounds=3)
     assert explore(a_scenario(toys.Flood, "a{2}", "")).longest == 0
     assert explore(scenario).longest == 3
-    assert "is not silent after 2 rounds" in found(explore(dataclasses.replace(scenario, rounds=2))).sentence
+    assert "is not quiescent after 2 rounds" in found(explore(dataclasses.replace(scenario, rounds=2))).sentence
 
 
-STORM = "units call forth units without end, though no timer fires between"
+STORM = "units cause units without end, though no timer fires"
 
 
 @pytest.mark.parametrize("machine", [toys.PingPong, toys.Avalanche])
@@ -205,8 +205,8 @@ def preacknowledged(packet: Packet) -> Output:
         ("a{2}", (accepted,), "a{2} of E1 at E1 is accepted, but it is not addressed to it"),
         ("a{1,2}", (preacknowledged,), "a{1,2} of E1 at E1 is preacknowledged before it was accepted"),
         ("a{1,2}", (Deliver,), "a{1,2} of E1 at E1 is delivered a second time"),
-        ("a{1,2}", (lambda packet: Deliver(replace(packet, payload=b"b")),), "which nobody submitted"),
-        ("a{1,2}", (lambda _: Abort("tired"),), "E1 gives the group up: tired"),
+        ("a{1,2}", (lambda packet: Deliver(replace(packet, payload=b"b")),), "which no node submitted"),
+        ("a{1,2}", (lambda _: Abort("tired"),), "E1 aborts the group: tired"),
     ],
 )
 def test_a_claim_that_its_node_alone_gives_the_lie_is_found(line: str, claims: tuple[Any, ...], sentence: str) -> None:
@@ -257,6 +257,6 @@ def test_a_script_is_written_in_the_papers_notation(line: str) -> None:
 
 
 def test_a_script_names_destinations_or_everybody_and_perhaps_a_priority() -> None:
-    assert script_in_words(scripts("x{2} y z[3] h[5]{1,2}", "")[0]) == "x{2} y{1,2} z[3]{1,2} h[5]{1,2}"
+    assert format_script(scripts("x{2} y z[3] h[5]{1,2}", "")[0]) == "x{2} y{1,2} z[3]{1,2} h[5]{1,2}"
     with pytest.raises(ValueError, match="not one of E1 to E2"):
         scripts("x{3}", "")

@@ -20,9 +20,9 @@ from ordercast.explorer.paper_counterexamples import (
 from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.state_space import StateSpace
-from ordercast.model.config import HearsayRule, PaperRules, PriorityReadings, Rules, SequencerReadings
+from ordercast.model.config import LossInference, PaperRules, PriorityReadings, Rules, SequencerReadings
 
-FOLDER = Path(__file__).parents[2] / "examples/stories"
+FOLDER = Path(__file__).parents[2] / "examples/counterexamples"
 PATHS = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 CLASSES = {
     "spo": {"a1", "a2", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "d1", "r1"},
@@ -138,9 +138,9 @@ def test_the_orders_of_three_nodes_may_have_a_cycle_that_no_two_of_them_can_see(
 @pytest.mark.parametrize(
     ("name", "mended"),
     [
-        ("spo-c2", PaperRules(condition_2=HearsayRule.NONE)),
-        ("spo-d1", PaperRules(condition_2=HearsayRule.NONE)),
-        ("spo-r1", PaperRules(condition_2=HearsayRule.NONE)),
+        ("spo-c2", PaperRules(condition_2=LossInference.NONE)),
+        ("spo-d1", PaperRules(condition_2=LossInference.NONE)),
+        ("spo-r1", PaperRules(condition_2=LossInference.NONE)),
         ("st-s1", PaperRules(keeps_behind_gap=True)),
         ("st-s10", PaperRules()),
         pytest.param("prito-f1", PaperRules(), marks=pytest.mark.soak),

@@ -22,7 +22,7 @@ DISTURBED: dict[str, Any] = {"losses": 8, "duplicates": 4, "firings": 40}
 SCENARIOS = {
     "sound": spo(*MANY_LINES, **DISTURBED),
     "drained": spo(*MANY_LINES, drained=True, **DISTURBED),
-    "narrow": spo(*MANY_LINES, window=2, quota=1, hearsay=True, channel=Channel.ONE, **DISTURBED),
+    "narrow": spo(*MANY_LINES, window=2, quota=1, infer_losses=True, channel=Channel.ONE, **DISTURBED),
     "printed": spo_as_printed(*MANY_LINES, window=3, **DISTURBED),
     "total": selective_total(*MANY_LINES, losses=8, firings=40),
     "total-narrow": selective_total(*MANY_LINES, window=2, quota=1, log_limit=2, drained=True, losses=8, firings=40),

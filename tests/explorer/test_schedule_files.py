@@ -13,14 +13,14 @@ from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text, write_schedule
 from ordercast.explorer.state_space import StateSpace
-from ordercast.model.config import HearsayRule, PaperRules
+from ordercast.model.config import LossInference, PaperRules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel
 from tests.explorer.broken import GoesBack
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed
 
-BY_CONDITION_2 = PaperRules(condition_2=HearsayRule.OTHERS)
+BY_CONDITION_2 = PaperRules(condition_2=LossInference.OTHERS)
 WRITTEN = {
     "spo": spo(
         "a{2} b{2,3}", "", "c{1}", window=3, losses=1, loses=("a at E2",), duplicates=2, firings=3, patient=True

@@ -98,7 +98,7 @@ def _go_back(*lines: str, **how: Any) -> Scenario:
 
 def scenarios_of(group: str, **machine: Any) -> st.SearchStrategy[Scenario]:
     """Groups of one kind; `machine=` puts another machine into them."""
-    selective = {"quota": SIZES, "hearsay": st.booleans()}
+    selective = {"quota": SIZES, "infer_losses": st.booleans()}
     st_settings = {**TROUBLE, **selective, "log_limit": st.sampled_from([1, 4, 400])}
     priorities = {**TROUBLE, "quota": SIZES, "synchronises": st.booleans()}
     kinds: dict[str, Callable[[], Any]] = {

@@ -47,7 +47,7 @@ class Group:
             window=chance.choice([1, 2, 8]),
             quota=chance.choice([1, 2, 8]),
             log_limit=chance.choice([1, 4, 400]),
-            hearsay=chance.random() < 0.5,
+            infer_losses=chance.random() < 0.5,
             polls_to_abort=5,
             recovery=Recovery.GO_BACK_N if "go-back" in group else Recovery.SELECTIVE,
             priority=PriorityConfig(synchronises=chance.random() < 0.8),

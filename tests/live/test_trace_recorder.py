@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupAborted
@@ -48,7 +48,7 @@ def test_records_of_a_group_are_one_trace_that_an_audit_finds_right(order: str, 
     verdict = held([tmp_path])
     assert verdict.runs == 1
     assert not verdict.not_recorded
-    assert not verdict.not_whole
+    assert not verdict.incomplete_records
     pieces = 3  # of 60,000 bytes at most, of a message of 150,000
     expected = 3 * 60 if order in {"priority", "sequenced"} else 2 * 60 + 30
     assert verdict.deliveries == expected + 3 * pieces
@@ -92,7 +92,7 @@ def test_who_is_killed_leaves_all_but_its_last_second(tmp_path: Path) -> None:
     seen = [folders["A"], tmp_path / "killed", folders["C"]]
     verdict = held(seen)
     assert verdict.deliveries == 60 + 30 + 60
-    assert "no whole record of B" in verdict.not_whole[0]
+    assert "the record of B is incomplete" in verdict.incomplete_records[0]
     assert held([folders["A"], folders["C"]]).deliveries == 120
     assert held(list(folders.values())).deliveries == 180
 

@@ -207,12 +207,12 @@ SUITES = (
         "audit",
         [
             *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
-            *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "judge")),
+            *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "reference")),
         ],
         Battery(
             [
                 *(f"audit.test_audit_{name}" for name in ("completeness", "order", "priorities", "levels", "views")),
-                *("audit.test_audit_logs", "audit.test_audit_judge", "audit.test_priority_definitions"),
+                *("audit.test_audit_logs", "audit.test_audit_reference", "audit.test_priority_definitions"),
                 *("audit.test_audit_records", "audit.test_verdict"),
             ]
         ),

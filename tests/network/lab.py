@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.wire.keys import new_key
 from tests.network.switch import Switch, Weather

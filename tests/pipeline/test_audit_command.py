@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.audit import judge
+from ordercast.audit import reference
 from ordercast.pipeline import session
 from ordercast.pipeline.audit import engine
 from tests.cli.conftest import Command
@@ -80,7 +80,7 @@ def test_an_internal_error_is_no_verdict(ordercast: Command, tmp_path: Path, mon
     def fail(*_: object) -> None:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(judge, "audit", fail)
+    monkeypatch.setattr(reference, "audit", fail)
     done = ordercast("audit", folder)
     assert done.status == 70
     assert "KeyError: 'a mistake of ours'" in done.err

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.vectorised import audit_vectorised
@@ -134,4 +134,4 @@ def test_deliveries_without_sends_are_no_bad_input_but_a_violation(tmp_path: Pat
     folder = write(tmp_path, {"r": run})
     verdict = audit_vectorised([folder], note=pytest.fail)
     assert not verdict.findings["complete"].holds
-    assert "which nobody sent" in verdict.findings["complete"].witnesses[0].violation.sentence
+    assert "which no node sent" in verdict.findings["complete"].witnesses[0].violation.sentence

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import judge_run
+from ordercast.audit.reference import check_run
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
@@ -36,7 +36,7 @@ def by_reference(run: RandomRun) -> Verdict | None:
     """What the reference says; None if it calls the trace contradictory."""
     verdict = Verdict()
     try:
-        judge_run(row_of(run), [columns(run.rows())], None, verdict)
+        check_run(row_of(run), [columns(run.rows())], None, verdict)
     except TraceError:
         return None
     return verdict

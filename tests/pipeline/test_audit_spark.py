@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from ordercast.audit.judge import audit as audit_by_reference
+from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.pipeline import audit, audit_tables
 from ordercast.pipeline.audit import plan

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.audit.judge import audit as audit_by_reference
+from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline import audit, audit_tables

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ordercast import pipeline
-from ordercast.audit import judge
+from ordercast.audit import reference
 from ordercast.model.errors import ConfigError, TraceError
 from ordercast.pipeline import Engine, audit, choose_engine
 from ordercast.pipeline.audit import engine, vectorised
@@ -55,7 +55,7 @@ def test_without_a_session_even_the_largest_trace_is_audited_here(
 ) -> None:
     folder = write(tmp_path, random_runs("largest", 1))
     monkeypatch.setattr(engine, "SPARK_FROM", 0)
-    monkeypatch.setattr(judge, "audit", lambda *_: pytest.fail("the reference is for small traces"))
+    monkeypatch.setattr(reference, "audit", lambda *_: pytest.fail("the reference is for small traces"))
     called: list[object] = []
     monkeypatch.setattr(vectorised, "audit_vectorised", lambda *about, **_: called.append(about))
     audit([folder])

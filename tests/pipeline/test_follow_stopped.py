@@ -58,7 +58,7 @@ def test_following_goes_on_where_it_was_stopped(with_what: signal.Signals, tmp_p
     # If a file had been judged twice or not at all, more than this would be broken.
     node, source, seq = deliveries[0][0], deliveries[0][4], deliveries[0][5]
     assert source is not None
-    name = f"E{node + 1} was given E{source + 1}#{seq}"
+    name = f"E{node + 1} delivered E{source + 1}#{seq}"
     assert out.startswith("complete, run r: ")
     assert name in out
     assert len(out.splitlines()) == 1

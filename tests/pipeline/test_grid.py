@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ordercast.cli.app import app
-from ordercast.model.config import GroupConfig, HearsayRule, Recovery, Rules
+from ordercast.model.config import GroupConfig, LossInference, Recovery, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
 from ordercast.model.runs import Channel, Pattern, RunConfig, TraceDetail
@@ -92,13 +92,13 @@ def test_fields_by_their_paths_short_and_whole() -> None:
     )
     assert config.group.timing.poll == 3_000_000
     assert config.group.rules is Rules.PAPER
-    assert config.group.paper.condition_2 is HearsayRule.OTHERS
+    assert config.group.paper.condition_2 is LossInference.OTHERS
     assert config.group.sequencer.node == 2
     assert config.workload.senders == (0, 2)
     assert config.workload.pattern is Pattern.BURSTY
     assert config.workload.gap == 1_500_000
     assert config.network.bits_per_second == 10_000_000
-    assert config.patience == 2_000_000_000
+    assert config.stall_timeout == 2_000_000_000
 
 
 def test_faults_are_written_as_on_the_command_line() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import judge_run
+from ordercast.audit.reference import check_run
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.model.services import Service
 from ordercast.pipeline.audit import run as judging
@@ -20,7 +20,7 @@ def passed(figure: Figure, service: Service) -> bool:
     """By the kernel, and as the reference has it."""
     verdict = Verdict()
     row = {"run": "r", "protocol": service.value, "nodes": figure.nodes, "aborted": False, "config": None}
-    judge_run(row, [columns(figure.rows)], service, verdict)
+    check_run(row, [columns(figure.rows)], service, verdict)
     found = passes(columns_of(figure.nodes, [batch_of(figure.rows)]), service)
     assert found is verdict.holds
     return found
@@ -74,7 +74,7 @@ def test_what_is_found_of_each_run_adds_up_to_what_the_reference_finds_of_all() 
     total, reference = Verdict(), Verdict()
     for number, figure in enumerate([GOOD, BAD, BAD, GOOD]):
         total.add(audit_run(a_row(f"r{number}"), [batch_of(figure.rows)]))
-        judge_run(a_row(f"r{number}"), [columns(figure.rows)], Service.TOTAL, reference)
+        check_run(a_row(f"r{number}"), [columns(figure.rows)], Service.TOTAL, reference)
     assert total == reference
     assert len(total.findings["complete"].witnesses) < total.findings["complete"].violations == 16
 

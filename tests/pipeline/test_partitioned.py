@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ordercast.audit.judge import audit as audit_by_reference
+from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Fault, Loss
@@ -143,7 +143,7 @@ def simulated(
         seed=3,
         record=record,
     )
-    simulate(config.suited(), folder / "whole")
+    simulate(config.with_default_timeouts(), folder / "whole")
     for path in (folder / "whole").rglob("*.parquet"):
         there = folder / "parts" / path.parent.name / path.name
         there.parent.mkdir(parents=True)

@@ -82,7 +82,7 @@ def test_a_message_is_given_again_long_after_all_had_it() -> None:
     assert prefix.carried().num_rows == 0
     (found,) = prefix.grow(batch_of([(1, 7, 9, "deliver", 0, 0, None, None)]), Service.SELECTIVE_TOTAL, uniform=False)
     assert found.breaks == "complete"
-    assert found.sentence == "E2 was given E1#0 again, which everybody had been given"
+    assert found.sentence == "E2 delivered E1#0 again, which every node had delivered"
 
 
 def test_files_out_of_order_are_refused() -> None:

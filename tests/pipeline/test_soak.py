@@ -20,7 +20,7 @@ from ordercast.pipeline import session
 from ordercast.pipeline.soak import soak as soaking
 from ordercast.pipeline.soak.soak import MANIFEST, ROUNDS, Limits, Round, Soak, soak
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures_of
+from ordercast.swarm.run_audit import failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Tally
 from tests.cli.conftest import Command
 from tests.pipeline.sparks import ordercast as begun
@@ -37,7 +37,7 @@ def small(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunConfig:
     network, work = Network(channel=Channel.ONE), Workload(messages=20, spread=0.5)
     group = GroupConfig(nodes=4, rules=Rules.PAPER)
     faults = (Loss(rate=0.1),)
-    return RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).suited()
+    return RunConfig(protocol="st", group=group, network=network, workload=work, faults=faults).with_default_timeouts()
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_what_fails_is_kept_small_with_a_test_and_can_be_acted_out(ordercast: Co
     assert (document["runs"], document["failed"]) == (8, 1)
     assert document["failures"]["6"][0]["kind"] == "acknowledged_truthfully"
     assert document["deliveries"] > 0
-    assert {"units were lost", "copies were sent"} <= set(document["states"])
+    assert {"units were lost", "data was retransmitted"} <= set(document["states"])
 
 
 @pytest.mark.usefixtures("open_session")

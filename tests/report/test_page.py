@@ -11,9 +11,9 @@ import pytest
 from ordercast.evaluation import Size, experiments
 from ordercast.evaluation.results import (
     Axis,
+    ClaimResult,
     Estimate,
     Evaluation,
-    Finding,
     Method,
     Point,
     Result,
@@ -55,9 +55,9 @@ def result(name: str = "first", **changes: object) -> Result:
             Series("t", "the table", Role.PUBLISHED, (Point(1, 2.25),), of="m"),
         ),
         "findings": (
-            Finding(True, "It agrees."),
-            Finding(False, "It differs. For a reason."),
-            Finding(None, "Unknown."),
+            ClaimResult(True, "It agrees."),
+            ClaimResult(False, "It differs. For a reason."),
+            ClaimResult(None, "Unknown."),
         ),
         "setting": "Five nodes.",
         "seeds": 5,
@@ -209,13 +209,13 @@ def test_verdicts_in_files_of_one_name_are_all_shown(tmp_path: Path) -> None:
 def test_what_was_not_looked_into_everywhere_does_not_pass_for_kept(tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
     seen = {"holds": True, "violations": 0, "witnesses": [], "runs": 1, "counts": "at least"}
-    told = {**VERDICT, "properties": {"no_cycle": seen}, "not_whole": ["run r: there is no whole record of E2"]}
+    told = {**VERDICT, "properties": {"no_cycle": seen}, "not_whole": ["run r: the record of E2 is incomplete"]}
     path.write_text(json.dumps(told))
     page = build(folder_with(tmp_path / "results", result()), [path]).read_text()
     assert "– none seen" in page
     assert "at least 0" in page
     assert "✓ holds" not in page
-    assert "there is no whole record of E2." in page
+    assert "the record of E2 is incomplete." in page
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_what_was_never_sent_is_missing_unless_its_sender_is_gone() -> None:
 def test_a_run_with_a_heartbeat_ends_complete_and_not_stalled() -> None:
     """Timers go on for ever then; that no progress is because all is done."""
     group = GroupConfig(nodes=3, sequencer=SequencerConfig(heartbeat=5 * MILLISECOND))
-    config = RunConfig(protocol="sequencer", group=group, workload=Workload(messages=5), patience=100 * MILLISECOND)
+    config = RunConfig(
+        protocol="sequencer", group=group, workload=Workload(messages=5), stall_timeout=100 * MILLISECOND
+    )
     result = simulate(config)
     assert (result.complete, result.stalled) == (True, False)
 
@@ -66,6 +68,6 @@ def test_a_run_with_a_heartbeat_ends_complete_and_not_stalled() -> None:
 def test_a_result_names_those_that_the_others_went_on_without() -> None:
     faults = (Crash(node=0, at=2 * MILLISECOND),)
     config = RunConfig(protocol="sequencer", group=GroupConfig(nodes=4), workload=Workload(messages=40), faults=faults)
-    result = simulate(config.suited())
+    result = simulate(config.with_default_timeouts())
     assert (result.complete, result.left) == (True, (0,))
     assert simulate(RunConfig(protocol="sequencer", group=GroupConfig(nodes=2))).left == ()

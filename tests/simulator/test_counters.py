@@ -176,7 +176,7 @@ def test_recoveries_are_counted_by_kind_and_in_the_papers_unit(
     faults = [Miss(node=node, source=source, nth=nth) for node, source, nth in missed]
     work = Workload(messages=2)
     config = make_config(3, faults=faults, network=Network(channel=Channel.ONE), workload=work, seed=0)
-    counts = Simulation(msgspec.structs.replace(config, protocol="st").suited()).run().counters
+    counts = Simulation(msgspec.structs.replace(config, protocol="st").with_default_timeouts()).run().counters
     assert (counts.recoveries, counts.insertions, counts.sortings) == (3, insertions, sortings)
     assert counts.processing == counts.insertions + counts.resorted
     assert counts.resorted >= 2 * sortings

@@ -15,7 +15,16 @@ from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.trace.schema import EventRow
 
-ARGUMENTS = ["simulate", "spo", "--nodes=5", "--messages=60", "--spread=0.5", "--loss=0.1", "--seed=7", "--hearsay"]
+ARGUMENTS = [
+    "simulate",
+    "spo",
+    "--nodes=5",
+    "--messages=60",
+    "--spread=0.5",
+    "--loss=0.1",
+    "--seed=7",
+    "--infer-losses",
+]
 ARGUMENTS += ["--pattern=bursty", "--receive-time=5us", "--receive-buffer=8"]
 FAULTS = ["--fault", "bursts well=5ms bad=1ms", "--fault", "duplicates rate=0.05"]
 DATAGRAMS = ["simulate", "sequencer", "--nodes=5", "--messages=60", "--loss=0.05", "--seed=7", "--history=8"]

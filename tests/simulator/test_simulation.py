@@ -87,7 +87,7 @@ def test_complete_is_when_all_destinations_know_it(spread: float, complete: bool
         group=GroupConfig(nodes=2, polls_to_abort=10**9),
         workload=Workload(messages=12, pattern=Pattern.TALKER, spread=spread),
         faults=(Split(side=(1,), at=0, lasting=FOR_EVER, one_way=True),),
-        patience=100 * MILLISECOND,
+        stall_timeout=100 * MILLISECOND,
     )
     result, rows = run(config)
     assert {row.destinations for row in of(rows, "send")} == ({(0,), (1,)} if complete else {(0, 1)})
@@ -163,24 +163,24 @@ def test_nobody_gives_up_for_a_node_that_was_only_away() -> None:
 # --- stalled ---
 
 
-def stalled_config(patience: int) -> RunConfig:
+def stalled_config(stall_timeout: int) -> RunConfig:
     """Nobody ever hears node 0, and nobody gives up."""
     return RunConfig(
         protocol="spo",
         group=GroupConfig(nodes=3, polls_to_abort=10**9),
         workload=Workload(messages=5, gap=MILLISECOND),
         faults=(Split(side=(0,), at=0, lasting=FOR_EVER, one_way=True),),
-        patience=patience,
+        stall_timeout=stall_timeout,
         seed=1,
     )
 
 
-@pytest.mark.parametrize("patience", [20 * MILLISECOND, 200 * MILLISECOND])
-def test_a_run_in_which_nothing_moves_is_called_stalled(patience: int) -> None:
-    result, rows = run(stalled_config(patience))
+@pytest.mark.parametrize("stall_timeout", [20 * MILLISECOND, 200 * MILLISECOND])
+def test_a_run_in_which_nothing_moves_is_called_stalled(stall_timeout: int) -> None:
+    result, rows = run(stalled_config(stall_timeout))
     assert (result.complete, result.stalled, result.aborted) == (False, True, False)
     last = max(row.time for row in rows)
-    assert result.virtual_time + patience - 2 * MAX_FACTOR * POLL < last < result.virtual_time + patience
+    assert result.virtual_time + stall_timeout - 2 * MAX_FACTOR * POLL < last < result.virtual_time + stall_timeout
     assert result.virtual_time == max(row.time for row in of(rows, "send", "accept", "preack", "ack"))
 
 
@@ -193,13 +193,13 @@ def test_a_stalled_run_says_what_each_node_waits_for() -> None:
 
 
 def test_a_long_pause_is_no_stall() -> None:
-    """A paused node is known to come back: patience begins then."""
+    """A paused node is known to come back: stall_timeout begins then."""
     config = RunConfig(
         protocol="spo",
         group=GroupConfig(nodes=3, polls_to_abort=10**9),
         workload=Workload(messages=20),
         faults=(Pause(node=1, at=MILLISECOND, lasting=500 * MILLISECOND),),
-        patience=50 * MILLISECOND,
+        stall_timeout=50 * MILLISECOND,
     )
     result = simulate(config)
     assert (result.complete, result.stalled) == (True, False)
@@ -211,7 +211,7 @@ def test_seldom_messages_are_no_stall() -> None:
         protocol="spo",
         group=GroupConfig(nodes=3),
         workload=Workload(messages=5, pattern=Pattern.STEADY, gap=SECOND),
-        patience=50 * MILLISECOND,
+        stall_timeout=50 * MILLISECOND,
     )
     result = simulate(config)
     assert (result.complete, result.stalled) == (True, False)

@@ -1,6 +1,6 @@
 """Random configurations and a grid of them: every run finishes, falls silent and keeps what its service promises.
 
-A run is decided by its number alone: `run_and_judge(draw_config(NUMBER))` brings a failure back.
+A run is decided by its number alone: `run_and_audit(draw_config(NUMBER))` brings a failure back.
 """
 
 import sys
@@ -12,7 +12,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 
 CHUNK = 5
 
@@ -20,8 +20,8 @@ CHUNK = 5
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, fault_effect = run_and_judge(draw_config(number, receipts=2_000))
-        assert not failures(result, fault_effect), f"number {number}"
+        result, verdict = run_and_audit(draw_config(number, receipts=2_000))
+        assert not failures(result, verdict), f"number {number}"
         assert result.counters.delivered > 0
 
 
@@ -35,7 +35,7 @@ def test_the_swarm_is_of_all_sorts() -> None:
     assert kinds >= {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
     assert any(config.network.receive_buffer for config in configs)
     assert any(config.group.first_seq for config in configs)
-    assert {config.group.hearsay for config in configs} == {False, True}
+    assert {config.group.infer_losses for config in configs} == {False, True}
     assert len({config.name() for config in configs}) == 200
 
 
@@ -63,8 +63,8 @@ def at(ground: Ground, nodes: int, spread: float, loss: float, receipts: int) ->
 
 def require_good(config: RunConfig, loss: float) -> int:
     """Runs and judges it; gives back how many deliveries it had."""
-    result, fault_effect = run_and_judge(config)
-    assert not failures(result, fault_effect), config.to_json()
+    result, verdict = run_and_audit(config)
+    assert not failures(result, verdict), config.to_json()
     assert (result.counters.lost > 0) == (loss > 0)
     return result.counters.delivered
 

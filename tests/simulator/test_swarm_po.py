@@ -1,6 +1,6 @@
 """PO in random configurations: every run finishes, falls silent and keeps each sender's order; and what a loss costs.
 
-A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="po"))` brings a failure back.
+A run is decided by its number alone: `run_and_audit(draw_config(NUMBER, protocol="po"))` brings a failure back.
 """
 
 import pytest
@@ -10,7 +10,7 @@ from ordercast.model.faults import Loss, Miss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import RunResult, simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 from ordercast.trace.schema import EventKind, EventRow
 
 CHUNK = 5
@@ -19,8 +19,8 @@ CHUNK = 5
 @pytest.mark.parametrize("first", range(0, 30, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, fault_effect = run_and_judge(draw_config(number, protocol="po", receipts=1_500))
-        assert not failures(result, fault_effect), f"number {number}"
+        result, verdict = run_and_audit(draw_config(number, protocol="po", receipts=1_500))
+        assert not failures(result, verdict), f"number {number}"
         assert result.counters.delivered > 0
 
 
@@ -38,10 +38,10 @@ def test_going_back_ends_even_where_every_repetition_overruns_the_receivers() ->
     workload = Workload(messages=32, pattern=Pattern.EVERYBODY)
     group = GroupConfig(nodes=nodes, window=64, polls_to_abort=10**9, timing=workload.timing(network, nodes))
     faults = (Loss(rate=0.3),)
-    result, fault_effect = run_and_judge(
+    result, verdict = run_and_audit(
         RunConfig(protocol="po", group=group, network=network, workload=workload, faults=faults)
     )
-    assert not failures(result, fault_effect)
+    assert not failures(result, verdict)
     assert result.counters.retransmitted > 3 * result.counters.transmitted, "it was as bad as that"
 
 

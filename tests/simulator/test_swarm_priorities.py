@@ -1,6 +1,6 @@
 """TO, PriTO and PriO in random configurations: every run finishes, falls silent and keeps its promises.
 
-A run is decided by its protocol and number alone: `run_and_judge(draw_config(NUMBER, protocol="prito"))` brings a
+A run is decided by its protocol and number alone: `run_and_audit(draw_config(NUMBER, protocol="prito"))` brings a
 failure back.
 """
 
@@ -12,7 +12,7 @@ from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 
 PROTOCOLS = ("to", "prito", "prio")
 CHUNK = 4
@@ -22,8 +22,8 @@ CHUNK = 4
 @pytest.mark.parametrize("first", range(0, 16, CHUNK))
 def test_a_swarm_of_random_runs_holds(protocol: str, first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, fault_effect = run_and_judge(draw_config(number, protocol=protocol, receipts=600))
-        assert not failures(result, fault_effect), f"number {number}"
+        result, verdict = run_and_audit(draw_config(number, protocol=protocol, receipts=600))
+        assert not failures(result, verdict), f"number {number}"
         assert result.counters.delivered > 0
 
 
@@ -41,7 +41,7 @@ def test_the_swarm_is_of_all_sorts() -> None:
     assert rates == {0.0, 0.01, 0.05, 0.1, 0.2, 0.3}
     kinds = {type(fault).__name__ for config in configs for fault in config.faults}
     assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
-    assert all(config.suited() == config for config in configs)
+    assert all(config.with_default_timeouts() == config for config in configs)
     assert len({config.name() for config in configs}) == 200
 
 
@@ -64,9 +64,9 @@ def test_receivers_that_overrun_do_not_keep_a_group_from_agreeing(
     network = Network(channel=Channel.ONE, jitter=0, receive_time=5_000, receive_buffer=buffer, drained=drained)
     work = Workload(messages=4, pattern=Pattern.EVERYBODY, priorities=9)
     group = GroupConfig(nodes=nodes, polls_to_abort=10**9)
-    config = RunConfig(protocol=protocol, group=group, network=network, workload=work).suited()
-    result, fault_effect = run_and_judge(config)
-    assert not failures(result, fault_effect)
+    config = RunConfig(protocol=protocol, group=group, network=network, workload=work).with_default_timeouts()
+    result, verdict = run_and_audit(config)
+    assert not failures(result, verdict)
     assert result.counters.lost > 0
     assert result.counters.recoveries <= 4 * work.messages * nodes, "each going back brings something"
 
@@ -77,8 +77,8 @@ def test_each_going_back_brings_something_however_much_is_lost(rate: float) -> N
     network, work = Network(channel=Channel.ONE), Workload(messages=3, priorities=9)
     group = GroupConfig(nodes=16, polls_to_abort=10**9)
     config = RunConfig(protocol="prito", group=group, network=network, workload=work, faults=(Loss(rate=rate),))
-    result, fault_effect = run_and_judge(config.suited())
-    assert not failures(result, fault_effect)
+    result, verdict = run_and_audit(config.with_default_timeouts())
+    assert not failures(result, verdict)
     assert result.counters.recoveries <= 5 * work.messages * 16
 
 
@@ -93,9 +93,9 @@ def test_who_gives_up_a_group_in_which_one_has_failed_has_told_the_truth(protoco
         faults = (Loss(rate=0.02), Crash(node=1, at=(1 + seed) * 1_000_000))
         group = GroupConfig(nodes=4, polls_to_abort=8)
         run = RunConfig(protocol=protocol, group=group, network=network, workload=work, faults=faults, seed=seed)
-        result, fault_effect = run_and_judge(run.suited())
+        result, verdict = run_and_audit(run.with_default_timeouts())
         assert result.aborted
-        assert fault_effect.holds, failures(result, fault_effect)
+        assert verdict.holds, failures(result, verdict)
 
 
 # --- what urgency is worth ---
@@ -106,7 +106,9 @@ def test_urgent_packets_wait_less_than_others_and_hardly_more_than_in_channel_or
     work = Workload(messages=150, priorities=9, urgent=0.1, gap=400_000, size=500)
     results = {
         protocol: simulate(
-            RunConfig(protocol=protocol, group=GroupConfig(nodes=6), network=network, workload=work).suited()
+            RunConfig(
+                protocol=protocol, group=GroupConfig(nodes=6), network=network, workload=work
+            ).with_default_timeouts()
         )
         for protocol in ("to", "prito")
     }

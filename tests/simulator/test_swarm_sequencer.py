@@ -1,6 +1,6 @@
 """The sequencer in random configurations: every run finishes, whoever crashes; and what a broadcast costs.
 
-A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="sequencer"))` brings a failure back.
+A run is decided by its number alone: `run_and_audit(draw_config(NUMBER, protocol="sequencer"))` brings a failure back.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import failures, is_blocked, judge_rows, run_and_judge
+from ordercast.swarm.run_audit import audit_rows, failures, is_blocked, run_and_audit
 from ordercast.trace.schema import EventKind, EventRow
 
 CHUNK = 5
@@ -23,11 +23,11 @@ def wrong_with(number: int, receipts: int) -> list[str]:
     config = draw_config(number, protocol="sequencer", receipts=receipts)
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    fault_effect = judge_rows(config, rows)
+    verdict = audit_rows(config, rows)
     if not result.complete and is_blocked(result, rows):
-        fault_effect.findings.pop("complete")  # nothing more can come
-        return [f"{name}" for name, finding in fault_effect.findings.items() if not finding.holds]
-    return failures(result, fault_effect)
+        verdict.findings.pop("complete")  # nothing more can come
+        return [f"{name}" for name, finding in verdict.findings.items() if not finding.holds]
+    return failures(result, verdict)
 
 
 @pytest.mark.parametrize("first", range(0, 60, CHUNK))
@@ -73,7 +73,7 @@ def units_per_broadcast(senders: tuple[int, ...], history: int, **options: int) 
     group = GroupConfig(nodes=10, window=1, sequencer=SequencerConfig(history=history, **options))
     work = Workload(messages=2_000 // len(senders), pattern=Pattern.EVERYBODY, senders=senders, size=0)
     network = Network(channel=Channel.ANY)
-    config = RunConfig(protocol="sequencer", group=group, workload=work, network=network).suited()
+    config = RunConfig(protocol="sequencer", group=group, workload=work, network=network).with_default_timeouts()
     result = simulate(config)
     counts = result.counters
     assert result.complete
@@ -110,7 +110,7 @@ def test_large_messages_cross_the_network_once() -> None:
     for direct_from in (0, 1):
         group = GroupConfig(nodes=4, window=4, sequencer=SequencerConfig(direct_from=direct_from))
         work = Workload(messages=200, pattern=Pattern.EVERYBODY, senders=(1, 2, 3), size=5_000)
-        result = simulate(RunConfig(protocol="sequencer", group=group, workload=work).suited())
+        result = simulate(RunConfig(protocol="sequencer", group=group, workload=work).with_default_timeouts())
         assert result.complete
         sizes.append(result.counters.bytes / (600 * 5_000))
     assert sizes[0] > 2
@@ -124,11 +124,11 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     group = GroupConfig(nodes=nodes, sequencer=SequencerConfig(**options), polls_to_abort=20)
     config = RunConfig(
         protocol="sequencer", group=group, workload=Workload(messages=40, gap=MILLISECOND), faults=faults
-    ).suited()  # fmt: skip
+    ).with_default_timeouts()  # fmt: skip
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    fault_effect = judge_rows(config, rows)
-    assert fault_effect.holds, failures(result, fault_effect)
+    verdict = audit_rows(config, rows)
+    assert verdict.holds, failures(result, verdict)
     return config, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
 
 
@@ -156,5 +156,5 @@ def test_without_a_quorum_everybody_gives_up() -> None:
 
 def test_a_run_can_be_repeated() -> None:
     config = draw_config(7, protocol="sequencer", receipts=300)
-    first, second = (run_and_judge(config)[0] for _ in range(2))
+    first, second = (run_and_audit(config)[0] for _ in range(2))
     assert first.counters == second.counters

@@ -1,6 +1,6 @@
 """ST in random configurations: every run finishes, falls silent and keeps one order; and what recovery costs.
 
-A run is decided by its number alone: `run_and_judge(draw_config(NUMBER, protocol="st"))` brings a failure back.
+A run is decided by its number alone: `run_and_audit(draw_config(NUMBER, protocol="st"))` brings a failure back.
 """
 
 from math import sqrt
@@ -13,7 +13,7 @@ from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 from ordercast.trace.schema import EventKind, EventRow
 
 CHUNK = 5
@@ -22,8 +22,8 @@ CHUNK = 5
 @pytest.mark.parametrize("first", range(0, 40, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
-        result, fault_effect = run_and_judge(draw_config(number, protocol="st", receipts=1_500))
-        assert not failures(result, fault_effect), f"number {number}"
+        result, verdict = run_and_audit(draw_config(number, protocol="st", receipts=1_500))
+        assert not failures(result, verdict), f"number {number}"
         assert result.counters.delivered > 0
 
 

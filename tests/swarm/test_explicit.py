@@ -5,10 +5,10 @@ import pytest
 
 from ordercast.model.config import GroupConfig, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Miss, Pause, Split, Twice, UnitKind
-from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Sending, Workload
+from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sendings, without_nodes
+from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sends, without_nodes
 from ordercast.trace.schema import EventRow
 
 replace = msgspec.structs.replace
@@ -43,7 +43,7 @@ def test_what_a_buffer_had_no_room_for_is_missed_without_it() -> None:
         group=GroupConfig(nodes=6),
         network=network,
         workload=Workload(messages=10, pattern=Pattern.BURSTY, burst=10),
-    ).suited()
+    ).with_default_timeouts()
     script = explicit(config)
     assert len(script.faults) == simulate(config).counters.lost > 0
     assert script.network.receive_buffer == 0
@@ -55,7 +55,7 @@ def test_what_a_buffer_had_no_room_for_is_missed_without_it() -> None:
 def test_a_script_says_itself_in_json_and_others_are_silent_about_it() -> None:
     plain = RunConfig(protocol="spo", group=GroupConfig(nodes=3))
     assert "script" not in plain.to_json(), "the names of runs that were there before do not change"
-    script = (Sending(node=2, to=(0,), at=7), Sending(node=0, messages=3))
+    script = (ScriptedSend(node=2, to=(0,), at=7), ScriptedSend(node=0, messages=3))
     config = replace(plain, workload=Workload(script=script))
     assert RunConfig.from_json(config.to_json()) == config
     rows = [row for row in happened(config) if row[3] == "send"]
@@ -67,10 +67,10 @@ A_SCRIPT = RunConfig(
     group=GroupConfig(nodes=4, first_seq=(0, 1, 2, 3), sequencer=SequencerConfig(node=3, resilience=3)),
     workload=Workload(
         script=(
-            Sending(node=0, to=(1, 2)),
-            Sending(node=0, to=(1,), at=5),
-            Sending(node=0, to=(3,), at=9),
-            Sending(node=2, to=(0, 3)),
+            ScriptedSend(node=0, to=(1, 2)),
+            ScriptedSend(node=0, to=(1,), at=5),
+            ScriptedSend(node=0, to=(3,), at=9),
+            ScriptedSend(node=2, to=(0, 3)),
         )
     ),
     faults=(
@@ -90,10 +90,10 @@ def test_a_node_is_taken_away_with_all_that_names_it() -> None:
     assert left.group.nodes == 3
     assert left.group.first_seq == (0, 2, 3)
     assert (left.group.sequencer.node, left.group.sequencer.resilience) == (2, 2)
-    assert left.workload.sendings() == (
-        Sending(node=0, to=(1,)),
-        Sending(node=0, to=(2,), at=9),
-        Sending(node=1, to=(0, 2)),
+    assert left.workload.scripted_sends() == (
+        ScriptedSend(node=0, to=(1,)),
+        ScriptedSend(node=0, to=(2,), at=9),
+        ScriptedSend(node=1, to=(0, 2)),
     )
     assert left.faults == (
         Miss(node=2, source=0, nth=3),
@@ -105,14 +105,14 @@ def test_a_node_is_taken_away_with_all_that_names_it() -> None:
 
 
 def test_a_sending_is_taken_away_and_faults_stay_with_their_packets() -> None:
-    left = with_sendings(A_SCRIPT, [0, 2, 3])
-    assert [sending.at for sending in left.workload.sendings() or ()] == [0, 9, 0]
+    left = with_sends(A_SCRIPT, [0, 2, 3])
+    assert [sending.at for sending in left.workload.scripted_sends() or ()] == [0, 9, 0]
     assert left.faults[:2] == (Miss(node=3, source=0, nth=2), Twice(node=0, source=2, nth=1))
     assert left.faults[2:] == A_SCRIPT.faults[3:]
 
 
 def test_destinations_are_taken_away_one_at_a_time() -> None:
-    fewer = [config.workload.sendings() or () for config in with_fewer_destinations(A_SCRIPT)]
+    fewer = [config.workload.scripted_sends() or () for config in with_fewer_destinations(A_SCRIPT)]
     assert [(script[0].to, script[3].to) for script in fewer] == [
         ((2,), (0, 3)),
         ((1,), (0, 3)),

@@ -10,8 +10,8 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Duplicates, Loss, Pause
 from ordercast.model.machine import Machine
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.swarm.judging import INCOMPLETE, failures_of
-from ordercast.swarm.reductions import Size, with_sendings, without_nodes
+from ordercast.swarm.reductions import Size, with_sends, without_nodes
+from ordercast.swarm.run_audit import INCOMPLETE, failures_of
 from ordercast.swarm.shrink import DoesNotFailError, Shrunk, shrink
 from tests.explorer.broken import DeliversEarly, GoesBack, HoldsNothingBack, NeverPolls, SaysSeenForExpected
 
@@ -32,17 +32,17 @@ def large(protocol: str, rules: Rules = Rules.SOUND, channel: Channel = Channel.
             Pause(node=3, at=MILLISECOND, lasting=MILLISECOND),
         ),
         seed=1,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def with_one_less(config: RunConfig) -> Iterator[tuple[str, RunConfig]]:
     """Without each fault, each sending and each node."""
     for place, fault in enumerate(config.faults):
         yield f"without {fault}", replace(config, faults=(*config.faults[:place], *config.faults[place + 1 :]))
-    script = config.workload.sendings() or ()
+    script = config.workload.scripted_sends() or ()
     for place, sending in enumerate(script):
         kept = [other for other in range(len(script)) if other != place]
-        yield f"without {sending}", with_sendings(config, kept)
+        yield f"without {sending}", with_sends(config, kept)
     for node in range(config.group.nodes if config.group.nodes > 2 else 0):
         yield f"without node {node}", without_nodes(config, {node})
 
@@ -118,7 +118,7 @@ def test_when_time_or_runs_are_over_what_is_left_fails_too() -> None:
         found = shrink(config, most_runs=most_runs, seconds=seconds, progress=lambda *what: told.append(what))
         assert not found.minimal
         assert found.failure.kind in {failure.kind for failure in failures_of(found.config)}
-    assert told[0][0] == "patience"
+    assert told[0][0] == "stall timeout"
     assert all(tried <= 9 for _, _, tried in told)
 
 

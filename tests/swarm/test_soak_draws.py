@@ -15,7 +15,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import simulate, simulation
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import attempt, failures_of
+from ordercast.swarm.run_audit import attempt, failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Soaked, Tally, soak_config
 from tests.explorer.broken import DeliversForOthers, HoldsNothingBack
 
@@ -76,7 +76,7 @@ def test_a_run_that_takes_too_long_or_raises_has_failed() -> None:
 
 def test_tallies_add_up_in_any_order() -> None:
     runs = [
-        Soaked("spo", 10, True, 3, ("loss",), ("units were lost", "copies were sent"), ()),
+        Soaked("spo", 10, True, 3, ("loss",), ("units were lost", "data was retransmitted"), ()),
         Soaked("st", 5, False, 3, ("loss", "pause"), ("units were lost",), (("same_order", "x"),)),
         Soaked("spo", 1, True, 4, (), (), ()),
     ]
@@ -92,7 +92,7 @@ def test_tallies_add_up_in_any_order() -> None:
     assert whole.protocols == {"spo": (2, 11), "st": (1, 5)}
     assert whole.nodes == {3: 2, 4: 1}
     assert whole.faults == {"loss": 2, "pause": 1}
-    assert whole.states == {"units were lost": 2, "copies were sent": 1}
+    assert whole.states == {"units were lost": 2, "data was retransmitted": 1}
 
 
 def test_a_run_that_only_waits_for_its_turn_has_not_failed() -> None:

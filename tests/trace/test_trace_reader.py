@@ -11,7 +11,7 @@ import pytest
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.reader import read_events, read_events_by_run, read_runs
-from ordercast.trace.writer import TraceWriter
+from ordercast.trace.run_writer import TraceWriter
 
 Rows = list[dict[str, Any]]
 

@@ -11,8 +11,8 @@ import pytest
 
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventKind, EventRow
-from ordercast.trace.writer import TraceWriter
 
 RUNS_ROW = {"protocol": "spo", "nodes": 3, "channel": "many", "seed": 7, "config": "{}", "complete": True, "sent": 2}
 SEND: EventRow = (0, 0, 10, "send", 0, 0, (1, 2), None, 64, None, None)
@@ -221,7 +221,7 @@ def test_a_full_disk_is_a_trace_error_and_leaves_nothing(tmp_path: Path) -> None
         import random, resource, sys
         from pathlib import Path
         from ordercast.model.errors import TraceError
-        from ordercast.trace.writer import TraceWriter
+        from ordercast.trace.run_writer import TraceWriter
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         chance = random.Random(1)
         try:

@@ -3,7 +3,7 @@
 Nothing here imports a protocol, so that the audit cannot share a mistake with one.
 """
 
-from ordercast.audit.judge import audit
+from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Finding, Verdict, Witness
 from ordercast.audit.violations import Violation
 

@@ -38,14 +38,14 @@ def _lacking(logs: RunLogs) -> Violations:
 def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
     first_place: dict[Message, int] = {}
     for place, message in enumerate(log):
-        name = f"{name_of(node)} was given {message_name(message)}"
+        name = f"{name_of(node)} delivered {message_name(message)}"
         sent = logs.sent.get(message)
         places: tuple[int, ...] = (place,)
         if message in first_place:
             places = (first_place[message], place)
             sentence = f"{name} twice, as numbers {places[0]} and {places[1]} of its log"
         elif sent is None:
-            sentence = f"{name}, which nobody sent"
+            sentence = f"{name}, which no node sent"
         elif not sent.destinations >> node & 1:
             sentence = f"{name}, which was sent to {names_of(sent.destinations)} only"
         else:

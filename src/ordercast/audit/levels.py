@@ -1,4 +1,7 @@
-"""Levels of knowledge: a node reached accepted, pre-acknowledged, acknowledged or delivered only when it was true.
+"""Soundness of the levels of knowledge: a node reached a level of a message only when what the level means was true.
+
+The levels are accepted, pre-acknowledged, acknowledged and delivered; `truthfully` in the names of these properties
+means this soundness.
 
 A protocol may reach its levels by any reasoning; here they are compared with what had happened by then. Events of one
 node are compared by their steps. Events of two nodes are compared by the run's one clock; a cause at the same time as
@@ -29,12 +32,12 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
         for message, moment in accepts.items():
             this = logs.sent.get(message)
             if this is None:
-                sentence = _claim(node, EventKind.ACCEPT, message, ", which nobody sent")
-                yield _untrue(accepted_truthfully.__name__, sentence, message, node)
+                sentence = _claim(node, EventKind.ACCEPT, message, ", which no node sent")
+                yield _unsound(accepted_truthfully.__name__, sentence, message, node)
                 continue
             if checks_receipt and not _had(logs, node, this, moment):
                 sentence = _claim(node, EventKind.ACCEPT, message, " without having received it")
-                yield _untrue(accepted_truthfully.__name__, sentence, message, node)
+                yield _unsound(accepted_truthfully.__name__, sentence, message, node)
             source = message[0]
             due = addressed[source, node]
             while next_due[source] < len(due) and due[next_due[source]].message in accepted:
@@ -43,7 +46,7 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
                 earlier = due[next_due[source]].message
                 but = f" before {message_name(earlier)}, which was sent to it earlier"
                 sentence = _claim(node, EventKind.ACCEPT, message, but)
-                yield _untrue(accepted_truthfully.__name__, sentence, message, node, earlier)
+                yield _unsound(accepted_truthfully.__name__, sentence, message, node, earlier)
             accepted.add(message)
 
 
@@ -71,7 +74,7 @@ def delivered_truthfully(logs: RunLogs) -> Violations:
             known = acknowledged.get(message) or (preacknowledged.get(message) if at_the_end else None)
             if known is None or known.step > moment.step:
                 sentence = f"{name_of(node)} delivered {message_name(message)} without having acknowledged it"
-                yield _untrue(delivered_truthfully.__name__, sentence, message, node)
+                yield _unsound(delivered_truthfully.__name__, sentence, message, node)
 
 
 _PAST = {EventKind.ACCEPT: "accepted", EventKind.PREACK: "pre-acknowledged", EventKind.ACK: "acknowledged"}
@@ -84,14 +87,14 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
         for message, moment in effects.items():
             sent = logs.sent.get(message)
             if sent is None:
-                yield _untrue(breaks, _claim(node, effect, message, ", which nobody sent"), message, node)
+                yield _unsound(breaks, _claim(node, effect, message, ", which no node sent"), message, node)
                 continue
             if message not in last_cause:
                 last_cause[message] = _time_of_the_last(causes, sent)
             latest, own = last_cause[message], causes[node].get(message)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
                 continue  # the common case, without checking each destination
-            late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unseen)
+            late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unrecorded)
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
                 sentence = _claim(node, effect, message, but)
@@ -129,5 +132,5 @@ def _claim(node: int, level: EventKind, message: Message, but: str) -> str:
     return f"{name_of(node)} {_PAST[level]} {message_name(message)}{but}"
 
 
-def _untrue(breaks: str, sentence: str, message: Message, node: int, *others: Message) -> Violation:
+def _unsound(breaks: str, sentence: str, message: Message, node: int, *others: Message) -> Violation:
     return Violation(breaks, sentence, messages=(message, *others), nodes=(node,))

@@ -83,7 +83,7 @@ class RunLogs:
     """By node: when it installed each view, and the members from then on, one bit each."""
     uniform: bool = False
     """True if the run promises uniform delivery: what a stopped node delivered, all that go on deliver."""
-    unseen: int = 0
+    unrecorded: int = 0
     """Nodes without a complete record, one bit each; see `records`."""
     priorities_known: bool = True
     """True if the send of every message was recorded, and so its priority."""

@@ -24,7 +24,7 @@ def sender_order_kept(logs: RunLogs) -> Violations:
             before = latest.get(source)
             if before is not None and logs.sent[message].place < logs.sent[before].place:
                 sentence = (
-                    f"{name_of(node)} was given {message_name(before)} before {message_name(message)}, "
+                    f"{name_of(node)} delivered {message_name(before)} before {message_name(message)}, "
                     f"but {name_of(source)} sent {message_name(message)} first"
                 )
                 yield Violation(
@@ -56,8 +56,8 @@ def _disagreements(one: int, places: Places, other: int, other_places: Places) -
             continue
         if before is not None and other_place < other_places[before]:
             sentence = (
-                f"{name_of(one)} was given {message_name(before)} before {message_name(message)}, "
-                f"{name_of(other)} the other way round"
+                f"{name_of(one)} delivered {message_name(before)} before {message_name(message)}, "
+                f"{name_of(other)} in the opposite order"
             )
             found = (places[before], place, other_places[before], other_place)
             yield Violation(same_order.__name__, sentence, (before, message), (one, other), found)
@@ -75,7 +75,7 @@ def no_cycle(logs: RunLogs) -> Violations:
         messages = [message for message, _ in cycle]
         following = [*messages[1:], messages[0]]
         steps = [
-            f"{name_of(node)} was given {message_name(message)} before {message_name(after)}"
+            f"{name_of(node)} delivered {message_name(message)} before {message_name(after)}"
             for (message, node), after in zip(cycle, following, strict=True)
         ]
         yield Violation(

@@ -2,7 +2,7 @@
 
 A *run* of the papers is a section of a log that is ordered by priority; here it is a priority run, since a run is a
 simulation. The definition of the *maximum* run-partition is printed with the comparison reversed: with it a log would
-have several, although it is said to be unique, and the paper's own example would not be one. It is cut where the
+have several, although the paper calls it unique, and the paper's own example would not be one. It is cut where the
 priority rises.
 """
 
@@ -126,7 +126,7 @@ def _swapped(log: Sequence[Sent]) -> Iterator[tuple[Sent, Sent]]:
 
 def _swap(breaks: str, node: int, before: Sent, after: Sent, where: str) -> Violation:
     sentence = (
-        f"{name_of(node)} was given {message_name(before.message)} before {message_name(after.message)}{where}, "
+        f"{name_of(node)} delivered {message_name(before.message)} before {message_name(after.message)}{where}, "
         f"of the same sender and priority {after.priority}, which was sent first"
     )
     return Violation(breaks, sentence, messages=(before.message, after.message), nodes=(node,))

@@ -1,9 +1,9 @@
 """Records of live members: what can be concluded when some of them are incomplete.
 
 Each member of a live group keeps its own record. A member that was killed leaves a record that ends early, and one
-whose machine is gone leaves none. Such a node is *unseen*: it may have done more than is recorded. It is audited as a
-node that stopped; nothing is concluded from what it did not record; and what others delivered of it counts as sent by
-it, in the order of its sequence numbers.
+whose machine is gone leaves none. Such a node is *unrecorded*: it may have done more than its record shows. It is
+audited as a node that stopped; nothing is concluded from what it did not record; and what others delivered of it counts
+as sent by it, in the order of its sequence numbers.
 """
 
 import json
@@ -16,11 +16,11 @@ from ordercast.model.nodes import everybody, members, name_of
 from ordercast.trace.reader import RunRow
 from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, EventKind
 
-UNSEEN = "unseen"
+UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
 
 
-def unseen_by(row: RunRow) -> int:
+def unrecorded_in(row: RunRow) -> int:
     """The nodes of which this row's record is not complete; a record of all nodes always is."""
     node = row.get(NODE)
     if node is None:
@@ -36,36 +36,36 @@ def has_one_clock(row: RunRow) -> bool:
 
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
     """A sentence for each run some of whose members left no complete record."""
-    return [_sentence(row, row[UNSEEN]) for row in rows if row[UNSEEN]]
+    return [_sentence(row, row[UNRECORDED]) for row in rows if row[UNRECORDED]]
 
 
-def _sentence(row: RunRow, unseen: int) -> str:
+def _sentence(row: RunRow, unrecorded: int) -> str:
     names = _live(row).get("members")
     known = names if isinstance(names, list) and len(names) == row[NODES] else None
-    named = ", ".join(str(known[node]) if known else name_of(node) for node in members(unseen))
+    named = ", ".join(str(known[node]) if known else name_of(node) for node in members(unrecorded))
     return (
-        f"run {row[RUN]}: there is no whole record of {named}; audited as a member that stopped, "
+        f"run {row[RUN]}: the record of {named} is incomplete; audited as a member that stopped, "
         "by what it and the others recorded"
     )
 
 
-def with_unseen(logs: RunLogs, unseen: int, *, selective: bool) -> RunLogs:
-    """The logs of a run, given which nodes are unseen."""
-    if not unseen:
+def with_unrecorded(logs: RunLogs, unrecorded: int, *, selective: bool) -> RunLogs:
+    """The logs of a run, given which nodes are unrecorded."""
+    if not unrecorded:
         return logs
-    stopped = logs.stopped | set(members(unseen))
-    found = _sends_known_from_others(logs, unseen, selective=selective)
+    stopped = logs.stopped | set(members(unrecorded))
+    found = _sends_known_from_others(logs, unrecorded, selective=selective)
     sent = dict(sorted({**logs.sent, **found}.items(), key=lambda item: (item[0][0], item[1].place)))
-    return replace(logs, sent=sent, stopped=frozenset(stopped), unseen=unseen, priorities_known=not found)
+    return replace(logs, sent=sent, stopped=frozenset(stopped), unrecorded=unrecorded, priorities_known=not found)
 
 
-def _sends_known_from_others(logs: RunLogs, unseen: int, *, selective: bool) -> dict[Message, Sent]:
+def _sends_known_from_others(logs: RunLogs, unrecorded: int, *, selective: bool) -> dict[Message, Sent]:
     """Where not everything goes to everybody, the destinations are taken to be the nodes that have the message."""
     holders: dict[Message, int] = {}
     for kind in (EventKind.ACCEPT, EventKind.DELIVER):
         for node, moments in enumerate(logs.first[kind]):
             for message in moments:
-                if message not in logs.sent and 0 <= message[0] < logs.nodes and unseen >> message[0] & 1:
+                if message not in logs.sent and 0 <= message[0] < logs.nodes and unrecorded >> message[0] & 1:
                     holders[message] = holders.get(message, 0) | 1 << node
     known = [sum(message[0] == source for message in logs.sent) for source in range(logs.nodes)]
     found: dict[Message, Sent] = {}

@@ -1,9 +1,9 @@
-"""What the rows of `runs` tell an audit: which service a run promises, and what its record must contain."""
+"""What an audit takes from the rows of `runs`: which service a run promises, and what its record must contain."""
 
 import json
 from collections.abc import Sequence
 
-from ordercast.audit.records import UNSEEN, unseen_by
+from ordercast.audit.records import UNRECORDED, unrecorded_in
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
@@ -22,7 +22,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     for row in rows:
         if row.get(ERROR) is not None:
             continue
-        known = runs.setdefault(row[RUN], {**row, UNSEEN: -1})
+        known = runs.setdefault(row[RUN], {**row, UNRECORDED: -1})
         for column in (PROTOCOL, NODES):
             if known[column] != row[column]:
                 raise TraceError(
@@ -31,7 +31,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
                 )
         known[ABORTED] = known[ABORTED] or row[ABORTED]
         known["sent"] = max(known["sent"], row["sent"], key=lambda sent: -1 if sent is None else sent)
-        known[UNSEEN] &= unseen_by(row)
+        known[UNRECORDED] &= unrecorded_in(row)
     if rows and not runs:
         raise TraceError(f"all runs failed, so there is nothing to audit; the first error: {rows[0][ERROR]}")
     for row in runs.values():
@@ -67,7 +67,7 @@ def require_nothing_sent(row: RunRow) -> None:
 
 
 def missing_by_counters(row: RunRow, sends: int, deliveries: int) -> str:
-    """How a run's events differ from its own counters, in words; empty if they agree or were not recorded.
+    """How a run's events differ from its own counters, as text; empty if they agree or were not recorded.
 
     The counters of a member of a live group are about that member alone, and are not compared.
     """

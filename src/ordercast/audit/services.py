@@ -19,21 +19,29 @@ from ordercast.model.services import Service
 Property = Callable[[RunLogs], Violations]
 """Finds the violations of a property in a run. The name of the property is that of the function."""
 
-TRUTHS: tuple[Property, ...] = (
+LEVEL_SOUNDNESS: tuple[Property, ...] = (
     accepted_truthfully,
     preacknowledged_truthfully,
     acknowledged_truthfully,
     delivered_truthfully,
 )
-"""Promised by all protocols that have levels; checked only where the levels were recorded."""
+"""Level soundness: a node claims a level of a message only if what the level says of other nodes is true. Promised by
+all protocols that have levels; checked only where the levels were recorded."""
 
 PROMISES: dict[Service, tuple[Property, ...]] = {
-    Service.SELECTIVE_PARTIAL: (sender_order_kept, complete, *TRUTHS),
-    Service.SELECTIVE_TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
-    Service.PRIORITY: (complete, same_runs, *TRUTHS),
-    Service.PRIORITY_TOTAL: (complete, same_runs, sender_order_kept_by_priority, same_order, no_cycle, *TRUTHS),
-    Service.TOTAL: (sender_order_kept, complete, same_order, no_cycle, *TRUTHS),
-    Service.PARTIAL: (sender_order_kept, complete, *TRUTHS),
+    Service.SELECTIVE_PARTIAL: (sender_order_kept, complete, *LEVEL_SOUNDNESS),
+    Service.SELECTIVE_TOTAL: (sender_order_kept, complete, same_order, no_cycle, *LEVEL_SOUNDNESS),
+    Service.PRIORITY: (complete, same_runs, *LEVEL_SOUNDNESS),
+    Service.PRIORITY_TOTAL: (
+        complete,
+        same_runs,
+        sender_order_kept_by_priority,
+        same_order,
+        no_cycle,
+        *LEVEL_SOUNDNESS,
+    ),
+    Service.TOTAL: (sender_order_kept, complete, same_order, no_cycle, *LEVEL_SOUNDNESS),
+    Service.PARTIAL: (sender_order_kept, complete, *LEVEL_SOUNDNESS),
     # The sequencer's nodes deliver what is ordered, whatever they know of others; and there is no acknowledged level.
     Service.SEQUENCED: (
         sender_order_kept,

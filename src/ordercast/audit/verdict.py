@@ -52,7 +52,7 @@ class Verdict:
     """By the name of the property."""
     not_recorded: Counter[str] = field(default_factory=Counter)
     """By property: runs that promise it but did not record enough to check it."""
-    not_whole: list[str] = field(default_factory=list)
+    incomplete_records: list[str] = field(default_factory=list)
     """A sentence for each run some of whose members left no complete record."""
 
     @property
@@ -65,7 +65,7 @@ class Verdict:
         self.runs += other.runs
         self.deliveries += other.deliveries
         self.not_recorded.update(other.not_recorded)
-        self.not_whole += other.not_whole
+        self.incomplete_records += other.incomplete_records
         for name, finding in other.findings.items():
             self.findings.setdefault(name, Finding()).add(finding)
 
@@ -88,5 +88,5 @@ class Verdict:
                 for name, finding in self.findings.items()
             },
             "not_recorded": dict(self.not_recorded),
-            **({"not_whole": self.not_whole} if self.not_whole else {}),
+            **({"not_whole": self.incomplete_records} if self.incomplete_records else {}),
         }

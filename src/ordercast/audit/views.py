@@ -14,7 +14,7 @@ from ordercast.model.nodes import everybody, mask_of, name_of
 def delivered_uniformly(logs: RunLogs) -> Violations:
     """If the run promises it: the log of a stopped node is a prefix of the log of those that go on.
 
-    Without a majority of the latest view nobody goes on: then all logs are prefixes of the longest.
+    Without a majority of the latest view no node goes on: then all logs are prefixes of the longest.
     """
     if not logs.uniform:
         return
@@ -25,10 +25,10 @@ def delivered_uniformly(logs: RunLogs) -> Violations:
         place = _departs_at(log, common)
         if place < len(log):
             there = (
-                f"were given {message_name(common[place])} there" if place < len(common) else "were given nothing there"
+                f"delivered {message_name(common[place])} there" if place < len(common) else "delivered nothing there"
             )
             sentence = (
-                f"{name_of(node)} was given {message_name(log[place])} as number {place} of its log; others {there}"
+                f"{name_of(node)} delivered {message_name(log[place])} as number {place} of its log; others {there}"
             )
             yield Violation(delivered_uniformly.__name__, sentence, (log[place],), (node,), (place,))
 
@@ -53,7 +53,7 @@ def without_tails(logs: RunLogs) -> RunLogs:
 
 
 def _common_log(logs: RunLogs) -> tuple[Message, ...]:
-    """The longest log of those that go on; if nobody does, of those that installed the most views."""
+    """The longest log of those that go on; if none does, of those that installed the most views."""
     going_on = [node for node in range(logs.nodes) if node not in logs.stopped]
     most = max((len(views) for views in logs.views), default=0)
     last = [node for node in range(logs.nodes) if not logs.views or len(logs.views[node]) == most]

@@ -112,7 +112,9 @@ def _so_far(found: "list[Witness]") -> "Verdict":
         finding = verdict.findings.setdefault(witness.violation.breaks, Finding(runs=verdict.runs, at_least=True))
         finding.violations += 1
         finding.witnesses.append(witness)
-    verdict.not_whole.append("followed up to the first violation only: later events were not audited or counted")
+    verdict.incomplete_records.append(
+        "followed up to the first violation only: later events were not audited or counted"
+    )
     return verdict
 
 
@@ -170,7 +172,7 @@ def print_verdict(verdict: "Verdict", console: "Console") -> None:
     console.print(table)
     if any(finding.at_least for finding in verdict.findings.values()):
         console.print("  at least, none seen: only some partitions of long runs were audited in detail", style="yellow")
-    for sentence in verdict.not_whole:
+    for sentence in verdict.incomplete_records:
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for name, finding in verdict.findings.items():
         for witness in finding.witnesses[:_SHOWN]:

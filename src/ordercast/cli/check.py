@@ -10,8 +10,8 @@ from ordercast.cli.group_options import (
     GROUP,
     OUTPUT,
     PROTOCOL_PANEL,
-    Hearsay,
     History,
+    InferLosses,
     Json,
     Protocol,
     Quota,
@@ -25,10 +25,10 @@ from ordercast.cli.group_options import (
     parsed,
 )
 from ordercast.cli.spark import pipeline_extra, spark_session
-from ordercast.model import values
 from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
+from ordercast.model.option_parsing import parse_readings
 from ordercast.model.runs import Channel
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def check_command(
     quota: Quota = 256,
     log_limit: Annotated[int, option(PROTOCOL_PANEL, "ST: packets of one epoch.")] = 400,
     recovery: RecoveryOption = Recovery.SELECTIVE,
-    hearsay: Hearsay = False,
+    infer_losses: InferLosses = False,
     history: History = 1024,
     resilience: Resilience = 0,
     reading: Reading = None,
@@ -106,8 +106,8 @@ def check_command(
     """
     require(jobs is None or master is None, "--jobs searches in local processes, --master on Spark; give only one")
     how: dict[str, Any] = {"window": window, "quota": quota, "log_limit": log_limit, "recovery": recovery}
-    how |= {"hearsay": hearsay, "history": history, "resilience": resilience}
-    how |= {"paper": parsed("--reading", values.readings, reading or [])}
+    how |= {"infer_losses": infer_losses, "history": history, "resilience": resilience}
+    how |= {"paper": parsed("--reading", parse_readings, reading or [])}
     how |= {"losses": losses, "duplicates": duplicates, "firings": firings, "crashes": crashes}
     how |= {"patient": patient, "drained": drained}
     how |= {"channel": channel} if channel is not None else {}
@@ -160,7 +160,7 @@ def _report_unused(protocol: str, scenario: "Scenario") -> None:
         {
             "--log-limit": group.log_limit != default.log_limit,
             "--recovery": group.recovery is not default.recovery,
-            "--hearsay": group.hearsay,
+            "--infer-losses": group.infer_losses,
             "--history": group.sequencer.history != default.sequencer.history,
             "--resilience": group.sequencer.resilience != default.sequencer.resilience,
             "a priority in --script": any(item.submission.priority for item in scenario.items),
@@ -235,7 +235,7 @@ def _draw(scenario: "Scenario", schedule: tuple[str, ...], console: "Console | N
 def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str, Any]:
     import msgspec
 
-    from ordercast.explorer.scenario import script_in_words
+    from ordercast.explorer.scenario import format_script
 
     bounds = ("losses", "duplicates", "firings", "crashes", "patient", "drained")
     counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
@@ -244,7 +244,7 @@ def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str
         "protocol": protocol,
         "rules": scenario.group.rules.value,
         "group": msgspec.to_builtins(scenario.group),
-        "scripts": [script_in_words(script) for script in scenario.scripts],
+        "scripts": [format_script(script) for script in scenario.scripts],
         "channel": scenario.channel.value,
         "liveness_goal": next(name for name, level in _GOALS.items() if level is scenario.promise.liveness_goal),
         **{name: getattr(scenario, name) for name in bounds},
@@ -256,9 +256,9 @@ def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str
 
 def _print(console: "Console", protocol: str, scenario: "Scenario", report: "Report") -> None:
     from ordercast.cli.check_output import print_counterexample, print_figures
-    from ordercast.explorer.scenario import script_in_words
+    from ordercast.explorer.scenario import format_script
 
-    scripts = "; ".join(script_in_words(script) or _SILENT for script in scenario.scripts)
+    scripts = "; ".join(format_script(script) or _SILENT for script in scenario.scripts)
     what = f"{protocol}, {scenario.group.rules.value} rules, channel {scenario.channel.value}: {scripts}"
     console.print(what, markup=False, soft_wrap=True)
     bounds = [f"{name} {getattr(scenario, name)}" for name in ("losses", "duplicates", "firings", "crashes")]

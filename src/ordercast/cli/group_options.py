@@ -36,7 +36,7 @@ RulesOption = Annotated[
 Window = Annotated[int, option(GROUP, "Packets that a source may have in flight.")]
 Quota = Annotated[int, option(GROUP, "Receive-buffer places that a node keeps for each source.")]
 RecoveryOption = Annotated[Recovery, option(PROTOCOL_PANEL, "ST: what is retransmitted after a loss.")]
-Hearsay = Annotated[
+InferLosses = Annotated[
     bool, option(PROTOCOL_PANEL, "PO, SPO, ST: request early what peers' acknowledgments show to be lost.")
 ]
 History = Annotated[int, option(PROTOCOL_PANEL, "Sequencer: broadcasts kept for retransmission.")]

@@ -136,10 +136,10 @@ def _replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
 
     from ordercast.cli.printing import print_promise_broken
     from ordercast.cli.shrink import draw_run
-    from ordercast.swarm.files import read_story
-    from ordercast.swarm.judging import attempt
+    from ordercast.swarm.failing_runs import read_failing_run
+    from ordercast.swarm.run_audit import attempt
 
-    recorded = read_story(file)
+    recorded = read_failing_run(file)
     found = attempt(recorded.config)
     console = Console(highlight=False)
     if recorded.about:

@@ -18,7 +18,7 @@ from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ordercast.swarm.files import Story
+    from ordercast.swarm.failing_runs import FailingRun
     from ordercast.swarm.shrink import Progress, Shrunk
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
@@ -49,8 +49,8 @@ def shrink_command(
     """
     from rich.console import Console
 
-    from ordercast.swarm.files import write_story
-    from ordercast.swarm.judging import attempt
+    from ordercast.swarm.failing_runs import write_failing_run
+    from ordercast.swarm.run_audit import attempt
     from ordercast.swarm.shrink import DoesNotFailError, FailsOtherwiseError, shrink
 
     require(0 < seconds < 1e9, f"--seconds must be positive, not {seconds:g}")
@@ -71,19 +71,19 @@ def shrink_command(
     if found is None:
         raise typer.Exit(0)
     recorded = shrunk_run(name, found)
-    paths = write_story(out, name, recorded)
+    paths = write_failing_run(out, name, recorded)
     _print(found, recorded, paths, as_json=json)
     if draw or svg:
         draw_run(attempt(found.config).rows, found.config.group.nodes, Console() if draw else None, svg)
     raise typer.Exit(1)
 
 
-def shrunk_run(name: str, found: "Shrunk") -> "Story":
+def shrunk_run(name: str, found: "Shrunk") -> "FailingRun":
     """A shrunk run as it is written to a file."""
-    from ordercast.swarm.files import Story
+    from ordercast.swarm.failing_runs import FailingRun
 
     rest = "" if found.minimal else "; not minimal: the time limit was reached"
-    return Story(found.config, found.failure, f"{name}: shrunk from {found.before}{rest}")
+    return FailingRun(found.config, found.failure, f"{name}: shrunk from {found.before}{rest}")
 
 
 def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", svg: Path | None) -> None:
@@ -105,7 +105,7 @@ def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", sv
 def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple[str, RunConfig]]:
     """The runs to try, each with a name."""
     from ordercast.swarm.draw import draw_config
-    from ordercast.swarm.files import read_story
+    from ordercast.swarm.failing_runs import read_failing_run
 
     path, is_number = Path(what), what.isdecimal()
     require(protocol is None or is_number, f"--protocol has no effect for {what}, only for a number of the swarm")
@@ -126,7 +126,7 @@ def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple
             cannot = f"run {row[RUN]} of {path} is not a simulation, and only simulations can be repeated"
             yield row[RUN], _config(row[CONFIG] or "{}", cannot)
     elif path.suffix == ".toml":
-        yield path.stem, read_story(path).config
+        yield path.stem, read_failing_run(path).config
     else:
         yield path.stem, _config(_text(path), str(path))
 
@@ -154,7 +154,7 @@ def _progress() -> "Iterator[Progress | None]":
         yield show and (lambda what, size, tried: show(f"{size} after {tried:,} runs; trying: {what}"))
 
 
-def _print(found: "Shrunk", recorded: "Story", paths: tuple[Path, Path], *, as_json: bool) -> None:
+def _print(found: "Shrunk", recorded: "FailingRun", paths: tuple[Path, Path], *, as_json: bool) -> None:
     import msgspec
     from rich.console import Console
 

@@ -10,8 +10,8 @@ from ordercast.cli.group_options import (
     GROUP,
     OUTPUT,
     PROTOCOL_PANEL,
-    Hearsay,
     History,
+    InferLosses,
     Json,
     Protocol,
     Quota,
@@ -24,9 +24,9 @@ from ordercast.cli.group_options import (
     option,
     parsed,
 )
-from ordercast.model import values
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.faults import Loss
+from ordercast.model.option_parsing import parse_duration, parse_fault, parse_nodes, parse_readings, parse_speed
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.model.services import PRIORITISED
 from ordercast.trace.schema import EventKind, EventRow
@@ -47,7 +47,7 @@ def simulate_command(
     window: Window = 32,
     quota: Quota = 256,
     recovery: RecoveryOption = Recovery.SELECTIVE,
-    hearsay: Hearsay = False,
+    infer_losses: InferLosses = False,
     synchronise: Annotated[
         bool, option(PROTOCOL_PANEL, "PriTO, PriO: end priority runs in time, so that no message starves.")
     ] = True,
@@ -109,11 +109,11 @@ def simulate_command(
     require(not (json and draw), "--json and --draw both write to standard output; use --svg FILE for the picture")
     network = Network(
         channel=channel or machine_class(protocol, rules).needs,
-        propagation=parsed("--propagation", values.duration, propagation),
-        jitter=parsed("--jitter", values.duration, jitter),
-        bits_per_second=parsed("--bandwidth", values.speed, bandwidth),
-        send_time=parsed("--send-time", values.duration, send_time),
-        receive_time=parsed("--receive-time", values.duration, receive_time),
+        propagation=parsed("--propagation", parse_duration, propagation),
+        jitter=parsed("--jitter", parse_duration, jitter),
+        bits_per_second=parsed("--bandwidth", parse_speed, bandwidth),
+        send_time=parsed("--send-time", parse_duration, send_time),
+        receive_time=parsed("--receive-time", parse_duration, receive_time),
         receive_buffer=receive_buffer,
         drained=drained,
     )
@@ -121,8 +121,8 @@ def simulate_command(
         messages=messages,
         spread=spread,
         pattern=pattern,
-        senders=parsed("--senders", values.nodes, senders),
-        gap=parsed("--gap", values.duration, gap),
+        senders=parsed("--senders", parse_nodes, senders),
+        gap=parsed("--gap", parse_duration, gap),
         burst=burst,
         batch=batch,
         size=size,
@@ -136,23 +136,23 @@ def simulate_command(
             rules=rules,
             window=window,
             quota=quota,
-            hearsay=hearsay,
+            infer_losses=infer_losses,
             recovery=recovery,
             priority=PriorityConfig(synchronises=synchronise),
             sequencer=SequencerConfig(history=history, resilience=resilience, direct_from=direct_from),
-            paper=parsed("--reading", values.readings, reading or []),
+            paper=parsed("--reading", parse_readings, reading or []),
         ),
         network=network,
         workload=workload,
         faults=(
             *([Loss(rate=loss)] if loss else []),
-            *(parsed("--fault", values.fault, text) for text in fault or []),
+            *(parsed("--fault", parse_fault, text) for text in fault or []),
         ),
         seed=seed,
         record=record,
     )
     _report_unused(config)
-    _run(config.suited(), out, json=json, draw=draw, svg=svg)
+    _run(config.with_default_timeouts(), out, json=json, draw=draw, svg=svg)
 
 
 def _run(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
@@ -201,7 +201,7 @@ def _report_unused(config: RunConfig) -> None:
     given = {
         "--spread": work.spread < 1,
         "--recovery": group.recovery is not Recovery.SELECTIVE,
-        "--hearsay": group.hearsay,
+        "--infer-losses": group.infer_losses,
         "--history": group.sequencer.history != default.history,
         "--resilience": group.sequencer.resilience != default.resilience,
         "--direct-from": group.sequencer.direct_from != default.direct_from,

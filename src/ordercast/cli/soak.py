@@ -80,7 +80,7 @@ def _kept(work: "Soak") -> list[Path]:
     """Writes each failing run as its configuration and, shrunk, as a file to replay and a test."""
     from ordercast.cli.shrink import shrunk_run
     from ordercast.pipeline.soak.soak import FAILURES
-    from ordercast.swarm.files import write_story
+    from ordercast.swarm.failing_runs import write_failing_run
     from ordercast.swarm.shrink import DoesNotFailError, shrink
 
     folder, kept = work.out / FAILURES, []
@@ -96,7 +96,7 @@ def _kept(work: "Soak") -> list[Path]:
                 raise TraceError(f"cannot write the failing run {name}: {reason_of(error)}") from error
             _say(f"number {number} failed; shrinking it")
             try:
-                small, _ = write_story(folder, name, shrunk_run(name, shrink(config)))
+                small, _ = write_failing_run(folder, name, shrunk_run(name, shrink(config)))
             except DoesNotFailError:  # it exceeded a time limit there, or failed with another version
                 small = whole
         kept.append(small)

@@ -12,7 +12,7 @@ _USED_BY: dict[str, Collection[str]] = {
     "--spread": {service.value for service in SELECTIVE},
     "--log-limit": {Service.SELECTIVE_TOTAL.value},
     "--recovery": {Service.SELECTIVE_TOTAL.value},
-    "--hearsay": {Service.PARTIAL.value, Service.SELECTIVE_PARTIAL.value, Service.SELECTIVE_TOTAL.value},
+    "--infer-losses": {Service.PARTIAL.value, Service.SELECTIVE_PARTIAL.value, Service.SELECTIVE_TOTAL.value},
     "--history": _SEQUENCER,
     "--resilience": _SEQUENCER,
     "--direct-from": _SEQUENCER,

@@ -1,8 +1,8 @@
 """Space-time diagrams of small runs: one lane for each node, one arrow for each arrival, a cross for each loss.
 
-`draw_text` is for a terminal, time downwards; `draw_svg` is for a page or a wall, time to the right. Both take plain
-event rows in the column order of a trace and give back a string; `paint` adds colour to the first. Nothing here
-judges a run or reads a file.
+`draw_text` is for a terminal, time downwards; `draw_svg` is for documents, time to the right. Both take event rows in
+the column order of a trace and return a string; `paint` adds colour to the first. Nothing here audits a run or reads a
+file.
 """
 
 from ordercast.drawing.scene import MOST_NODES, MOST_TRANSMISSIONS, Row, require_drawable

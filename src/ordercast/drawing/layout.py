@@ -1,9 +1,9 @@
 """The layout of the SVG: columns within a moment, moments along the time, lanes below each other.
 
-Time runs to the right and never back, but not evenly. Usually so many pixels are so many nanoseconds; a long silence
-is cut to a fixed width, and where much happens at one node at once, the picture is drawn wider there so that no label
-sits on another. A run too wide for the page is broken into staves, as music is, where no label is in the way.
-Text is not measured but estimated from its length, on the wide side.
+Time runs to the right, but not to one scale. Usually a pixel is a fixed number of nanoseconds; a long idle time is cut
+to a fixed width, and where much happens at one node at once, the picture is drawn wider, so that labels do not overlap.
+A run too wide for the page is broken into several rows, where no label is in the way. Widths of texts are estimates
+from their lengths, on the wide side.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SMALL = 10
 LINE = 14  # from one line of a label to the next
 FLIGHT = 96  # the length of a typical flight along the time axis
 BREAK = 72  # a cut in the time axis
-STAVE = 1400  # about the maximum width of a row of the picture
+ROW_WIDTH = 1400  # about the maximum width of a row of the picture
 
 _LETTER = 0.66  # the width of a letter, for a font of size 1
 _LEAST = 4  # between two instants
@@ -88,8 +88,8 @@ class Layout:
     spots: dict[tuple[int, int], Spot]
     """By time and node."""
     breaks: tuple[float, ...]
-    staves: tuple[float, ...]
-    """Where the staves begin, and where the last one ends."""
+    rows: tuple[float, ...]
+    """Where the rows begin, and where the last one ends."""
     pitch: float
     above: float
     """How far labels reach above a lane."""
@@ -110,16 +110,16 @@ def lay_out(scene: Scene) -> Layout:
     spots = {(moment.time, moment.node): _spot(moment, scene.nodes) for moment in scene.moments}
     whole = _along_the_time(scene, spots, inf).right
     axis = _along_the_time(
-        scene, spots, 1.06 * whole / ceil(whole / STAVE) + FLIGHT / 2
+        scene, spots, 1.06 * whole / ceil(whole / ROW_WIDTH) + FLIGHT / 2
     )  # so that the last one is not much shorter
     lines = [line for spot in spots.values() for line in spot.reaches()]
     above, below = LINE * -min([-1, *lines]) + 10, LINE * max([1, *lines]) + 10
-    staves = (0.0, *axis.cuts, axis.right)
-    return Layout(axis.times, spots, axis.breaks, staves, max(104, above + below + 36), above, below)
+    rows = (0.0, *axis.cuts, axis.right)
+    return Layout(axis.times, spots, axis.breaks, rows, max(104, above + below + 36), above, below)
 
 
 class _Axis(NamedTuple):
-    """The time axis: where each instant is, where it is cut, where staves are, where it ends."""
+    """The time axis: where each instant is, where it is cut, where rows begin, where it ends."""
 
     times: dict[int, float]
     breaks: tuple[float, ...]
@@ -127,8 +127,8 @@ class _Axis(NamedTuple):
     right: float
 
 
-def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], stave: float) -> _Axis:
-    """Puts each instant as far right as its time and its labels ask; begins a new stave when one is full."""
+def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], row_width: float) -> _Axis:
+    """Puts each instant as far right as its time and its labels ask; begins a new row when one is full."""
     times: dict[int, float] = {}
     breaks, cuts = [], [0.0]
     free: dict[tuple[int, int], float] = {}  # by node and line
@@ -137,15 +137,15 @@ def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], stave: flo
         here = [spots[time, node] for node in range(scene.nodes) if (time, node) in spots]
         x = least
         if times:
-            step = BREAK if scene.is_silence(time - last) else (time - last) * FLIGHT / scene.flight_time
+            step = BREAK if scene.is_idle(time - last) else (time - last) * FLIGHT / scene.flight_time
             x = max(x, times[last] + step)
-        if x > cuts[-1] + stave:
+        if x > cuts[-1] + row_width:
             cuts.append(max(least, *free.values()) + _LEAST)
             x, free = cuts[-1] + FLIGHT / 4, {}
         for spot in here:
             for line, (left, _) in spot.reaches().items():
                 x = max(x, free.get((spot.moment.node, line), cuts[-1]) + left)
-        if times and scene.is_silence(time - last):
+        if times and scene.is_idle(time - last):
             breaks.append((max(least, cuts[-1]) + x) / 2)
         for spot in here:
             free |= {(spot.moment.node, line): x + right for line, (_, right) in spot.reaches().items()}

@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from ordercast.drawing.addresses import Address
+from ordercast.drawing.destination_labels import DestinationLabel
 from ordercast.model.config import require
 
 MOST_TRANSMISSIONS = 400
@@ -160,7 +160,7 @@ class Scene:
         """The times at which anything happened, ascending."""
         return sorted({moment.time for moment in self.moments})
 
-    def is_silence(self, gap: int) -> bool:
+    def is_idle(self, gap: int) -> bool:
         """True if a time of this length without events is cut."""
         return gap > 2 * self.flight_time
 
@@ -225,7 +225,7 @@ def make_scene(rows: Iterable[Row], nodes: int, names: Names | None = None, *, s
     events = sorted((Event(*row) for row in rows), key=lambda event: (event.time, event.node, event.step))
     _refuse_what_cannot_be_drawn(events, nodes)
     addresses = {
-        message: Address(tuple(sorted(event.destinations or ())), event.priority)
+        message: DestinationLabel(tuple(sorted(event.destinations or ())), event.priority)
         for event in events
         if event.event == "send"
         for message in event.messages()
@@ -261,7 +261,7 @@ def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
 
 
 def _flights(
-    events: Sequence[Event], addresses: Mapping[Message, Address], nodes: int, names: Names
+    events: Sequence[Event], addresses: Mapping[Message, DestinationLabel], nodes: int, names: Names
 ) -> dict[int | None, Flight]:
     """The transmissions by their numbers."""
     rows_of: dict[int, list[Event]] = defaultdict(list)
@@ -306,16 +306,16 @@ def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
 def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) -> dict[int | None, Flight]:
     """The flights; data and copies that would have reached a crashed node are lost there.
 
-    A trace says nothing of them. What came to two nodes at least was for everybody who listens.
+    A trace does not record them. A unit that reached two or more other nodes was sent to all.
     """
     crashed = {event.node: event.time for event in events if event.event == "crash"}
     found = dict(flights)
     for number, flight in flights.items():
-        heard = {arrival.node for arrival in flight.arrivals}
-        if flight.kind in {"data", "copy"} and len(heard - {flight.node}) > 1:
+        reached = {arrival.node for arrival in flight.arrivals}
+        if flight.kind in {"data", "copy"} and len(reached - {flight.node}) > 1:
             usual = int(median(arrival.time for arrival in flight.arrivals))
             dead = [
-                node for node, time in crashed.items() if node not in heard and node != flight.node and time <= usual
+                node for node, time in crashed.items() if node not in reached and node != flight.node and time <= usual
             ]
             ends = tuple(Arrival(node, usual, lost=True, why="crashed") for node in dead)
             found[number] = replace(flight, arrivals=(*flight.arrivals, *ends))
@@ -325,7 +325,7 @@ def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) 
 def _moments(
     events: Sequence[Event],
     flights: dict[int | None, Flight],
-    addresses: Mapping[Message, Address],
+    addresses: Mapping[Message, DestinationLabel],
     nodes: int,
     names: Names,
 ) -> tuple[Moment, ...]:
@@ -384,7 +384,7 @@ def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flig
     )
 
 
-def _mark(event: Event, addresses: Mapping[Message, Address], nodes: int) -> Mark:
+def _mark(event: Event, addresses: Mapping[Message, DestinationLabel], nodes: int) -> Mark:
     """The mark of one event."""
     addressed = [addresses[message] for message in event.messages() if message in addresses]
     if event.event == "discard" and addressed and event.node not in addressed[0].destinations:

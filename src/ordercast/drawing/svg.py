@@ -47,8 +47,8 @@ def draw_svg(rows: Iterable[Row], nodes: int, *, names: Names | None = None, ste
         *_arrows(scene, layout),
         *(part for spot in layout.spots.values() for part in _marks(spot, layout, scene)),
     ]
-    width = max(_NAMES + _SIDE + max(end - start for start, end in pairwise(layout.staves)), _NARROWEST)
-    staves, bottom = _staves(scene, layout, foot + 26)
+    width = max(_NAMES + _SIDE + max(end - start for start, end in pairwise(layout.rows)), _NARROWEST)
+    row_svgs, bottom = _rows(scene, layout, foot + 26)
     legend, height = _legend(scene, width, bottom + 10)
     caption = _caption(scene)
     size = f'width="{width:.0f}" height="{height:.0f}"'
@@ -62,18 +62,18 @@ def draw_svg(rows: Iterable[Row], nodes: int, *, names: Names | None = None, ste
             "</g></defs>",
             f'<rect class="paper" {size}/>',
             words(caption, _SIDE, 24, "quiet"),
-            *staves,
+            *row_svgs,
             *legend,
             "</svg>\n",
         ]
     )
 
 
-def _staves(scene: Scene, layout: Layout, height: float) -> tuple[list[str], float]:
+def _rows(scene: Scene, layout: Layout, height: float) -> tuple[list[str], float]:
     """Windows on the run below each other, each with the names of the lanes before it; and where they end."""
     parts = []
     y = 36.0
-    for start, end in pairwise(layout.staves):
+    for start, end in pairwise(layout.rows):
         width = end - start
         parts += [words(name_of(node), _SIDE, y + layout.lane(node) + 5, "name") for node in range(scene.nodes)]
         parts.append(words(scene.unit, _SIDE, y + height - 8, "time"))
@@ -106,13 +106,13 @@ def _ground(scene: Scene, layout: Layout, foot: float) -> Iterator[str]:
     for time, x in layout.times.items():
         label = scene.when(time)
         half = text_width(label, SMALL) / 2
-        if x - half >= free and not any(x - half < cut < x + half for cut in layout.staves):
+        if x - half >= free and not any(x - half < cut < x + half for cut in layout.rows):
             yield line(x, 0, x, foot + 4, "guide")
             yield words(label, x, foot + 18, "time", "middle")
             free = x + half + 8
     for node in range(scene.nodes):
         y = layout.lane(node)
-        end = layout.times[crashes[node]] if node in crashes else layout.staves[-1]
+        end = layout.times[crashes[node]] if node in crashes else layout.rows[-1]
         yield line(0, y, end, y, "lane")
         for x in layout.breaks:
             if x < end:
@@ -166,8 +166,8 @@ def _marks(spot: Spot, layout: Layout, scene: Scene) -> Iterator[str]:
         style, anchor, shift = "quiet", "middle", 0
         if column.mark:
             classes, shape = mark(column.mark.event, at, y)
-            said = " ".join(column.mark.lines())
-            tip = f"{when}: {_MEANINGS[column.mark.event]}{': ' if said else ''}{said}"
+            text = " ".join(column.mark.lines())
+            tip = f"{when}: {_MEANINGS[column.mark.event]}{': ' if text else ''}{text}"
             yield group(f"mark {column.mark.event} {classes}", tip, shape)
             style = {"level": "known", "alarm": "alarm"}.get(classes, style)
         for flight in column.flights:
@@ -203,7 +203,7 @@ def _legend(scene: Scene, width: float, top: float) -> tuple[list[str], float]:
         parts.append(f'<g transform="translate({x:.1f} {y:.1f})">{shape}{words(meaning, room, 4)}</g>')
         x += taken
     numbers = "" if scene.named else "1.0 is message 0 of E1, 1.0–2 are its messages 0 to 2. "
-    cut = "" if scene.steps else "; // is a silence cut"
+    cut = "" if scene.steps else "; // is an idle time cut"
     note = f"{numbers}Crowded moments are drawn wider{cut}."
     parts.append(words(note, _SIDE, y + 26, "quiet"))
     return parts, y + 42

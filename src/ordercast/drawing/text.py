@@ -2,7 +2,7 @@
 
 An arrow stands on the line where its unit arrives, its tail left open: it set out earlier, where the same name has
 its square. On the lane stands what became of it at once. What does not fit on a line goes on the next, without a
-time. A silence is one dotted line, however long it lasted.
+time. A time without events is one dotted line, whatever its length.
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,8 +74,8 @@ def draw_text(
     lines = [sheet.names(scene.unit)]
     last = None
     for time in scene.instants():
-        if last is not None and scene.is_silence(time - last):
-            lines.append(sheet.silence(time))
+        if last is not None and scene.is_idle(time - last):
+            lines.append(sheet.idle(time))
         lines += sheet.instant(time)
         last = time
     return "\n".join([*lines, sheet.names(""), "", *_legend(scene, width)]) + "\n"
@@ -126,7 +126,7 @@ class _Sheet:
         """The line that names the lanes."""
         return self._render(unit, {lane: name_of(node) for node, lane in enumerate(self.lanes)})
 
-    def silence(self, time: int) -> str:
+    def idle(self, time: int) -> str:
         """The line that stands for a time without events."""
         return self._render("···", dict.fromkeys(self._alive(time), "┊"))
 

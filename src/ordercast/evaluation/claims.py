@@ -1,17 +1,17 @@
 """Claims: comparisons of measured series with published ones, each with a sentence on the agreement.
 
-A claim is a function from the series of a result, by name, to a `Finding`. Where it does not hold, the sentence ends
-with the reason that the experiment gives for that case.
+A claim is a function from the series of a result, by name, to a `ClaimResult`. Where it does not hold, the sentence
+ends with the reason that the experiment gives for that case.
 """
 
 from collections.abc import Callable, Mapping
 from math import isfinite
 
-from ordercast.evaluation.results import Finding, Point, Series
+from ordercast.evaluation.results import ClaimResult, Point, Series
 from ordercast.evaluation.statistics import exponent
 
 SeriesByName = Mapping[str, Series]
-Claim = Callable[[SeriesByName], Finding]
+Claim = Callable[[SeriesByName], ClaimResult]
 
 _MANY_TIMES = 3.0
 
@@ -19,7 +19,7 @@ _MANY_TIMES = 3.0
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
     """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
 
-    def claim(series: SeriesByName) -> Finding:
+    def claim(series: SeriesByName) -> ClaimResult:
         measured, published = series[name], series[reference]
         pairs = [(point, value) for point in measured.points if (value := _finite(published.at(point.x))) is not None]
         pairs = [(point, value) for point, value in pairs if point.y is not None]
@@ -34,7 +34,7 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
         if inside == len(pairs):
             difference = f"inside the interval everywhere, {difference}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
-            return Finding(
+            return ClaimResult(
                 None, f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference})."
             )
         if agrees:
@@ -50,7 +50,7 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
 def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
     """Each measured value is at most the bound."""
 
-    def claim(series: SeriesByName) -> Finding:
+    def claim(series: SeriesByName) -> ClaimResult:
         measured, published = series[name], series[bound]
         pairs = [(point.y, point.x, _finite(published.at(point.x))) for point in measured.points]
         shares = [(y / value, x) for y, x, value in pairs if y is not None and value]
@@ -71,17 +71,19 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
 def grows_like(name: str, power: float, *, within: float, of: str, otherwise: str = "") -> Claim:
     """The measured values grow like a power of x."""
 
-    def claim(series: SeriesByName) -> Finding:
+    def claim(series: SeriesByName) -> ClaimResult:
         measured = series[name]
         points = [(point.x, point.y) for point in measured.points if point.y is not None and point.y > 0]
         if len(points) < 3:
-            return Finding(None, f"{_start(measured.label)}: too few points to say how it grows.")
+            return ClaimResult(None, f"{_start(measured.label)}: too few points to say how it grows.")
         found = exponent([x for x, _ in points], [y for _, y in points])
         difference = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
         agrees = abs(found.value - power) <= within or found.low <= power <= found.high
         verb = "as" if agrees else "not as"
         because = f" {otherwise}" if otherwise and not agrees else ""
-        return Finding(agrees, f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}")
+        return ClaimResult(
+            agrees, f"{_start(measured.label)}: {difference}, {verb} O({_power(of, power)}) says.{because}"
+        )
 
     return claim
 
@@ -89,7 +91,7 @@ def grows_like(name: str, power: float, *, within: float, of: str, otherwise: st
 def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Claim:
     """One measured series lies below another everywhere."""
 
-    def claim(series: SeriesByName) -> Finding:
+    def claim(series: SeriesByName) -> ClaimResult:
         less, more = series[name], series[other]
         pairs = [(point.y, _finite(more.at(point.x)), point.x) for point in less.points]
         factors = [(above / y, x) for y, above, x in pairs if y and above is not None]
@@ -108,12 +110,12 @@ def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Clai
     return claim
 
 
-def _found(sentence: str) -> Finding:
-    return Finding(agrees=True, sentence=sentence)
+def _found(sentence: str) -> ClaimResult:
+    return ClaimResult(agrees=True, sentence=sentence)
 
 
-def _lost(sentence: str) -> Finding:
-    return Finding(agrees=False, sentence=sentence)
+def _lost(sentence: str) -> ClaimResult:
+    return ClaimResult(agrees=False, sentence=sentence)
 
 
 def _apart(point: Point, value: float) -> float:
@@ -134,8 +136,8 @@ def _is_vague(point: Point) -> bool:
     return found is not None and point.y is not None and found.high - point.y >= abs(point.y)
 
 
-def _missing(measured: Series, published: Series) -> Finding:
-    return Finding(
+def _missing(measured: Series, published: Series) -> ClaimResult:
+    return ClaimResult(
         None, f"{_start(measured.label)}: nothing was measured that could be compared with {published.label}."
     )
 

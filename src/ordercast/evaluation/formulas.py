@@ -14,7 +14,7 @@ def table_1(n: int, m: int) -> dict[str, float]:
 
 
 def resent_after_loss(n: int, m: int, round_trip: float, d: float) -> dict[str, float]:
-    """N_TO, N_PO and N_SPO for receivers that throw away what follows a loss, with what the paper's ratios leave out.
+    """N_TO, N_PO and N_SPO for receivers that discard what follows a loss, with what the paper's ratios leave out.
 
     The lost unit is sent again, and the one that showed the loss; besides, what was on the way until the request was
     received: from all n sources, from one source, and from one source to one destination.
@@ -52,7 +52,7 @@ def received_by_all_printed(f: float, d: float, n: int) -> float:
 
 
 def received_by_all(f: float, d: float, n: int) -> float:
-    """F: each of n nodes is a destination with chance d/n, and then loses with chance f."""
+    """F: each of n nodes is a destination with probability d/n, and then loses the message with probability f."""
     return float((1 - f * d / n) ** n)
 
 
@@ -81,7 +81,7 @@ def recovery_ratio(received: float, f: float, d: float, n: int, messages: int, *
 
 
 def recovery_ratio_of_printed_rules(received: float, d: float, n: int, messages: int) -> float:
-    """C / D of the printed rules: no loss stays single, as what shows it is thrown away too; d/n are for a node."""
+    """C / D of the printed rules: no loss stays single, as what reveals it is discarded too; d/n are for a node."""
     return (1 - received**messages) * go_back_ratio(received, messages) * d / n
 
 

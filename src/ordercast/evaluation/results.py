@@ -86,7 +86,7 @@ class Axis(msgspec.Struct, frozen=True):
     log: bool = False
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ClaimResult(msgspec.Struct, frozen=True):
     """The result of a comparison."""
 
     agrees: bool | None
@@ -105,7 +105,7 @@ class Result(msgspec.Struct, frozen=True):
     x: Axis
     y: Axis
     series: tuple[Series, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimResult, ...]
     setting: str
     """What was simulated, in a sentence or two."""
     seeds: int

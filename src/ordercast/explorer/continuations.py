@@ -56,7 +56,7 @@ class FairContinuations:
             except PromiseBroken as wrong:
                 return ContinuationFailure(str(wrong), tuple(self._steps), live=False)
             except _StormError:
-                problem = "units call forth units without end, though no timer fires between"
+                problem = "units cause units without end, though no timer fires"
             if problem and self._space.scenario.promise.liveness_goal is not None:
                 return ContinuationFailure(f"{problem} ({manner})", tuple(self._steps), live=True)
         return None
@@ -79,10 +79,10 @@ class FairContinuations:
         trail: dict[State, None] = {}
         while (here := state[:size]) not in known:
             if here in trail:
-                return f"the group never falls silent, and goes round in a circle: {self.waits(state)}"
+                return f"the group never becomes quiescent (its states repeat): {self.waits(state)}"
             timers = self._timers(state)
             if timers and len(trail) == self._rounds:
-                return self._not_silent(state)
+                return self._not_quiescent(state)
             if timers:
                 trail[here] = None
                 state = self._round(state, timers, apart)
@@ -92,7 +92,7 @@ class FairContinuations:
                 known[here] = 0
         rounds = known[here]
         if rounds + len(trail) > self._rounds:  # whichever part of it was seen before
-            return self._not_silent(state)
+            return self._not_quiescent(state)
         for passed in reversed(trail):
             rounds += 1
             known[passed] = rounds
@@ -100,8 +100,8 @@ class FairContinuations:
         self.longest = max(self.longest, rounds)
         return ""
 
-    def _not_silent(self, state: State) -> str:
-        return f"the group is not silent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
+    def _not_quiescent(self, state: State) -> str:
+        return f"the group is not quiescent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
 
     def _timers(self, state: State) -> list[tuple[int, int]]:
         nodes = self._space.nodes
@@ -143,7 +143,7 @@ class FairContinuations:
         for node in range(space.size):
             here, name = space.nodes.states[state[node]], name_of(node)
             if here.numbered < len(space.scenario.scripts[node]):
-                return f"{name} never sends all that it was given: {self.waits(state)}"
+                return f"{name} never sends all that was submitted to it: {self.waits(state)}"
             for item in space.scenario.items:
                 verb = self._lacks(here, item)
                 if verb:
@@ -156,11 +156,11 @@ class FairContinuations:
         survivors = {node: space.nodes.states[state[node]] for node in space.survivors(state)}
         everybody = [space.nodes.states[state[node]] for node in range(space.size)]
         if not survivors and not any(here.crashed for here in everybody):
-            return "nobody goes on, though nobody crashed"
+            return "no node goes on, though none crashed"
         considered = everybody if space.scenario.promise.uniform else list(survivors.values())
         for node, here in survivors.items():
             if here.numbered < len(space.scenario.scripts[node]):
-                return f"{name_of(node)} never sends all that it was given: {self.waits(state)}"
+                return f"{name_of(node)} never sends all that was submitted to it: {self.waits(state)}"
             for item in space.scenario.items:
                 due = item.source in survivors or any(other.delivered >> item.number & 1 for other in considered)
                 verb = _lacks_with_views(here, item) if due else ""
@@ -191,7 +191,7 @@ class FairContinuations:
             lines += [f"{name_of(node)}: {line}" for line in nodes.machine(node, here.snapshot).waits_for()]
             if here.timers:
                 lines.append(f"{name_of(node)} has set {', '.join(here.timers)}")
-        return "; ".join(lines) or "nobody waits for anything"
+        return "; ".join(lines) or "no node waits"
 
 
 def _lacks_with_views(here: NodeState, item: Item) -> str:

@@ -1,7 +1,7 @@
 """Executes a schedule step by step, with details that a search does not need: which transmission arrives, what is sent.
 
-In a search equal units are one number, whoever sent them and when. To show that, an execution keeps the transmissions
-in each queue beside the state.
+In a search equal units are one number, regardless of their senders and times. To tell them apart, an
+execution keeps the transmissions in each queue beside the state.
 """
 
 from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ordercast.explorer.links import Links
-from ordercast.explorer.scenario import Item, Scenario, packet_in_words, unit_name
+from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -220,13 +220,13 @@ class PromiseChecker:
             case Deliver(packet=packet):
                 self._delivers(self._item(packet))
             case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
-                raise PromiseBroken(f"{self._name} throws {unit_name(unit)} of {name_of(unit.source)} away ({why})")
+                raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
             case View(number=number, members=members):
                 self.view, self.left = (number, members), not members >> self._node & 1
             case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:
                 self.left = True  # too few members are reachable; any other reason is a broken promise
             case Abort(why=why):
-                raise PromiseBroken(f"{self._name} gives the group up: {why}")
+                raise PromiseBroken(f"{self._name} aborts the group: {why}")
             case _:
                 pass
 
@@ -257,7 +257,7 @@ class PromiseChecker:
     def _item(self, packet: Packet) -> Item:
         item = self._scenario.item_of(packet)
         if item is None:
-            raise PromiseBroken(f"{self._name} speaks of {packet_in_words(packet)}, which nobody submitted")
+            raise PromiseBroken(f"{self._name} outputs {format_packet(packet)}, which no node submitted")
         return item
 
     def _numbers(self, item: Item) -> None:

@@ -14,7 +14,7 @@ depend on how states, units and timers are numbered, and can be parsed: it is th
 from collections.abc import Iterable, Sequence
 
 from ordercast.explorer.execution import ExecutedStep, Execution, Transmission
-from ordercast.explorer.scenario import packet_in_words, unit_name
+from ordercast.explorer.scenario import format_packet, unit_name
 from ordercast.explorer.state_space import StateSpace, StepKind, decode, fire_step
 from ordercast.model.config import require
 from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, View
@@ -31,7 +31,7 @@ _VERBS = {
 }
 
 
-def transmission_in_words(transmission: Transmission) -> str:
+def format_transmission(transmission: Transmission) -> str:
     """Its sender, its number and its content: a message by its name, anything else by its kind."""
     copy = "copy " if transmission.again else ""
     return f"{name_of(transmission.sender)}#{transmission.count} {copy}{unit_name(transmission.unit)}"
@@ -43,7 +43,7 @@ def format_step(execution: Execution, step: int) -> str:
     kind, place, timer = decode(step)
     if kind in _VERBS:
         receiver = name_of(space.links.receivers[place - space.first_link])
-        return f"{receiver} {_VERBS[kind]} {transmission_in_words(execution.transmission(step))}"
+        return f"{receiver} {_VERBS[kind]} {format_transmission(execution.transmission(step))}"
     name, here = name_of(place), space.nodes.states[execution.state[place]]
     if kind is StepKind.CRASH:
         return f"{name} crashes"
@@ -62,13 +62,13 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
     for output in executed.outputs:
         match output:
             case Send():
-                effects.append(f"transmits {transmission_in_words(next(sent))}")
+                effects.append(f"transmits {format_transmission(next(sent))}")
             case Reached(level=level, packet=packet):
                 effects.append(f"{_LEVELS[level]} {_name(space, packet)}")
             case Deliver(packet=packet):
                 effects.append(f"delivers {_name(space, packet)}")
             case Discard(unit=unit, why=why):
-                effects.append(f"throws {unit_name(unit)} away ({why})")
+                effects.append(f"discards {unit_name(unit)} ({why})")
             case Stopped(why=why):
                 effects.append(f"stops ({why})")
             case Resumed():
@@ -76,7 +76,7 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
             case View(number=number, members=members):
                 effects.append(f"is in view {number} with {names_of(members)}")
             case Abort(why=why):
-                effects.append(f"gives the group up ({why})")
+                effects.append(f"aborts the group ({why})")
             case _:
                 pass
     return effects
@@ -87,7 +87,7 @@ def _name(space: StateSpace, packet: Packet) -> str:
     item = next(
         (item for item in space.scenario.items if (item.source, item.first) == (packet.source, packet.first)), None
     )
-    return item.submission.payload.decode() if item else packet_in_words(packet)
+    return item.submission.payload.decode() if item else format_packet(packet)
 
 
 def format_schedule(space: StateSpace, steps: Iterable[int]) -> list[str]:

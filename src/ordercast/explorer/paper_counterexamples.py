@@ -1,6 +1,6 @@
 """Counterexamples to the printed protocols, each found by a search.
 
-Each is a file in `examples/stories`. Its scenario says what is sent, how much may be lost, and which reading of
+Each is a file in `examples/counterexamples`. Its scenario says what is sent, how much may be lost, and which reading of
 the printed rules is taken where flaws hide each other. Its schedule is the first counterexample that a search within
 these bounds finds, after the first steps that are given to it, if any. An exhaustive search within the same bounds
 finds no counterexample to the sound rules.

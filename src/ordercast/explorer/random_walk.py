@@ -16,12 +16,12 @@ def random_walk(scenario: Scenario, seed: int, length: int) -> Counterexample | 
     continuations = FairContinuations(space)
     state = space.initial_state()
     steps: list[int] = []
-    chance = Random(seed)
+    rng = Random(seed)
     for _ in range(length):
         possible = space.steps(state)
         if not possible:
             break
-        step = chance.choices(possible, [_LIKELY[step & 7] for step in possible])[0]
+        step = rng.choices(possible, [_LIKELY[step & 7] for step in possible])[0]
         steps.append(step)
         state, effect = space.successor(state, step)
         if effect is not None and space.problem(state, effect):

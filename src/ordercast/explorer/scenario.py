@@ -25,23 +25,23 @@ def scripts(*lines: str) -> tuple[tuple[Submit, ...], ...]:
     return tuple(tuple(_submission(item, len(lines)) for item in line.split()) for line in lines)
 
 
-def script_in_words(script: Iterable[Submit]) -> str:
+def format_script(script: Iterable[Submit]) -> str:
     """A script in this notation."""
-    return " ".join(map(submission_in_words, script))
+    return " ".join(map(format_submission, script))
 
 
-def submission_in_words(submission: Submit) -> str:
+def format_submission(submission: Submit) -> str:
     """One item of a script."""
-    return _in_words(submission.payload, submission.priority, submission.destinations)
+    return _format_item(submission.payload, submission.priority, submission.destinations)
 
 
-def packet_in_words(packet: Packet) -> str:
+def format_packet(packet: Packet) -> str:
     """A packet, which need not be in a script."""
-    carried = _in_words(packet.payload or b"nothing", packet.priority, packet.destinations)
+    carried = _format_item(packet.payload or b"nothing", packet.priority, packet.destinations)
     return f"{carried} as message {packet.first} of {name_of(packet.source)}"
 
 
-def _in_words(payload: bytes, priority: int, destinations: int) -> str:
+def _format_item(payload: bytes, priority: int, destinations: int) -> str:
     nodes = ",".join(str(node + 1) for node in members(destinations))
     urgency = f"[{priority}]" if priority else ""
     return f"{payload.decode(errors='replace')}{urgency}{{{nodes}}}"
@@ -106,7 +106,7 @@ class Scenario:
     patient: bool = False
     """Timers fire only when no unit is in flight: fewer schedules."""
     drained: bool = False
-    """A machine may be told that no unit is waiting for it."""
+    """A machine may get the input `Drained`: no unit is waiting for it."""
     crashes: int = 0
     """Nodes that crash."""
     rounds: int = 40
@@ -168,7 +168,7 @@ def unit_name(unit: Unit) -> str:
     """The name of a unit: of a message its payload, else its kind."""
     if isinstance(unit, DataUnit):
         return unit.packet.payload.decode() or "nothing"
-    return "request" if unit.asks_for() else unit.word()
+    return "request" if unit.asks_for() else unit.label()
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Item:
         return members(self.submission.destinations)
 
     def __str__(self) -> str:
-        return submission_in_words(self.submission)
+        return format_submission(self.submission)
 
     def describe(self) -> str:
         """With its source."""

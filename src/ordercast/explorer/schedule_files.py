@@ -41,7 +41,7 @@ from typing import Any
 import msgspec
 
 from ordercast.explorer.notation import parse_schedule
-from ordercast.explorer.scenario import Promise, Scenario, script_in_words, scripts
+from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import ConfigValue, GroupConfig, Rules, require
 from ordercast.model.errors import ConfigError, reason_of
@@ -54,7 +54,7 @@ from ordercast.trace.small_files import read_toml
 VERSION = 1
 KIND = "schedule"
 _NOTHING = "nothing"  # no liveness goal
-_PAGE = "docs/stories.md"
+_PAGE = "docs/counterexamples.md"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +211,7 @@ def schedule_text(file: ScheduleFile) -> str:
     if file.sentence:
         lines += table_lines("expected", {"sentence": file.sentence, "live": file.live}, {"live": False})
     lines += table_lines("search", {"eager": file.eager, "begins": file.begins}, {"eager": False, "begins": 0})
-    words = [script_in_words(script) for script in asked.scripts]
+    words = [format_script(script) for script in asked.scripts]
     named = {"protocol": protocol, "rules": rules, "channel": asked.channel, "scripts": words}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
     lines += table_lines("scenario", named | bounds, _defaults(Scenario, _BOUNDS))

@@ -35,9 +35,9 @@ class StepKind(IntEnum):
     FIRE = 5
     """A timer of a node fires."""
     DRAIN = 6
-    """A node is told that no unit is waiting for it."""
+    """A node gets the input `Drained`: no unit is waiting for it."""
     CRASH = 7
-    """A node stops forever, and the units in flight to it are lost."""
+    """A node stops permanently, and the units in flight to it are lost."""
 
 
 _SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, StepKind)  # plain integers are faster

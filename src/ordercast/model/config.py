@@ -45,8 +45,8 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
     repeat: int = 600 * MICROSECOND
     """T_RT: time after which everything missing is requested again."""
     guard: int = 200 * MICROSECOND
-    """T_GUARD: time after a retransmission in which it is not repeated, whichever node requests it."""
-    hearsay: int = 200 * MICROSECOND
+    """T_GUARD: time after a retransmission in which it is not repeated, even if another node requests it."""
+    inferred_loss: int = msgspec.field(default=200 * MICROSECOND, name="hearsay")
     """T_GAP: delay of a request for a loss inferred from peers' acknowledgments (the papers' hearsay)."""
     reset: int = 200 * MICROSECOND
     """T_RST: time after which a stopped node repeats what it lacks."""
@@ -80,7 +80,7 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
             cooldown=status,
             repeat=2 * round_trip + 2 * status,
             guard=round_trip,
-            hearsay=round_trip,
+            inferred_loss=round_trip,
             reset=max(round_trip, 2 * status),  # all answer at once, and receivers may be slow
             run=2 * poll,  # twice the time until a packet is acknowledged
         )
@@ -95,8 +95,8 @@ class Recovery(Enum):
     """The missing packets and all later ones: the paper's baseline."""
 
 
-class HearsayRule(Enum):
-    """The nodes h for which the printed SPO tests acceptance condition (2), p.ACK_h <= TREQ_h."""
+class LossInference(Enum):
+    """Whose acknowledgments reveal a loss to the printed SPO: the h of acceptance condition (2), p.ACK_h <= TREQ_h."""
 
     ALL = "all"
     """h = 1..n, as printed; with h = source, a lost unit for others blocks its source forever."""
@@ -158,7 +158,7 @@ class PriorityReadings(ConfigValue, frozen=True, kw_only=True):
 class PaperRules(ConfigValue, frozen=True, kw_only=True):
     """Readings of the printed rules: the defaults are what is printed; the alternatives show the effect of each."""
 
-    condition_2: HearsayRule = HearsayRule.ALL
+    condition_2: LossInference = LossInference.ALL
     """Acceptance condition (2)."""
     duplicates_first: bool = True
     """Test for duplicates before acceptance (the papers print the test last)."""
@@ -231,8 +231,9 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     log_limit: int = 400
     """ST: packets of one epoch, before the group agrees on a new one."""
     recovery: Recovery = Recovery.SELECTIVE
-    hearsay: bool = False
-    """Request early what is inferred to be lost from peers' acknowledgments; otherwise the source's poll reveals it."""
+    infer_losses: bool = msgspec.field(default=False, name="hearsay")
+    """Request early what peers' acknowledgments show to be lost; otherwise the source's poll reveals it. In files:
+    `hearsay`."""
     polls_to_abort: int = 64
     """Consecutive unanswered polls of one node after which the group aborts."""
     priority: PriorityConfig = PriorityConfig()

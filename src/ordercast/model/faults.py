@@ -112,7 +112,7 @@ class Split(ConfigValue, tag="split", frozen=True, kw_only=True):
 
 
 class Crash(ConfigValue, tag="crash", frozen=True, kw_only=True):
-    """A node stops forever."""
+    """A node stops permanently."""
 
     node: int
     at: int

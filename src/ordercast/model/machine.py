@@ -80,7 +80,7 @@ class Suspect(msgspec.Struct, frozen=True, gc=False):
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
-    """Input: the host gives the group up. The machine delivers what is certain to be delivered, and aborts."""
+    """Input: the host aborts the group. The machine delivers what is certain to be delivered, and aborts."""
 
     why: str
 

@@ -28,7 +28,7 @@ class Channel(Enum):
         return strength.index(self) <= strength.index(needed)
 
 
-PROMISES = {
+CHANNEL_GUARANTEES = {
     Channel.ONE: "all nodes receive one order",
     Channel.MANY: "each sender's units arrive in the order sent",
     Channel.ANY: "units arrive in any order",
@@ -86,7 +86,7 @@ class Pattern(Enum):
     """Each node everything at once, as fast as the protocol accepts it."""
 
 
-class Sending(ConfigValue, frozen=True, kw_only=True):
+class ScriptedSend(ConfigValue, frozen=True, kw_only=True):
     """One submission of a script: a packet with one or more messages."""
 
     node: int
@@ -97,7 +97,7 @@ class Sending(ConfigValue, frozen=True, kw_only=True):
     priority: int = 0
 
     def __post_init__(self) -> None:
-        require(self.at >= 0, f"a sending needs `at` >= 0, not {self.at}")
+        require(self.at >= 0, f"a scripted send needs at >= 0, not {self.at}")
         require(1 <= self.messages <= 1024, f"a packet carries 1 to 1024 messages, not {self.messages}")
         require(0 <= self.priority <= 255, f"a priority is 0 (none) to 255, not {self.priority}")
 
@@ -124,7 +124,7 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
     """Priorities are drawn uniformly from 1 to this; 1: no priorities."""
     urgent: float = 0.0
     """Share of packets with the highest priority; 0: as often as any other."""
-    script: tuple[Sending, ...] | msgspec.UnsetType = msgspec.UNSET
+    script: tuple[ScriptedSend, ...] | msgspec.UnsetType = msgspec.UNSET
     """What is sent, one by one; it replaces all fields above but the size. Left out of the JSON if unset."""
 
     def __post_init__(self) -> None:
@@ -137,17 +137,17 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
         require(1 <= self.priorities <= 255, f"there are 1 to 255 priorities, not {self.priorities}")
         require(0 <= self.urgent < 1, f"the urgent share must be at least 0 and below 1, not {self.urgent:g}")
 
-    def sendings(self) -> tuple[Sending, ...] | None:
+    def scripted_sends(self) -> tuple[ScriptedSend, ...] | None:
         """The script, if there is one."""
         return None if self.script is msgspec.UNSET else self.script
 
     def timing(self, network: Network, nodes: int) -> Timing:
-        """Timeouts that suit this workload on a network."""
+        """Timeouts for this workload on a network."""
         unit_bytes = header_size(nodes) + self.batch * (self.size + LENGTH_SIZE)
         return Timing.for_round_trip(network.round_trip(nodes, unit_bytes), least_status=nodes * network.receive_time)
 
 
-_PATIENT_POLLS = 1024  # more than `polls_to_abort`; scales the patience on slow networks
+_STALL_POLLS = 1024  # more than `polls_to_abort`; scales the timeout on slow networks
 
 
 class TraceDetail(Enum):
@@ -170,8 +170,8 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     seed: int = 0
     record: TraceDetail = TraceDetail.ALL
-    patience: int = SECOND
-    """Virtual time without progress after which a run is stalled."""
+    stall_timeout: int = msgspec.field(default=SECOND, name="patience")
+    """Virtual time without progress after which a run is stalled. In files: `patience`."""
 
     def __post_init__(self) -> None:
         for fault in self.faults:
@@ -180,22 +180,22 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                     0 <= node < self.group.nodes,
                     f"a fault names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
                 )
-        script = self.workload.sendings() or ()
+        script = self.workload.scripted_sends() or ()
         named = [node for sending in script for node in (sending.node, *sending.to)]
         for node in (*self.workload.senders, *named):
             require(
                 0 <= node < self.group.nodes,
                 f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
             )
-        require(self.patience > 0, f"patience must be positive, not {self.patience}")
+        require(self.stall_timeout > 0, f"stall_timeout must be positive, not {self.stall_timeout}")
 
-    def suited(self) -> "RunConfig":
-        """The same run with timeouts and patience that suit its network and workload; the command line uses it."""
+    def with_default_timeouts(self) -> "RunConfig":
+        """The same run with the timeouts of the command line, computed from its network and workload."""
         timing = self.workload.timing(self.network, self.group.nodes)
         return msgspec.structs.replace(
             self,
             group=msgspec.structs.replace(self.group, timing=timing),
-            patience=max(SECOND, _PATIENT_POLLS * timing.poll),
+            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll),
         )
 
     def to_json(self) -> str:

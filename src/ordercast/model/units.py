@@ -53,7 +53,7 @@ MessageId = tuple[int, int]
 
 
 class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
-    """A protocol data unit. On the wire it is an array of its tag, which identifies its class, and its fields."""
+    """A protocol data unit. On the wire it is an array of its tag, which identifies its kind, and its fields."""
 
     @property
     def source(self) -> int:
@@ -64,7 +64,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
         """Bytes that it takes on the network."""
         raise NotImplementedError
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in one word, for traces and diagrams."""
         raise NotImplementedError
 
@@ -78,6 +78,6 @@ class DataUnit(Unit, frozen=True, gc=False):
 
     packet: Packet
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The same for an original and for a copy: only the sender knows which it is."""
         return "data"

@@ -51,7 +51,7 @@ def _simulate(
 
     if out is None:
         return simulation(config, pass_on if sinks else None).run(progress)
-    from ordercast.trace.writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
+    from ordercast.trace.run_writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
 
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]

@@ -30,7 +30,7 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import everybody, members
-from ordercast.model.runs import PROMISES, Channel, Pattern, RunConfig, TraceDetail
+from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator.channels import channel_model
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 """Called now and then with the numbers of messages sent and to send."""
 
 _PROGRESS_MASK = (1 << 14) - 1  # called once in so many events
-_MOST_PATIENCE = 32  # multiples of the patience that a pause or a partition may last
+_MAX_STALL_TIMEOUTS = 32  # multiples of the stall timeout that a pause or a partition may last
 
 
 class Simulation:
@@ -72,8 +72,8 @@ class Simulation:
         kind = machine or machine_class(config.protocol, config.group.rules)
         require(
             config.network.channel.serves(kind.needs),
-            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {PROMISES[kind.needs]}; "
-            f"on `{config.network.channel.value}` {PROMISES[config.network.channel]}",
+            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
+            f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
         )
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
@@ -94,7 +94,7 @@ class Simulation:
         self._transmissions = 0
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the running number of its event
         # A node that sends all at once always has slightly more submitted than its window admits.
-        self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.sendings() is None
+        self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.scripted_sends() is None
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
         self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
@@ -140,7 +140,7 @@ class Simulation:
             elif type(what) is not TimerFired:
                 self._handle_other(time, node, what, transmission)
             elif self._timers[node].get(what.name) == number:
-                if time - max(self._measurements.last_progress, self._faults_end(time)) > self.config.patience:
+                if time - max(self._measurements.last_progress, self._faults_end(time)) > self.config.stall_timeout:
                     stalled = not self._is_at_rest()  # heartbeats go on after completion
                     break
                 self._fire(time, node, what)
@@ -165,7 +165,7 @@ class Simulation:
 
     def _faults_end(self, time: int) -> int:
         """The end of the last pause or partition that has begun: until then a lack of progress is no stall."""
-        most = _MOST_PATIENCE * self.config.patience
+        most = _MAX_STALL_TIMEOUTS * self.config.stall_timeout
         begun = [fault for fault in self.config.faults if isinstance(fault, Pause | Split) and fault.at <= time]
         return max([fault.at + fault.lasting for fault in begun if fault.lasting <= most], default=0)
 

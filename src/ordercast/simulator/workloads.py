@@ -8,7 +8,7 @@ from random import Random
 
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
-from ordercast.model.runs import Pattern, RunConfig, Sending
+from ordercast.model.runs import Pattern, RunConfig, ScriptedSend
 from ordercast.model.services import BROADCASTS
 from ordercast.simulator.randomness import exponential, stream
 
@@ -18,7 +18,7 @@ _SMALL_GROUP = 12
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
     """What one node sends: the time of each packet, and its submission."""
     work, nodes = config.workload, config.group.nodes
-    script = work.sendings()
+    script = work.scripted_sends()
     if script is not None:
         yield from _scripted(script, node, nodes, work.size)
         return
@@ -37,7 +37,7 @@ def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
         yield next(times), Submit(_draw_destinations(targets, nodes, spread), *body, next(priority))
 
 
-def _scripted(script: Sequence[Sending], node: int, nodes: int, size: int) -> Iterator[tuple[int, Submit]]:
+def _scripted(script: Sequence[ScriptedSend], node: int, nodes: int, size: int) -> Iterator[tuple[int, Submit]]:
     """What a script lets a node send, the earliest first."""
     for sending in sorted((sending for sending in script if sending.node == node), key=lambda sending: sending.at):
         destinations = mask_of(sending.to) if sending.to else everybody(nodes)
@@ -80,7 +80,7 @@ def _times(config: RunConfig, node: int) -> Iterator[int]:
 
 def to_send(config: RunConfig) -> list[int]:
     """The number of messages that each node sends."""
-    script = config.workload.sendings()
+    script = config.workload.scripted_sends()
     if script is not None:
         count = Counter[int]()
         for sending in script:

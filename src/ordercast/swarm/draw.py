@@ -49,12 +49,12 @@ def _for_st(config: RunConfig) -> RunConfig:
     Where a buffer may overrun there are no duplicates: a unit that is lost and then arrives as its own duplicate has
     changed its position in the channel's order.
     """
-    chance = Random(f"swarm/st/{config.seed}")
+    rng = Random(f"swarm/st/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
     group = replace(
         config.group,
-        log_limit=chance.choice([2, 20, 100, 400]),
-        recovery=Recovery.GO_BACK_N if config.group.nodes <= 5 and chance.random() < 0.5 else Recovery.SELECTIVE,
+        log_limit=rng.choice([2, 20, 100, 400]),
+        recovery=Recovery.GO_BACK_N if config.group.nodes <= 5 and rng.random() < 0.5 else Recovery.SELECTIVE,
         timing=config.workload.timing(network, config.group.nodes),
     )
     return replace(config, protocol="st", network=network, group=group, faults=_without_moved(config))
@@ -63,18 +63,18 @@ def _for_st(config: RunConfig) -> RunConfig:
 def _for_priorities(config: RunConfig, protocol: str) -> RunConfig:
     """The configuration for TO, PriTO and PriO: one channel, with priorities; all three get the same runs.
 
-    Timers and patience are those of the command line: a burst may lose many polls in a row.
+    All timeouts are those of the command line: a burst may lose many polls in a row.
     """
-    chance = Random(f"swarm/priorities/{config.seed}")
+    rng = Random(f"swarm/priorities/{config.seed}")
     network = replace(config.network, channel=Channel.ONE)
-    group = replace(config.group, priority=PriorityConfig(synchronises=chance.random() < 0.8))
-    work = replace(
-        config.workload, priorities=chance.choice([1, 2, 3, 9, 9]), urgent=chance.choice([0.0, 0.0, 0.1, 0.5])
-    )
+    group = replace(config.group, priority=PriorityConfig(synchronises=rng.random() < 0.8))
+    work = replace(config.workload, priorities=rng.choice([1, 2, 3, 9, 9]), urgent=rng.choice([0.0, 0.0, 0.1, 0.5]))
     if work.priorities == 1:
         work = replace(work, urgent=0.0)
     faults = _without_moved(config)
-    return replace(config, protocol=protocol, network=network, group=group, workload=work, faults=faults).suited()
+    return replace(
+        config, protocol=protocol, network=network, group=group, workload=work, faults=faults
+    ).with_default_timeouts()
 
 
 def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
@@ -84,68 +84,68 @@ def _without_moved(config: RunConfig) -> tuple[Fault, ...]:
 
 
 def _draw_config(number: int, sizes: Sizes) -> RunConfig:
-    chance = Random(f"swarm/{number}")
-    nodes = chance.randint(sizes.least_nodes, sizes.most_nodes)
-    network = _draw_network(chance)
+    rng = Random(f"swarm/{number}")
+    nodes = rng.randint(sizes.least_nodes, sizes.most_nodes)
+    network = _draw_network(rng)
     work = Workload(
         messages=max(2, sizes.receipts // (nodes * (nodes - 1))),
-        spread=chance.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
-        pattern=chance.choice(list(Pattern)),
-        gap=chance.choice([5, 50, 200, 1000]) * MICROSECOND,
-        batch=chance.choice(sizes.batches),
+        spread=rng.choice([0.1, 0.3, 0.5, 0.8, 1.0]),
+        pattern=rng.choice(list(Pattern)),
+        gap=rng.choice([5, 50, 200, 1000]) * MICROSECOND,
+        batch=rng.choice(sizes.batches),
     )
     return RunConfig(
         protocol="spo",
         group=GroupConfig(
             nodes=nodes,
-            window=chance.choice([1, 2, 4, 8, 16, 32, 64]),
-            quota=chance.choice([1, 2, 4, 16, 256, 256]),
-            hearsay=chance.random() < 0.3,
-            polls_to_abort=1_000_000_000,  # pauses and splits end, so that nobody needs to abort
-            first_seq=tuple(chance.randint(0, 9) for _ in range(nodes)) if chance.random() < 0.3 else (),
+            window=rng.choice([1, 2, 4, 8, 16, 32, 64]),
+            quota=rng.choice([1, 2, 4, 16, 256, 256]),
+            infer_losses=rng.random() < 0.3,
+            polls_to_abort=1_000_000_000,  # pauses and splits end, so that no node needs to abort
+            first_seq=tuple(rng.randint(0, 9) for _ in range(nodes)) if rng.random() < 0.3 else (),
             timing=work.timing(network, nodes),
         ),
         network=network,
         workload=work,
-        faults=_draw_faults(chance, nodes, sizes.rates),
+        faults=_draw_faults(rng, nodes, sizes.rates),
         seed=number,
     )
 
 
-def _draw_network(chance: Random) -> Network:
-    overrun = chance.random() < 0.2
+def _draw_network(rng: Random) -> Network:
+    overrun = rng.random() < 0.2
     return Network(
-        channel=chance.choice([Channel.ONE, Channel.MANY]),
-        propagation=chance.choice([1, 50, 500]) * MICROSECOND,
-        jitter=chance.choice([0, 50, 200]) * MICROSECOND,
-        bits_per_second=chance.choice([0, 0, 0, 1_000_000_000]),
+        channel=rng.choice([Channel.ONE, Channel.MANY]),
+        propagation=rng.choice([1, 50, 500]) * MICROSECOND,
+        jitter=rng.choice([0, 50, 200]) * MICROSECOND,
+        bits_per_second=rng.choice([0, 0, 0, 1_000_000_000]),
         receive_time=5 * MICROSECOND if overrun else 0,
-        receive_buffer=chance.choice([4, 16]) if overrun else 0,
-        drained=chance.random() < 0.2,
+        receive_buffer=rng.choice([4, 16]) if overrun else 0,
+        drained=rng.random() < 0.2,
     )
 
 
-def _draw_faults(chance: Random, nodes: int, rates: tuple[float, ...]) -> tuple[Fault, ...]:
+def _draw_faults(rng: Random, nodes: int, rates: tuple[float, ...]) -> tuple[Fault, ...]:
     faults: list[Fault] = []
-    if chance.random() < 0.9:
-        rate = chance.choice(rates)
-        faults.append(Loss(rate=rate, shared=chance.random() < 0.2))
-    if chance.random() < 0.2:
-        faults.append(Bursts(well=chance.randint(1, 20) * MILLISECOND, bad=chance.randint(50, 2000) * MICROSECOND))
-    if chance.random() < 0.2:
-        faults.append(Duplicates(rate=chance.choice([0.01, 0.2])))
-    if chance.random() < 0.15:
-        start, lasting = chance.randint(0, 5), chance.randint(1, 20)
-        faults.append(Pause(node=chance.randrange(nodes), at=start * MILLISECOND, lasting=lasting * MILLISECOND))
-    if chance.random() < 0.15:
-        side = tuple(node for node in range(nodes) if chance.random() < 0.5) or (0,)
-        start, lasting = chance.randint(0, 5), chance.randint(1, 20)
+    if rng.random() < 0.9:
+        rate = rng.choice(rates)
+        faults.append(Loss(rate=rate, shared=rng.random() < 0.2))
+    if rng.random() < 0.2:
+        faults.append(Bursts(well=rng.randint(1, 20) * MILLISECOND, bad=rng.randint(50, 2000) * MICROSECOND))
+    if rng.random() < 0.2:
+        faults.append(Duplicates(rate=rng.choice([0.01, 0.2])))
+    if rng.random() < 0.15:
+        start, lasting = rng.randint(0, 5), rng.randint(1, 20)
+        faults.append(Pause(node=rng.randrange(nodes), at=start * MILLISECOND, lasting=lasting * MILLISECOND))
+    if rng.random() < 0.15:
+        side = tuple(node for node in range(nodes) if rng.random() < 0.5) or (0,)
+        start, lasting = rng.randint(0, 5), rng.randint(1, 20)
         faults.append(
             Split(
                 side=side,
                 at=start * MILLISECOND,
                 lasting=lasting * MILLISECOND,
-                one_way=chance.random() < 0.5,
+                one_way=rng.random() < 0.5,
             )
         )
     return tuple(faults)

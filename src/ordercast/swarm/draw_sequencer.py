@@ -19,15 +19,15 @@ def for_sequencer(config: RunConfig) -> RunConfig:
     """
     replace = msgspec.structs.replace
     beyond = config.seed >= BEYOND
-    chance = Random(f"swarm/sequencer/{config.seed}")
+    rng = Random(f"swarm/sequencer/{config.seed}")
     nodes = config.group.nodes
-    network = replace(config.network, channel=chance.choice([Channel.ANY, Channel.ANY, *Channel]))
+    network = replace(config.network, channel=rng.choice([Channel.ANY, Channel.ANY, *Channel]))
     options = SequencerConfig(
-        node=chance.choice([0, 0, nodes - 1]),
-        history=chance.choice([4, 8, 20, 64, 128, 1024]),
-        resilience=min(nodes - 1, chance.choice([0, 0, 1, 2, nodes // 2])),
-        direct_from=chance.choice([0, 1, 200, 1400]),
-        suspect_after=chance.choice([3, 8]) if beyond else chance.choice([8, 12]),
+        node=rng.choice([0, 0, nodes - 1]),
+        history=rng.choice([4, 8, 20, 64, 128, 1024]),
+        resilience=min(nodes - 1, rng.choice([0, 0, 1, 2, nodes // 2])),
+        direct_from=rng.choice([0, 1, 200, 1400]),
+        suspect_after=rng.choice([3, 8]) if beyond else rng.choice([8, 12]),
     )
     group = replace(
         config.group,
@@ -36,25 +36,25 @@ def for_sequencer(config: RunConfig) -> RunConfig:
         polls_to_abort=12 if beyond else config.group.polls_to_abort,
     )
     config = replace(config, protocol="sequencer", network=network, group=group)
-    crashes = _draw_crashes(chance, config, nodes if beyond else nodes - quorum(nodes, options.resilience))
+    crashes = _draw_crashes(rng, config, nodes if beyond else nodes - quorum(nodes, options.resilience))
     faults = config.faults
     if crashes and not beyond:
         faults = tuple(fault for fault in faults if not isinstance(fault, Pause | Split))
-    return replace(config, faults=(*faults, *crashes), patience=8 * config.suited().patience)
+    return replace(config, faults=(*faults, *crashes), stall_timeout=8 * config.with_default_timeouts().stall_timeout)
 
 
-def _draw_crashes(chance: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
+def _draw_crashes(rng: Random, config: RunConfig, most: int) -> tuple[Fault, ...]:
     """Crashes of some nodes while the group is sending, or a little later."""
-    if chance.random() < 0.5 or not most:
+    if rng.random() < 0.5 or not most:
         return ()
-    work, count = config.workload, chance.randint(1, most)
+    work, count = config.workload, rng.randint(1, most)
     nodes = list(range(config.group.nodes))
-    chance.shuffle(nodes)
-    if chance.random() < 0.7:
+    rng.shuffle(nodes)
+    if rng.random() < 0.7:
         first = config.group.sequencer.node
         nodes = [first, *[node for node in nodes if node != first]]
     busy = work.messages * (work.gap if work.pattern is not Pattern.EVERYBODY else config.group.timing.status)
-    return tuple(Crash(node=node, at=chance.randint(0, busy * 5 // 4 + 1)) for node in nodes[:count])
+    return tuple(Crash(node=node, at=rng.randint(0, busy * 5 // 4 + 1)) for node in nodes[:count])
 
 
 def quorum(nodes: int, resilience: int) -> int:

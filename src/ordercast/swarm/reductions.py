@@ -9,18 +9,18 @@ from ordercast.model.config import GroupConfig, Recovery
 from ordercast.model.faults import Crash, Fault, Miss, Pause, Split, Twice, UnitKind
 from ordercast.model.machine import Machine
 from ordercast.model.nodes import members
-from ordercast.model.runs import Network, Pattern, RunConfig, Sending, TraceDetail, Workload
+from ordercast.model.runs import Network, Pattern, RunConfig, ScriptedSend, TraceDetail, Workload
 from ordercast.model.services import BROADCASTS
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.workloads import senders, submissions
-from ordercast.swarm.judging import attempt
+from ordercast.swarm.run_audit import attempt
 
 replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """The size of a run: what somebody has to understand."""
+    """The size of a run: what a reader has to understand."""
 
     nodes: int
     messages: int
@@ -33,7 +33,7 @@ class Size:
 
 def size_of(config: RunConfig) -> Size:
     """The size of a configuration."""
-    script = config.workload.sendings()
+    script = config.workload.scripted_sends()
     messages = (
         sum(sending.messages for sending in script)
         if script is not None
@@ -46,14 +46,14 @@ def size_of(config: RunConfig) -> Size:
 
 
 def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConfig:
-    """The run with all random decisions as explicit faults and sendings, except for the delays of units.
+    """The run with all random decisions as explicit faults and scripted sends, except for the delays of units.
 
-    Each loss becomes a fault of its own, whatever caused it; each packet becomes a sending.
+    Each loss becomes a fault of its own, whatever caused it; each packet becomes a scripted send.
     """
     fault_recorder = FaultRecorder()
     attempt(replace(config, record=TraceDetail.ALL), machine, fault_recorder)
     script = tuple(
-        Sending(
+        ScriptedSend(
             node=node,
             to=() if config.protocol in BROADCASTS else members(submission.destinations),
             at=at,
@@ -85,9 +85,9 @@ def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
         resilience=min(group.sequencer.resilience, len(place) - 1),
     )
     first_seq = tuple(seq for node, seq in enumerate(group.first_seq) if node in place)
-    script = work.sendings()
+    script = work.scripted_sends()
     if script is not None:
-        moved = (_moved_sending(sending, place) for sending in script)
+        moved = (_moved_send(sending, place) for sending in script)
         work = replace(work, script=tuple(sending for sending in moved if sending is not None))
     work = replace(work, senders=tuple(place[node] for node in work.senders if node in place))
     faults = (_moved_fault(fault, place) for fault in config.faults)
@@ -99,7 +99,7 @@ def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
     )
 
 
-def _moved_sending(sending: Sending, place: dict[int, int]) -> Sending | None:
+def _moved_send(sending: ScriptedSend, place: dict[int, int]) -> ScriptedSend | None:
     to = tuple(place[node] for node in sending.to if node in place)
     if sending.node not in place or (sending.to and not to):
         return None
@@ -119,12 +119,12 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
     return fault
 
 
-# --- fewer sendings ---
+# --- fewer scripted sends ---
 
 
-def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
-    """The script with only these sendings; faults of a first transmission still affect the same one."""
-    script = config.workload.sendings() or ()
+def with_sends(config: RunConfig, kept: Sequence[int]) -> RunConfig:
+    """The script with only these scripted sends; faults of a first transmission still affect the same one."""
+    script = config.workload.scripted_sends() or ()
     by_source: dict[int, list[int]] = {}
     for place in sorted(range(len(script)), key=lambda place: script[place].at):
         by_source.setdefault(script[place].node, []).append(place)
@@ -145,8 +145,8 @@ def with_sendings(config: RunConfig, kept: Sequence[int]) -> RunConfig:
 
 
 def with_fewer_destinations(config: RunConfig) -> Iterator[RunConfig]:
-    """Each sending without each of its destinations."""
-    script = config.workload.sendings() or ()
+    """Each scripted send without each of its destinations."""
+    script = config.workload.scripted_sends() or ()
     for place, sending in enumerate(script):
         for node in sending.to if len(sending.to) > 1 else ():
             fewer = replace(sending, to=tuple(other for other in sending.to if other != node))
@@ -188,17 +188,17 @@ def simpler(config: RunConfig) -> Iterator[RunConfig]:
     yield replace(config, network=replace(config.network, jitter=0))
     for name in ("receive_time", "receive_buffer", "send_time", "bits_per_second", "drained", "propagation"):
         yield replace(config, network=replace(config.network, **{name: getattr(usual_network, name)}))
-    for name in ("first_seq", "hearsay", "window", "quota", "log_limit", "priority", "sequencer"):
+    for name in ("first_seq", "infer_losses", "window", "quota", "log_limit", "priority", "sequencer"):
         yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))
     yield replace(config, group=replace(config.group, recovery=Recovery.SELECTIVE))
-    yield replace(config, group=config.suited().group)
+    yield replace(config, group=config.with_default_timeouts().group)
     yield from _simpler_work(config)
     yield replace(config, seed=0)
 
 
 def _simpler_work(config: RunConfig) -> Iterator[RunConfig]:
     work = config.workload
-    script = work.sendings()
+    script = work.scripted_sends()
     if script is None:
         plain = {"batch": 1, "pattern": Pattern.STEADY, "spread": 1.0, "priorities": 1, "urgent": 0.0, "size": 0}
         for name, value in plain.items():
@@ -213,5 +213,5 @@ def _simpler_work(config: RunConfig) -> Iterator[RunConfig]:
     yield replace(config, workload=replace(work, batch=1, size=0))
 
 
-def _rescripted(config: RunConfig, script: Sequence[Sending]) -> RunConfig:
+def _rescripted(config: RunConfig, script: Sequence[ScriptedSend]) -> RunConfig:
     return replace(config, workload=replace(config.workload, script=tuple(script)))

@@ -15,7 +15,6 @@ import msgspec
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig, TraceDetail
-from ordercast.swarm.judging import Failure, attempt
 from ordercast.swarm.reductions import (
     Size,
     explicit,
@@ -23,9 +22,10 @@ from ordercast.swarm.reductions import (
     size_of,
     smaller,
     with_fewer_destinations,
-    with_sendings,
+    with_sends,
     without_nodes,
 )
+from ordercast.swarm.run_audit import Failure, attempt
 
 replace = msgspec.structs.replace
 
@@ -34,7 +34,7 @@ Progress = Callable[[str, Size, int], None]
 
 _SEEDS = 6  # for each attempt, while losses are random
 _EXPLICIT_SEEDS = 24  # tried until an explicit run fails as the random one did
-_POLLS_OF_PATIENCE = 96  # in a row without progress, after which a run counts as stalled while it is shrunk
+_POLLS_TO_STALL = 96  # in a row without progress, after which a run counts as stalled while it is shrunk
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Shrunk:
     before: Size
     after: Size
     minimal: bool
-    """True if it does not fail in this way without any one of its faults, sendings or nodes; False: out of time."""
+    """True if no single fault, scripted send or node can be removed without losing the failure; False: out of time."""
     tried: int
     """Runs."""
     seconds: float
@@ -73,7 +73,7 @@ def shrink(
     most_runs: int = 100_000,
     progress: Progress | None = None,
 ) -> Shrunk:
-    """Shrinks a failing run; `kind`: of the failure to be kept; default: the gravest.
+    """Shrinks a failing run; `kind`: of the failure to be kept; default: the most severe.
 
     Raises `DoesNotFailError`, or `FailsOtherwiseError` if it has no failure of that kind. The same run gives the same
     result, unless the search runs out of time.
@@ -117,39 +117,39 @@ class _Search:
     """By configuration: its failure of this kind, if any."""
 
     def run(self) -> None:
-        """Reduces with less patience first; if the failure depends on that, again with the original patience."""
-        before, failure, patience = self.best, self.failure, self.best.patience
+        """Reduces with a shorter stall timeout first; if the failure depends on that, again with the original one."""
+        before, failure, stall_timeout = self.best, self.failure, self.best.stall_timeout
         self.been.add(before.to_json())
-        hasty = min(patience, _POLLS_OF_PATIENCE * self.best.group.timing.poll)
-        if self._take(replace(before, patience=hasty), "patience"):
+        shorter = min(stall_timeout, _POLLS_TO_STALL * self.best.group.timing.poll)
+        if self._take(replace(before, stall_timeout=shorter), "stall timeout"):
             try:
                 self._reduce()
             finally:
-                if not self._restore(patience):
+                if not self._restore(stall_timeout):
                     self.best, self.failure, self.minimal = before, failure, False
             if self.minimal:
                 return
         self._reduce()
 
-    def _restore(self, patience: int) -> bool:
-        patient = replace(self.best, patience=patience)
-        failure = self._try(patient)
+    def _restore(self, stall_timeout: int) -> bool:
+        restored = replace(self.best, stall_timeout=stall_timeout)
+        failure = self._try(restored)
         if failure is not None:
-            self.best, self.failure = patient, failure
+            self.best, self.failure = restored, failure
         return failure is not None
 
     def _reduce(self) -> None:
         self._reduce_random()
-        if self.best.workload.sendings() is None and not self._make_explicit():
+        if self.best.workload.scripted_sends() is None and not self._make_explicit():
             return
-        while self._faults() + self._sendings() + self._nodes() + self._destinations() + self._plain("script"):
+        while self._faults() + self._sends() + self._nodes() + self._destinations() + self._plain("script"):
             pass
         self.minimal = True
 
     # --- random runs ---
 
     def _reduce_random(self) -> None:
-        if self.best.workload.sendings() is not None:
+        if self.best.workload.scripted_sends() is not None:
             return
         while self._any(smaller, _SEEDS, "configuration") or self._plain("configuration"):
             pass
@@ -171,10 +171,10 @@ class _Search:
         base = self.best
         return self._fewest(len(base.faults), of, "faults")
 
-    def _sendings(self) -> int:
+    def _sends(self) -> int:
         base = self.best
-        script = base.workload.sendings() or ()
-        return self._fewest(len(script), lambda kept: with_sendings(base, kept), "messages")
+        script = base.workload.scripted_sends() or ()
+        return self._fewest(len(script), lambda kept: with_sends(base, kept), "messages")
 
     def _nodes(self) -> int:
         taken = 0

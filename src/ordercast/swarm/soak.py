@@ -16,7 +16,7 @@ from ordercast.protocols.registry import PROTOCOLS
 from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.judging import Failure
+from ordercast.swarm.run_audit import Failure
 from ordercast.trace.schema import EventKind, EventRow
 
 Key = TypeVar("Key", int, str)
@@ -38,15 +38,15 @@ def soak_config(number: int, protocols: Sequence[str] = EVERY_PROTOCOL) -> RunCo
     Of runs with large packets only sends and deliveries are recorded, so that levels are not audited.
     """
     protocol = protocols[number % len(protocols)]
-    chance = Random(f"soak/{number}")
+    rng = Random(f"soak/{number}")
     drawn = number % BEYOND
-    if protocol == Service.SEQUENCED.value and chance.random() < 0.5:
+    if protocol == Service.SEQUENCED.value and rng.random() < 0.5:
         drawn += BEYOND  # more nodes may fail than leave a quorum
-    sizes = chance.choice(_DRAWN)
+    sizes = rng.choice(_DRAWN)
     config = msgspec.structs.replace(draw_sized(drawn, protocol, sizes), seed=number)
     if sizes is not _PACKED:
         return config
-    busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=chance.choice(_BUSY))
+    busy = msgspec.structs.replace(config.workload, spread=1.0, pattern=rng.choice(_BUSY))
     return msgspec.structs.replace(config, workload=busy, record=TraceDetail.DELIVERIES)
 
 
@@ -148,16 +148,16 @@ def _states(result: RunResult, endings: Sequence[EventRow], *, overrun: bool) ->
         "units were lost": counters.lost > 0,
         "data for its receiver was lost": counters.lost_data > 0,
         "a buffer overran": overrun,
-        "units came twice": counters.duplicated > 0,
-        "a repair was asked for": counters.requests > 0,
-        "copies were sent": counters.retransmitted > 0,
-        "units were thrown away": counters.discarded > 0,
+        "units were duplicated": counters.duplicated > 0,
+        "a retransmission was requested": counters.requests > 0,
+        "data was retransmitted": counters.retransmitted > 0,
+        "units were discarded": counters.discarded > 0,
         "a window was full": counters.longest_sent >= config.group.window,
-        "an order was agreed on anew": counters.recoveries > 0,
+        "a new order was agreed on": counters.recoveries > 0,
         "a node crashed": bool(crashed),
         "the sequencer crashed": config.protocol == "sequencer" and config.group.sequencer.node in crashed,
         "the view changed": EventKind.VIEW in kinds,
-        "a node gave up": EventKind.ABORT in kinds,
-        "too few were left to go on": not result.complete,
+        "a node aborted": EventKind.ABORT in kinds,
+        "too few nodes were left to go on": not result.complete,
     }
     return (name for name, so in happened.items() if so)

@@ -56,7 +56,7 @@ class Recorder:
         asked = unit.asks_for()
         if asked:
             self._other(time, node, "request", asked, None)
-        self._other(time, node, "transmit", "request" if asked else unit.word(), number)
+        self._other(time, node, "transmit", "request" if asked else unit.label(), number)
 
     def arrive(self, time: int, node: int, unit: Unit, number: int) -> None:
         """A unit reached a node."""

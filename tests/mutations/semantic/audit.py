@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ordercast.audit import completeness, judge, levels, order, priorities, records, run_rows, views
+from ordercast.audit import completeness, levels, order, priorities, records, reference, run_rows, views
 from ordercast.audit.logs import Moment, RunLogs, Sent
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.violations import Message
 from ordercast.model.nodes import everybody
 from tests.mutations.mutation import Mutants, replace, wrap
 
-MUTANTS = Mutants("audit.judge")
+MUTANTS = Mutants("audit.reference")
 
 
 def _nothing(*_: object) -> Iterator[Any]:
@@ -110,9 +110,9 @@ def _() -> None:
     replace(views, "_is_majority", lambda _: True)
 
 
-@MUTANTS.add("judge: a run's own counters are not compared", "audit.judge")
+@MUTANTS.add("reference: a run's own counters are not compared", "audit.reference")
 def _() -> None:
-    replace(judge, "add_missing_by_counters", lambda *_: None)
+    replace(reference, "add_missing_by_counters", lambda *_: None)
 
 
 @MUTANTS.add("run rows: no run promises uniform delivery", "audit.run_rows")
@@ -122,7 +122,7 @@ def _() -> None:
 
 @MUTANTS.add("records: every record counts as complete", "audit.records")
 def _() -> None:
-    replace(records, "unseen_by", lambda _: 0)
+    replace(records, "unrecorded_in", lambda _: 0)
 
 
 @MUTANTS.add("verdict: one violated property makes no difference", "audit.verdict")

@@ -13,7 +13,7 @@ import pytest
 
 from ordercast.model.config import (
     GroupConfig,
-    HearsayRule,
+    LossInference,
     PaperRules,
     PriorityConfig,
     Recovery,
@@ -87,7 +87,7 @@ def drawn_settings(seed: int) -> dict[str, Any]:
             suspect_after=chance.choice([1, 8]),
         ),
         "paper": PaperRules(
-            condition_2=chance.choice(list(HearsayRule)),
+            condition_2=chance.choice(list(LossInference)),
             duplicates_first=maybe(),
             verbatim_copies=maybe(),
             keeps_behind_gap=maybe(),
@@ -330,7 +330,7 @@ class Stranger(Unit, frozen=True, gc=False, tag=999):
     def size(self) -> int:
         return 1
 
-    def word(self) -> str:
+    def label(self) -> str:
         return "stranger"
 
 

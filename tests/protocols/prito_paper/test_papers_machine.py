@@ -35,7 +35,7 @@ from ordercast.protocols.prito.paper.units import (
     RunSyncPack,
 )
 from ordercast.protocols.registry import machine_class
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup
 
@@ -169,7 +169,7 @@ def test_machine_is_that_of_prito_under_the_paper_rules() -> None:
     ],
 )
 def test_units_have_a_size_and_a_word(unit: Unit, size: int, word: str) -> None:
-    assert (unit.size(), unit.word(), unit.asks_for()) == (size, word, None)
+    assert (unit.size(), unit.label(), unit.asks_for()) == (size, word, None)
 
 
 # --- whole runs ---
@@ -193,7 +193,7 @@ def run_of(seed: int, *, loss: float = 0.0, synchronises: bool = False) -> RunCo
 @pytest.mark.parametrize("seed", range(12))
 def test_runs_without_loss_keep_all_promises_if_nobody_stops(seed: int) -> None:
     """F1: with PACK and ACK after every acceptance, what is delivered follows from the order of the channel."""
-    result, verdict = run_and_judge(run_of(seed))
+    result, verdict = run_and_audit(run_of(seed))
     assert not failures(result, verdict)
     assert result.counters.delivered == 20 * (2 + seed % 5) ** 2
 
@@ -201,7 +201,7 @@ def test_runs_without_loss_keep_all_promises_if_nobody_stops(seed: int) -> None:
 @pytest.mark.parametrize("seed", [4, 7, 13, 22, 28])
 def test_runs_without_loss_acknowledge_too_early_where_runs_are_synchronised(seed: int) -> None:
     """At the end of a synchronisation all pre-acknowledge what any has, but not all at once; the order is kept here."""
-    result, verdict = run_and_judge(run_of(seed, synchronises=True))
+    result, verdict = run_and_audit(run_of(seed, synchronises=True))
     assert result.complete
     assert [name for name, finding in verdict.findings.items() if not finding.holds] == ["acknowledged_truthfully"]
 
@@ -209,7 +209,7 @@ def test_runs_without_loss_acknowledge_too_early_where_runs_are_synchronised(see
 def test_runs_with_losses_end_in_different_orders_or_not_at_all() -> None:
     outcomes: Counter[str] = Counter()
     for seed in range(25):
-        result, verdict = run_and_judge(run_of(seed, loss=0.005))
+        result, verdict = run_and_audit(run_of(seed, loss=0.005))
         assert not result.aborted
         if not result.complete:
             outcomes["incomplete"] += 1

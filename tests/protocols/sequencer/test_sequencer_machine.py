@@ -182,7 +182,7 @@ def test_units_have_sizes_and_words() -> None:
     assert {type(unit) for unit in units} == set(KINDS)
     for unit in units:
         assert unit.size() >= 16
-        assert unit.word()
+        assert unit.label()
     assert Acknowledgment(0, E2, 0, ((1, 2), (4, 9))).asks_for() == "1+4-8"
     assert Acknowledgment(0, E2, 0).asks_for() is None
     assert Fetch(0, E2, (3, E2), ((1, 2),)).asks_for() == "1 for ballot 3 of E2"

@@ -3,10 +3,10 @@
 import pytest
 
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_small_run(number: int) -> None:
     config = draw_config(number, protocol="sequencer", most_nodes=6, receipts=120)
-    assert failures(*run_and_judge(config)) == []
+    assert failures(*run_and_audit(config)) == []

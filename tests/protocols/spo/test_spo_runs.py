@@ -5,13 +5,13 @@ import pytest
 
 from ordercast.model.config import SECOND
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.judging import failures, run_and_judge
+from ordercast.swarm.run_audit import failures, run_and_audit
 
 
 @pytest.mark.parametrize("number", range(60))
 def test_a_small_run(number: int) -> None:
     """One in three is larger, so that windows close and quotas fill."""
     config = draw_config(number, most_nodes=4 if number % 2 else 6, receipts=80 if number % 3 else 300)
-    result, verdict = run_and_judge(msgspec.structs.replace(config, patience=3 * SECOND))
+    result, verdict = run_and_audit(msgspec.structs.replace(config, stall_timeout=3 * SECOND))
     assert failures(result, verdict) == []
     assert not result.stalled

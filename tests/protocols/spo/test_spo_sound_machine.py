@@ -37,7 +37,7 @@ class Walk:
         self.config = {
             "window": chance.choice([1, 2, 4, 16]),
             "quota": chance.choice([1, 2, 4, 64]),
-            "hearsay": chance.random() < 0.5,
+            "infer_losses": chance.random() < 0.5,
             "polls_to_abort": 10**9,
         }
         self.group = [self.fresh(me) for me in range(NODES)]
@@ -252,7 +252,7 @@ configs = st.fixed_dictionaries(
     {
         "window": st.sampled_from([1, 2, 32]),
         "quota": st.sampled_from([1, 3, 256]),
-        "hearsay": st.booleans(),
+        "infer_losses": st.booleans(),
         "polls_to_abort": st.just(10**9),
     }
 )

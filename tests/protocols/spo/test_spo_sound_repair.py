@@ -287,17 +287,17 @@ def test_hearsay_without_it_the_source_alone_shows_a_loss() -> None:
 
 
 def test_hearsay_asks_the_source_after_a_while_about_what_only_others_know_of() -> None:
-    node, e3 = Node(E2, hearsay=True), Peer(E3)
+    node, e3 = Node(E2, infer_losses=True), Peer(E3)
     out = node.hears(e3.accepts(E1, below=4).ready())
     assert out.units == [], "it may be under way"
-    assert Timing().hearsay <= out.timers["hearsay"] < 2 * Timing().hearsay
+    assert Timing().inferred_loss <= out.timers["hearsay"] < 2 * Timing().inferred_loss
     out = node.fires("hearsay")
     assert out.polls == [1 << E1]
     assert out.requests == []
 
 
 def test_hearsay_asks_nothing_if_it_settled_itself() -> None:
-    node, e1, e3 = Node(E2, hearsay=True), Peer(E1), Peer(E3)
+    node, e1, e3 = Node(E2, infer_losses=True), Peer(E1), Peer(E3)
     unit = e1.sends(E2, E3)
     node.hears(e3.accepts(E1, below=1).ready())
     node.hears(unit)
@@ -307,31 +307,31 @@ def test_hearsay_asks_nothing_if_it_settled_itself() -> None:
 
 def test_hearsay_of_what_is_held_is_no_news() -> None:
     """What was seen is asked for by number, not by hearsay."""
-    node, e1, e3 = Node(E2, hearsay=True), Peer(E1), Peer(E3)
+    node, e1, e3 = Node(E2, infer_losses=True), Peer(E1), Peer(E3)
     e1.sends(E2, E3)
     node.hears(e1.sends(E2, E3), e3.accepts(E1, below=2).ready())
     assert node.handle(TimerFired("hearsay")).polls == []
 
 
 def test_hearsay_of_what_i_know_starts_no_timer() -> None:
-    node, e3 = Node(E2, hearsay=True), Peer(E3)
+    node, e3 = Node(E2, infer_losses=True), Peer(E3)
     assert node.hears(e3.ready(), e3.accepts(E1, below=0).ready()) == []
 
 
 def test_hearsay_is_what_others_say_of_a_source_not_its_own_word() -> None:
-    node, e1 = Node(E2, hearsay=True), Peer(E1)
+    node, e1 = Node(E2, infer_losses=True), Peer(E1)
     assert "hearsay" not in node.hears(e1.sends(E2, E3)).timers
 
 
 def test_hearsay_names_all_such_sources_in_one_unit_and_never_me() -> None:
-    node, e3 = Node(E2, nodes=4, hearsay=True), Peer(E3, 4)
+    node, e3 = Node(E2, nodes=4, infer_losses=True), Peer(E3, 4)
     e3.accepts(E1, below=1).accepts(E4, below=1).accepts(E2, below=5)
     node.hears(e3.ready())
     assert node.fires("hearsay").polls == [1 << E1 | 1 << E4]
 
 
 def test_hearsay_waits_once_at_a_time() -> None:
-    node, e3 = Node(E2, hearsay=True), Peer(E3)
+    node, e3 = Node(E2, infer_losses=True), Peer(E3)
     node.hears(e3.accepts(E1, below=1).ready())
     assert "hearsay" not in node.hears(e3.accepts(E1, below=2).ready()).timers
     node.fires("hearsay")

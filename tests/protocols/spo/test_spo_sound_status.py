@@ -172,7 +172,7 @@ def test_timers_are_drawn_anew_after_a_transmission() -> None:
 
 
 def test_timers_with_unknown_names_are_ignored() -> None:
-    node, e2 = Node(E1, hearsay=True), Peer(E2)
+    node, e2 = Node(E1, infer_losses=True), Peer(E2)
     node.submits(E2)
     node.hears(e2.accepts(E3, below=1).ready())
     before = node.machine.snapshot()

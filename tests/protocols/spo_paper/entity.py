@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordercast.model.config import GroupConfig, HearsayRule, PaperRules
+from ordercast.model.config import GroupConfig, LossInference, PaperRules
 from ordercast.model.machine import (
     Level,
     Numbered,
@@ -22,7 +22,11 @@ BUFFERS = 1000
 
 
 def entity(
-    me: int = E2, condition_2: HearsayRule = HearsayRule.ALL, *, paper: dict[str, Any] | None = None, **settings: Any
+    me: int = E2,
+    condition_2: LossInference = LossInference.ALL,
+    *,
+    paper: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> SpoPaper:
     rules = PaperRules(**{"condition_2": condition_2, "initial_buffers": BUFFERS, **(paper or {})})
     return SpoPaper(me, GroupConfig(nodes=3, paper=rules, **settings))

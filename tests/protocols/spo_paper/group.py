@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.services import PROMISES
-from ordercast.model.config import MICROSECOND, GroupConfig, HearsayRule, PaperRules
+from ordercast.model.config import MICROSECOND, GroupConfig, LossInference, PaperRules
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -258,7 +258,7 @@ class Group(Generic[M]):
 
 
 def paper_group(
-    condition_2: HearsayRule = HearsayRule.ALL, *, paper: dict[str, Any] | None = None, **settings: Any
+    condition_2: LossInference = LossInference.ALL, *, paper: dict[str, Any] | None = None, **settings: Any
 ) -> Group[SpoPaper]:
     """A group under the printed rules, with one of their readings."""
     return Group(SpoPaper, paper=PaperRules(condition_2=condition_2, **paper or {}), **settings)

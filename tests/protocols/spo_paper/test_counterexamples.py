@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ordercast.audit.levels import acknowledged_truthfully
-from ordercast.model.config import HearsayRule
+from ordercast.model.config import LossInference
 from ordercast.model.machine import Abort, Discard, Level
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.paper import SpoPaper
@@ -155,7 +155,7 @@ def r1(group: AnyGroup) -> None:
 @dataclass(frozen=True)
 class Story:
     tell: Callable[[AnyGroup], None]
-    reading: HearsayRule = HearsayRule.ALL
+    reading: LossInference = LossInference.ALL
     paper: dict[str, Any] = field(default_factory=dict)
     """Other readings of the printed rules."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -176,14 +176,14 @@ STORIES = {
     "A2": Story(a2),
     "C0": Story(c0),
     "C1": Story(c1),
-    "C2": Story(c2, HearsayRule.OTHERS),
+    "C2": Story(c2, LossInference.OTHERS),
     "C3": Story(c3),
     "C4": Story(c4),
     "C5": Story(c5, settings={"window": 2}),
     "C6": Story(c6, settings={"first_seq": tuple(FIGURE["ISS"])}),
     "C7": Story(c7, settings={"window": 2}),
     "D1": Story(d1, paper={"duplicates_first": False}),
-    "R1": Story(r1, HearsayRule.OTHERS, paper={"verbatim_copies": False}),
+    "R1": Story(r1, LossInference.OTHERS, paper={"verbatim_copies": False}),
 }
 
 
@@ -235,8 +235,8 @@ def test_a2_printed_a_is_never_acknowledged() -> None:
     assert group.levels[E2]["a"] is Level.ACKNOWLEDGED, "only what E2 sends to itself moves it"
 
 
-@pytest.mark.parametrize("reading", [HearsayRule.ALL, HearsayRule.OTHERS])
-def test_c0_printed_b_is_gone_by_mere_reordering(reading: HearsayRule) -> None:
+@pytest.mark.parametrize("reading", [LossInference.ALL, LossInference.OTHERS])
+def test_c0_printed_b_is_gone_by_mere_reordering(reading: LossInference) -> None:
     group = Story(c0, reading).printed()
     assert (E3, Discard(group.sent["b"], "hearsay")) in group.outputs
     assert group.timers[E3] == {}, "a came and stopped it"
@@ -248,7 +248,7 @@ def test_c0_printed_b_is_gone_by_mere_reordering(reading: HearsayRule) -> None:
 
 
 def test_c0_printed_without_condition_2_b_is_accepted_before_a() -> None:
-    group = Story(c0, HearsayRule.NONE).printed()
+    group = Story(c0, LossInference.NONE).printed()
     assert list(group.levels[E3]) == ["b", "a"]
 
 
@@ -278,7 +278,7 @@ def test_c1_printed_ends_when_what_was_lost_is_sent_again_for_somebody_else() ->
 
 
 def test_c1_printed_b_is_accepted_if_condition_2_is_not_asked_for_the_source() -> None:
-    group = Story(c1, HearsayRule.OTHERS).printed()
+    group = Story(c1, LossInference.OTHERS).printed()
     assert list(group.levels[E3]) == ["b"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.model.config import HearsayRule
+from ordercast.model.config import LossInference
 from ordercast.model.machine import CancelTimer, Discard, Level, Reached, Send, SetTimer, TimerFired
 from ordercast.protocols.spo.paper import SpoPaper
 from ordercast.protocols.spo.units import Data, RetransmitRequest
@@ -36,7 +36,7 @@ def test_4_5_fp_condition_2_and_lost_pdu_action_2() -> None:
     machine = entity()
     later = unit(E3, "2", 0, (0, 0, 0), (1, 0, 0))
     out = hears(machine, later)
-    assert out == [Discard(later, "hearsay"), SetTimer(f"wait-{E1}", machine.config.timing.hearsay)]
+    assert out == [Discard(later, "hearsay"), SetTimer(f"wait-{E1}", machine.config.timing.inferred_loss)]
 
 
 def test_4_5_fp_condition_2_is_not_about_the_source_itself() -> None:
@@ -47,7 +47,7 @@ def test_4_5_fp_condition_2_is_not_about_the_source_itself() -> None:
 
 def test_4_5_lost_pdu_action_2_accepts_what_satisfies_the_condition() -> None:
     """Both at once can be only if condition (2) of acceptance is not asked."""
-    machine = entity(E2, HearsayRule.NONE)
+    machine = entity(E2, LossInference.NONE)
     out = hears(machine, unit(E3, "2", 0, (0, 0, 0), (1, 0, 0)))
     assert is_accepted(out)
     assert [output.name for output in out if isinstance(output, SetTimer)] == [f"wait-{E1}"]

@@ -15,7 +15,7 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.levels import accepted_truthfully, acknowledged_truthfully, preacknowledged_truthfully
 from ordercast.audit.order import same_order, sender_order_kept
 from ordercast.audit.services import Property
-from ordercast.model.config import HearsayRule
+from ordercast.model.config import LossInference
 from ordercast.model.machine import Level
 from ordercast.protocols.spo.machine import Spo
 from tests.audit.figures import Figure, figure_of, golden
@@ -25,7 +25,7 @@ GOLDEN = golden("golden-spo-st.json")
 EN_FIGURE_1, JP_FIGURES_2_3 = GOLDEN["services"][:2]
 SEEDS = st.integers(0, 2**32)
 STEPS = st.integers(0, 200)
-READINGS = st.sampled_from(HearsayRule)
+READINGS = st.sampled_from(LossInference)
 
 
 def holds(promise: Property, group: Group[Any]) -> bool:
@@ -140,7 +140,7 @@ def test_example_3_1_and_jp_example_2_1_are_what_the_sound_rules_give(
 
 @settings(max_examples=300, deadline=None)
 @given(SEEDS, STEPS, READINGS, st.booleans())
-def test_lemma_4_1_printed(seed: int, steps: int, reading: HearsayRule, verbatim: bool) -> None:
+def test_lemma_4_1_printed(seed: int, steps: int, reading: LossInference, verbatim: bool) -> None:
     """What satisfies the PACK condition is pre-acknowledged, under every reading (JP Lemma 4.1)."""
     group = paper_group(reading, paper={"verbatim_copies": verbatim})
     group.wander(Random(seed), steps)
@@ -175,7 +175,7 @@ def test_lemma_4_2_printed_is_false() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(SEEDS, STEPS, READINGS)
-def test_lemma_4_2_printed_holds_if_everything_is_for_everybody(seed: int, steps: int, reading: HearsayRule) -> None:
+def test_lemma_4_2_printed_holds_if_everything_is_for_everybody(seed: int, steps: int, reading: LossInference) -> None:
     """And if a copy says what the first transmission said."""
     group = paper_group(reading)
     group.wander(Random(seed), steps, to="123")
@@ -184,7 +184,7 @@ def test_lemma_4_2_printed_holds_if_everything_is_for_everybody(seed: int, steps
 
 def test_lemma_4_2_random_walks_get_as_far_as_acknowledgment() -> None:
     """Or the properties above would say nothing."""
-    makers: list[Callable[[], Group[Any]]] = [paper_group, lambda: paper_group(HearsayRule.NONE), lambda: Group(Spo)]
+    makers: list[Callable[[], Group[Any]]] = [paper_group, lambda: paper_group(LossInference.NONE), lambda: Group(Spo)]
     for make in makers:
         groups = [make() for _ in range(20)]
         for seed, group in enumerate(groups):
@@ -194,9 +194,9 @@ def test_lemma_4_2_random_walks_get_as_far_as_acknowledgment() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(SEEDS, STEPS, st.sampled_from([1, 2, 32]), st.sampled_from([1, 3, 256]), st.booleans())
-def test_theorem_5_1_sound(seed: int, steps: int, window: int, quota: int, hearsay: bool) -> None:
+def test_theorem_5_1_sound(seed: int, steps: int, window: int, quota: int, infer_losses: bool) -> None:
     """After any losses the sound rules give the SPO service, and then nobody speaks any more (JP Theorem 4.3)."""
-    group = Group(Spo, window=window, quota=quota, hearsay=hearsay)
+    group = Group(Spo, window=window, quota=quota, infer_losses=infer_losses)
     group.wander(Random(seed), steps)
     group.settle(rounds=50, lossy=Random(seed))
     assert group.settle(rounds=5000)
@@ -217,7 +217,7 @@ def test_5_2_table_1(row: dict[str, Any]) -> None:
 
 def copies_after_one_loss(chance: Random, nodes: int, of_each: int, m: int) -> list[str]:
     """E1 and E2 send to m random nodes each time; the last node loses the first unit of E1, and asks when it can."""
-    group = paper_group(HearsayRule.NONE, nodes=nodes, window=of_each)
+    group = paper_group(LossInference.NONE, nodes=nodes, window=of_each)
     asking = nodes - 1
     for turn in range(of_each):
         for source, name in ((E1, "a"), (E2, "b")):
@@ -253,7 +253,7 @@ def test_5_2_measured_what_is_resent_after_a_loss_is_a_share_of_m_in_n(m: int) -
 def test_5_2_with_acceptance_condition_2_other_sources_resend_too() -> None:
     """What acknowledges the lost unit is discarded as well: the table holds without condition (2) only."""
     copies = {}
-    for reading in (HearsayRule.ALL, HearsayRule.NONE):
+    for reading in (LossInference.ALL, LossInference.NONE):
         group = paper_group(reading)
         group.submit(E1, "a", "123")
         group.hear(E1, "a")
@@ -265,4 +265,4 @@ def test_5_2_with_acceptance_condition_2_other_sources_resend_too() -> None:
         group.hear(E1, "RETRANS E3")
         group.hear(E2, "RETRANS E3")
         copies[reading] = group.copies
-    assert copies == {HearsayRule.ALL: ["a", "b"], HearsayRule.NONE: ["a"]}
+    assert copies == {LossInference.ALL: ["a", "b"], LossInference.NONE: ["a"]}

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.model.config import GroupConfig, HearsayRule, PaperRules
+from ordercast.model.config import GroupConfig, LossInference, PaperRules
 from ordercast.model.machine import (
     Deliver,
     Drained,
@@ -47,7 +47,7 @@ CONFIGS = st.builds(
         window=window,
         paper=PaperRules(condition_2=rule, duplicates_first=first, verbatim_copies=verbatim, initial_buffers=30),
     ),
-    st.sampled_from(HearsayRule),
+    st.sampled_from(LossInference),
     st.booleans(),
     st.booleans(),
     st.sampled_from([1, 3, 32]),
@@ -83,7 +83,7 @@ def test_machine_takes_whatever_is_well_formed(config: GroupConfig, events: list
 def test_machine_timers_are_those_that_run() -> None:
     """In a long walk, no timer fires or is stopped that was not set; the group would stumble over it."""
     for seed in range(30):
-        group = paper_group(list(HearsayRule)[seed % 3])
+        group = paper_group(list(LossInference)[seed % 3])
         group.wander(Random(seed), 300)
         names = {output.name for _, output in group.outputs if isinstance(output, SetTimer)}
         assert names <= {f"wait-{node}" for node in group.nodes}

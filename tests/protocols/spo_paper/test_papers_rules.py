@@ -6,7 +6,7 @@ does and then knows is compared with what the paper says.
 
 import pytest
 
-from ordercast.model.config import HearsayRule
+from ordercast.model.config import LossInference
 from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Submit
 from ordercast.protocols.spo.paper import SpoPaper
 from ordercast.protocols.spo.units import Data
@@ -55,12 +55,12 @@ def test_4_2_accept_condition_2(h: int) -> None:
 @pytest.mark.parametrize(
     ("rule", "accepted"),
     [
-        (HearsayRule.ALL, [False, False, False]),
-        (HearsayRule.OTHERS, [True, False, False]),
-        (HearsayRule.NONE, [True, True, True]),
+        (LossInference.ALL, [False, False, False]),
+        (LossInference.OTHERS, [True, False, False]),
+        (LossInference.NONE, [True, True, True]),
     ],
 )
-def test_4_2_accept_condition_2_may_be_read_in_three_ways(rule: HearsayRule, accepted: list[bool]) -> None:
+def test_4_2_accept_condition_2_may_be_read_in_three_ways(rule: LossInference, accepted: list[bool]) -> None:
     """Of which h it is asked: all, all but the source, none."""
     for h in range(3):
         expects = tuple(int(node == h) for node in range(3))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.audit.levels import acknowledged_truthfully, preacknowledged_truthfully
-from ordercast.model.config import HearsayRule
+from ordercast.model.config import LossInference
 from ordercast.protocols.spo.paper import SpoPaper
 from tests.audit.figures import golden
 from tests.protocols.spo_paper.group import Group, nodes_of, paper_group
@@ -83,8 +83,8 @@ def test_theorem_5_1_printed_without_losses_on_one_channel_all_is_accepted(draws
     assert group.requests == []
 
 
-@pytest.mark.parametrize("reading", HearsayRule)
-def test_theorem_5_1_printed_in_turns_to_everybody_all_but_two_rounds_are_delivered(reading: HearsayRule) -> None:
+@pytest.mark.parametrize("reading", LossInference)
+def test_theorem_5_1_printed_in_turns_to_everybody_all_but_two_rounds_are_delivered(reading: LossInference) -> None:
     """E1 says only in round r + 1 that it has what it sent in round r, and that is heard of by the end of r + 2."""
     group, rounds = paper_group(reading), 12
     sent = [[f"{name}{turn}" for turn in range(rounds)] for name in "abc"]

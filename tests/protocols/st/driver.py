@@ -81,9 +81,9 @@ class Peer:
             preacknowledged,
         )
 
-    def need(self, *missing: Data, has: int = 0, done: int = 0, patience: int = 1) -> ResetNeed:
+    def need(self, *missing: Data, has: int = 0, done: int = 0, backoff: int = 1) -> ResetNeed:
         ids = tuple((unit.packet.source, unit.packet.seq) for unit in missing)
-        return ResetNeed(self.me, self.epoch, has, ids, done, patience)
+        return ResetNeed(self.me, self.epoch, has, ids, done, backoff)
 
     def done(self) -> ResetDone:
         return ResetDone(self.me, self.epoch)

@@ -21,13 +21,13 @@ def polls(outputs: list[Output]) -> list[int]:
 
 
 def test_what_others_acknowledge_and_i_never_heard_is_asked_about_after_a_while() -> None:
-    machine = St(E3, GroupConfig(nodes=3, hearsay=True))
+    machine = St(E3, GroupConfig(nodes=3, infer_losses=True))
     assert "hearsay" in timers(machine.handle(ready(E2, 0, 0, expects=(1, 0, 0))))
     assert polls(machine.handle(TimerFired("hearsay"))) == [0b111]
 
 
 def test_if_its_source_shows_meanwhile_that_it_was_not_for_me_nothing_is_asked() -> None:
-    machine = St(E3, GroupConfig(nodes=3, hearsay=True))
+    machine = St(E3, GroupConfig(nodes=3, infer_losses=True))
     machine.handle(ready(E2, 0, 0, expects=(1, 0, 0)))
     machine.handle(ready(E1, 1, 0, expects=(1, 0, 0)))
     assert machine.normal.expected[E1] == 1
@@ -35,7 +35,7 @@ def test_if_its_source_shows_meanwhile_that_it_was_not_for_me_nothing_is_asked()
 
 
 def test_if_its_source_shows_that_it_was_for_me_the_group_stops() -> None:
-    machine = St(E3, GroupConfig(nodes=3, hearsay=True))
+    machine = St(E3, GroupConfig(nodes=3, infer_losses=True))
     machine.handle(ready(E2, 0, 0, expects=(1, 0, 0)))
     machine.handle(ready(E1, 1, 1, expects=(1, 0, 0)))
     assert machine.recovery.active
@@ -43,7 +43,7 @@ def test_if_its_source_shows_that_it_was_for_me_the_group_stops() -> None:
 
 
 def test_a_sources_own_word_is_no_hearsay() -> None:
-    machine = St(E3, GroupConfig(nodes=3, hearsay=True))
+    machine = St(E3, GroupConfig(nodes=3, infer_losses=True))
     assert "hearsay" not in timers(machine.handle(ready(E1, 0, 0, expects=(1, 0, 0))))
 
 

@@ -275,7 +275,7 @@ def test_who_is_late_and_asked_in_vain_is_told_in_a_while() -> None:
     change = Change()
     e1 = change.e1
     change.finish()
-    assert e1.hears(Peer(E3).need(patience=2)).units == []
+    assert e1.hears(Peer(E3).need(backoff=2)).units == []
     assert e1.fires("help").of(ResetDone) == [ResetDone(E1, 0)]
     assert e1.machine.recovery.delayed_needs == []
 

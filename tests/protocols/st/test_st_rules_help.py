@@ -70,9 +70,9 @@ def test_who_is_not_done_does_not_say_so() -> None:
 def test_a_reset_timer_says_what_is_lacking_and_becomes_rarer() -> None:
     e1, _, _ = stopped(timing=Timing(reset=1000))
     waits = []
-    for patience in (1, 2, 4, 4, 4, 4):
+    for backoff in (1, 2, 4, 4, 4, 4):
         waits.append(e1.running["reset"] // 1000)
-        assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0, patience)]
+        assert e1.fires("reset").of(ResetNeed) == [ResetNeed(E1, 0, 0b011, (), 0, backoff)]
     # The reply of E2 came after the first timer was set: that moved something.
     assert all(least <= wait < 2 * least for wait, least in zip(waits, (1, 1, 2, 4, 4, 4), strict=True)), waits
 
@@ -97,9 +97,9 @@ def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
         node, peer = Node(me, nodes=6, timing=Timing(reset=1000)), Peer(5, nodes=6)
         node.hears(peer.reply())
         node.fires("reset")
-        assert node.hears(peer.need(patience=2)).units == []
+        assert node.hears(peer.need(backoff=2)).units == []
         delays.add(node.running["help"])
-        node.hears(peer.need(patience=2))
+        node.hears(peer.need(backoff=2))
         helped = node.fires("help")
         assert [unit.source for unit in helped.of(ResetReply)] == [me]
         assert node.machine.recovery.delayed_needs == []

@@ -359,7 +359,7 @@ def test_first_numbers_are_those_agreed_on() -> None:
 
 
 def test_what_only_others_acknowledge_is_asked_about_as_often_as_it_is_heard_of() -> None:
-    e1, e3 = Node(E1, hearsay=True), Peer(E3)
+    e1, e3 = Node(E1, infer_losses=True), Peer(E3)
     for _ in range(2):
         assert e1.hears(e3.expecting(0, 1, 0).ready(), e3.ready()).timers == ["hearsay"]
         assert [unit.wants for unit in e1.fires("hearsay").of(Ready)] == [0b111]

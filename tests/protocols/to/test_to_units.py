@@ -32,7 +32,7 @@ def test_every_unit_has_its_sender_and_a_word() -> None:
         "done": [peer.vector(0, 0, 0, installed=True)],
     }
     for word, units in words.items():
-        assert {unit.word() for unit in units} == {word}
+        assert {unit.label() for unit in units} == {word}
         assert {unit.source for unit in units} == {E2}
         assert {unit.asks_for() for unit in units} == {None}
 

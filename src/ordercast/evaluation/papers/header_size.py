@@ -23,7 +23,7 @@ def _run(protocol: str, nodes: int, messages: int) -> RunConfig:
         network=Network(channel=Channel.ONE),
         workload=Workload(messages=messages, size=_PAYLOAD),
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def header_bytes(size: Size) -> Experiment:

@@ -43,7 +43,7 @@ def overloaded(messages: int, seed: int, *, synchronises: bool) -> RunConfig:
         ),
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def bound_of(config: RunConfig) -> float:

@@ -80,7 +80,7 @@ def ours(nodes: int, messages: int) -> RunConfig:
         network=Network(channel=Channel.ANY),
         workload=Workload(messages=messages, pattern=Pattern.EVERYBODY, senders=(nodes - 1,), size=NULL_MESSAGE),
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def figure_6(size: Size) -> Experiment:

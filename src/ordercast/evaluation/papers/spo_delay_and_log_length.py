@@ -33,7 +33,7 @@ def _sending(  # noqa: PLR0913, PLR0917
         workload=Workload(messages=messages, spread=m / nodes, pattern=pattern, gap=_QUIET),
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 _OWN_WORD = "A destination's own word needs no r; where it is the only destination nothing travels at all."
@@ -187,4 +187,4 @@ def _saturated(nodes: int, messages: int, seed: int) -> RunConfig:
         workload=Workload(messages=messages, pattern=Pattern.EVERYBODY, size=200),
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()

@@ -10,7 +10,7 @@ from ordercast.evaluation.claims import Claim, follows, needs_less
 from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_loss
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, HearsayRule, PaperRules, Rules
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, LossInference, PaperRules, Rules
 from ordercast.model.faults import Miss
 from ordercast.model.runs import Channel, Network, RunConfig, TraceDetail, Workload
 
@@ -42,14 +42,14 @@ def _losing(protocol: str, m: int, seed: int, losses: int, paper: PaperRules | N
         faults=misses,
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
-    return config if paper is None else replace(config, patience=5 * MILLISECOND)  # some never stop requesting
+    ).with_default_timeouts()
+    return config if paper is None else replace(config, stall_timeout=5 * MILLISECOND)  # some never stop requesting
 
 
 def _curve(
     size: Size, name: str, label: str, *, ms: tuple[int, ...], selective: bool = True, paper: PaperRules | None = None
 ) -> Curve:
-    """What a node misses is addressed to it with chance m/n: few destinations ask for more runs."""
+    """What a node misses is addressed to it with probability m/n: few destinations need more runs."""
     losses = 1 if paper else size.pick(3, 2, 1)
     wanted, most = (size.pick(5, 2, 1), size.pick(20, 4, 2)) if paper else (size.pick(15, 4, 1), size.pick(30, 8, 2))
     protocol = name.split("_", maxsplit=1)[0]
@@ -117,7 +117,7 @@ _STORM = f"{_AGAIN} Condition (2) moreover throws away what all others sent."
 def table_1(size: Size) -> Experiment:
     """Units sent again for each loss, relative to TO."""
     ms = DESTINATIONS if size is not Size.TINY else DESTINATIONS[:2]
-    without_2 = PaperRules(condition_2=HearsayRule.NONE)
+    without_2 = PaperRules(condition_2=LossInference.NONE)
     return Experiment(
         name="spo-table1",
         protocol="spo",

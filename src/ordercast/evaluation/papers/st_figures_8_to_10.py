@@ -3,8 +3,8 @@
 Paper: T. Tachikawa and M. Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel",
 section 5. It gives neither n nor L; here they are 10 and 100, near which its sentence on Figure 10 is true.
 
-The runs are what the formulas are about: L messages are on the channel before anybody hears of a loss, each node
-loses each of them with chance f, and nothing that is sent later is lost.
+The runs are what the formulas are about: L messages are on the channel before any node detects a loss, each node
+loses each of them with probability f, and nothing that is sent later is lost.
 """
 
 from ordercast.evaluation import formulas
@@ -40,7 +40,7 @@ def _run(f: float, spread: float, recovery: Recovery, seed: int, rules: Rules = 
         faults=(Loss(rate=f, until=MICROSECOND),),
         seed=seed,
         record=TraceDetail.NONE,
-    ).suited()
+    ).with_default_timeouts()
 
 
 def _expected(f: float, spread: float) -> dict[str, float]:

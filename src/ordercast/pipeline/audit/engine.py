@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ordercast.audit import judge
+from ordercast.audit import reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import ConfigError
 from ordercast.model.services import Service
@@ -73,7 +73,7 @@ def audit(
             engine = Engine.VECTORISED
     match engine:
         case Engine.REFERENCE:
-            return judge.audit(folders, service)
+            return reference.audit(folders, service)
         case Engine.VECTORISED:
             from ordercast.pipeline.audit.vectorised import audit_vectorised  # noqa: PLC0415
 

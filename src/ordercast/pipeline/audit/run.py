@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ordercast.audit.judge import judge_run
 from ordercast.audit.logs import COLUMNS, KINDS
-from ordercast.audit.records import UNSEEN
+from ordercast.audit.records import UNRECORDED
+from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
-from ordercast.audit.services import TRUTHS, Property, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.checks import passes
@@ -31,11 +31,11 @@ def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service |
     except NotVectorisableError:
         pass
     else:
-        if not row.get(UNSEEN) and run_passes(row, run, asked):
+        if not row.get(UNRECORDED) and run_passes(row, run, asked):
             _add_passed(run, promised(asked, uniform=is_uniform(row)), verdict)
             return verdict
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
-    judge_run(row, map(as_lists, batches), asked, verdict)
+    check_run(row, map(as_lists, batches), asked, verdict)
     return verdict
 
 
@@ -66,7 +66,7 @@ def _add_passed(run: RunColumns, promises: Sequence[Property], verdict: Verdict)
     verdict.runs += 1
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
-        if promise in TRUTHS and not run.levels_recorded:
+        if promise in LEVEL_SOUNDNESS and not run.levels_recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:
             verdict.findings.setdefault(promise.__name__, Finding()).runs += 1

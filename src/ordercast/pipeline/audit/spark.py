@@ -48,7 +48,7 @@ def audit_on_spark(
     Raises `TraceError` if a folder holds no complete trace, and `PipelineError` if Spark fails.
     """
     tasks = dict(enumerate(audit_tasks([folder.absolute() for folder in folders])))
-    not_whole = incomplete_records(task.row for task in tasks.values())
+    incomplete = incomplete_records(task.row for task in tasks.values())
     rows: list[dict[str, Any]] = []
     for number, task in list(tasks.items()):
         if task.rows > PARTITIONED_ABOVE:
@@ -65,7 +65,7 @@ def audit_on_spark(
         with watched_tasks(spark, len(batches), progress):
             work = one_task_per_row(spark, table).mapInArrow(_auditing(service), spark_schema(VERDICTS))
             rows += collected(work).to_pylist()
-    return replace(verdict_of(rows), not_whole=not_whole)
+    return replace(verdict_of(rows), incomplete_records=incomplete)
 
 
 def _runner(spark: "SparkSession", progress: Progress | None) -> RunTasks:

@@ -19,7 +19,7 @@ def audit_vectorised(folders: Sequence[Path], service: Service | None = None, *,
     Raises `TraceError` if a folder holds no complete trace.
     """
     tasks = audit_tasks(folders)
-    verdict = Verdict(not_whole=incomplete_records(task.row for task in tasks))
+    verdict = Verdict(incomplete_records=incomplete_records(task.row for task in tasks))
     reader = EventReader()
     for task in tasks:
         verdict.add(_audited(task, service or service_of(task.row), reader, note or (lambda _: None)))

@@ -10,7 +10,7 @@ from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
 from ordercast.simulator.simulate import runs_row, simulate
-from ordercast.swarm.judging import ENDINGS, INCOMPLETE, RAISES, Failure, found_in
+from ordercast.swarm.run_audit import ENDINGS, INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
 from ordercast.trace.files import events_batch
 from ordercast.trace.schema import RUN, EventRow
@@ -55,5 +55,5 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
         return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
     except Exception as error:  # whatever a machine raises is a fault of its own
         return unfinished(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message"))
-    failures = found_in(result, verdict, endings)
+    failures = failures_in(result, verdict, endings)
     return soaked(result, verdict.deliveries, failures, endings, overrun=overruns > 0)

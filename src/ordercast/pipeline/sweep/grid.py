@@ -22,10 +22,10 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import values
 from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
+from ordercast.model.option_parsing import parse_duration, parse_fault, parse_node, parse_nodes, parse_speed
 from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat
@@ -36,7 +36,7 @@ MOST_RUNS = 1_000_000
 
 _BLOCKS = "grid"
 _PROTOCOL, _NODES, _RULES, _CHANNEL = "protocol", "group.nodes", "group.rules", "network.channel"
-_PRIORITIES, _TIMING, _PATIENCE = "workload.priorities", "group.timing.", "patience"
+_PRIORITIES, _TIMING, _STALL_TIMEOUT = "workload.priorities", "group.timing.", "patience"
 _LOSS, _FAULT, _SEED, _SEEDS = "loss", "fault", "seed", "seeds"
 
 Alternatives = dict[str, list[Any]]
@@ -77,9 +77,9 @@ def grid_of(document: Mapping[str, Any], name: str, record: TraceDetail | None =
 def _fields(kind: type[ConfigValue], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for field in msgspec.structs.fields(kind):
         if isinstance(field.type, type) and issubclass(field.type, ConfigValue):
-            yield from _fields(field.type, f"{prefix}{field.name}.")
-        elif field.name != "faults":  # written by the key `fault`
-            yield prefix + field.name, field.type
+            yield from _fields(field.type, f"{prefix}{field.encode_name}.")
+        elif field.encode_name != "faults":  # written by the key `fault`
+            yield prefix + field.encode_name, field.type
 
 
 _TYPES: dict[str, Any] = dict(_fields(RunConfig))
@@ -87,12 +87,12 @@ _PATHS = {path.split(".", 1)[1]: path for path in _TYPES if path.startswith(("gr
 _PATHS |= {path: path for path in (*_TYPES, _LOSS, _FAULT)}
 _PATHS |= {"bandwidth": "network.bits_per_second", _SEEDS: _SEED}
 _READERS = {
-    "network.bits_per_second": values.speed,
-    "workload.senders": values.nodes,
-    "group.sequencer.node": values.node_number,
-    **dict.fromkeys(("network.propagation", "network.jitter", "network.send_time"), values.duration),
-    **dict.fromkeys(("network.receive_time", "workload.gap", _PATIENCE), values.duration),
-    **dict.fromkeys(("group.sequencer.heartbeat", *(p for p in _TYPES if p.startswith(_TIMING))), values.duration),
+    "network.bits_per_second": parse_speed,
+    "workload.senders": parse_nodes,
+    "group.sequencer.node": parse_node,
+    **dict.fromkeys(("network.propagation", "network.jitter", "network.send_time"), parse_duration),
+    **dict.fromkeys(("network.receive_time", "workload.gap", _STALL_TIMEOUT), parse_duration),
+    **dict.fromkeys(("group.sequencer.heartbeat", *(p for p in _TYPES if p.startswith(_TIMING))), parse_duration),
 }
 """Parsers of values that are written as text."""
 
@@ -152,7 +152,7 @@ def _read(path: str, item: object) -> Any:
 def _fault(text: object) -> Fault:
     if not isinstance(text, str):
         raise ConfigError(f"a fault is written as on the command line, such as 'crash node=E2 at=3ms', not {text!r}")
-    return values.fault(text)
+    return parse_fault(text)
 
 
 def _converted(item: object, kind: Any) -> Any:
@@ -190,13 +190,15 @@ def _run(chosen: Mapping[str, Any]) -> RunConfig:
     if not config.network.channel.serves(kind.needs):
         raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; use it, or omit the channel")
     config = msgspec.structs.replace(config, faults=(*chosen.get(_LOSS, ()), *chosen.get(_FAULT, ())))
-    suited = config.suited()
-    named = {path.removeprefix(_TIMING): value for path, value in chosen.items() if path.startswith(_TIMING)}
-    timing: Timing = msgspec.structs.replace(suited.group.timing, **named)
+    base = config.with_default_timeouts()
+    given = {field.name: chosen.get(_TIMING + field.encode_name) for field in msgspec.structs.fields(Timing)}
+    timing: Timing = msgspec.structs.replace(
+        base.group.timing, **{name: value for name, value in given.items() if value is not None}
+    )
     return msgspec.structs.replace(
-        suited,
-        group=msgspec.structs.replace(suited.group, timing=timing),
-        patience=chosen.get(_PATIENCE, suited.patience),
+        base,
+        group=msgspec.structs.replace(base.group, timing=timing),
+        stall_timeout=chosen.get(_STALL_TIMEOUT, base.stall_timeout),
     )
 
 
@@ -211,7 +213,7 @@ def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:
     """Builds a struct from the values of its fields and of nested fields; timers are set later."""
     arguments: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
-        path = prefix + field.name
+        path = prefix + field.encode_name
         if path in chosen:
             arguments[field.name] = chosen[path]
         elif path + "." != _TIMING and any(other.startswith(path + ".") for other in chosen):

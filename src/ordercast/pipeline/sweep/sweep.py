@@ -23,8 +23,8 @@ from ordercast.pipeline.sweep.measure import chunks_table
 from ordercast.pipeline.sweep.worker import IN_PROGRESS, SWEPT, chunk_name, sweep_chunks
 from ordercast.pipeline.work_folder import Manifest, locked, read_manifest, remove_unfinished
 from ordercast.trace.reader import read_runs
+from ordercast.trace.run_writer import require_no_trace
 from ordercast.trace.schema import COMPLETE, ERROR, EVENTS_FOLDER, RUN, RUNS_FOLDER, SUFFIX
-from ordercast.trace.writer import require_no_trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,6 +14,6 @@ class RunMarker(PolicyUnit, frozen=True, gc=False, tag=22):
         """One number more than the heading."""
         return super().size() + NUMBER_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "marker"

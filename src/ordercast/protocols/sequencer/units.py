@@ -75,7 +75,7 @@ class NumberAnnouncement(Unit, frozen=True, gc=False, tag=42):
         """A pair for each packet."""
         return FIXED_SIZE + 4 * NUMBER_SIZE + 2 * NUMBER_SIZE * len(self.packets)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """As traces call it."""
         return "order"
 
@@ -95,7 +95,7 @@ class Acknowledgment(Unit, frozen=True, gc=False, tag=43):
         """A pair for each range."""
         return FIXED_SIZE + 2 * NUMBER_SIZE + _RANGE_SIZE * len(self.missing)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A poll if it asks for a reply."""
         return "poll" if self.wants_status else "status"
 
@@ -119,7 +119,7 @@ class SequencerStatus(Unit, frozen=True, gc=False, tag=44):
         """Five numbers."""
         return FIXED_SIZE + 5 * NUMBER_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A poll if it asks for replies."""
         return "poll" if self.reply_from else "status"
 
@@ -142,7 +142,7 @@ class Synchronise(Unit, frozen=True, gc=False, tag=45):
         """Six numbers."""
         return FIXED_SIZE + 6 * NUMBER_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It asks for replies."""
         return "poll"
 
@@ -159,7 +159,7 @@ class Synchronised(Unit, frozen=True, gc=False, tag=46):
         """Three numbers."""
         return FIXED_SIZE + 3 * NUMBER_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A phase is complete."""
         return "done"
 
@@ -193,7 +193,7 @@ class Flush(Unit, frozen=True, gc=False, tag=47):
         """A ballot and two numbers."""
         return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The beginning."""
         return "reset"
 
@@ -212,7 +212,7 @@ class Flushed(Unit, frozen=True, gc=False, tag=48):
         more = _BALLOT_SIZE + self.accepted[1].size() if self.accepted else 0
         return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE + more
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A reply."""
         return "reply"
 
@@ -230,7 +230,7 @@ class Refused(Unit, frozen=True, gc=False, tag=49):
         """Two ballots."""
         return FIXED_SIZE + NUMBER_SIZE + 2 * _BALLOT_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A reply."""
         return "reply"
 
@@ -249,7 +249,7 @@ class Propose(Unit, frozen=True, gc=False, tag=50):
         """A ballot, a view and two numbers."""
         return FIXED_SIZE + 2 * NUMBER_SIZE + _BALLOT_SIZE + self.value.size()
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It asks for replies."""
         return "poll"
 
@@ -265,7 +265,7 @@ class Accept(Unit, frozen=True, gc=False, tag=51):
         """A ballot."""
         return FIXED_SIZE + NUMBER_SIZE + _BALLOT_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Nothing is missing."""
         return "done"
 
@@ -281,7 +281,7 @@ class Install(Unit, frozen=True, gc=False, tag=52):
         """A view."""
         return FIXED_SIZE + NUMBER_SIZE + self.value.size()
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The membership changes."""
         return "view"
 
@@ -296,7 +296,7 @@ class ViewRequest(Unit, frozen=True, gc=False, tag=53):
         """A number."""
         return FIXED_SIZE + NUMBER_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It asks for a reply."""
         return "poll"
 
@@ -314,7 +314,7 @@ class Fetch(Unit, frozen=True, gc=False, tag=54):
         """A pair for each range."""
         return FIXED_SIZE + NUMBER_SIZE + _BALLOT_SIZE + _RANGE_SIZE * len(self.missing)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A request."""
         return "request"
 

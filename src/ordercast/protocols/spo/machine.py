@@ -253,9 +253,9 @@ class Spo(SpoState):
         if self.preacknowledged.waiting_for[source]:
             for log in self.preacknowledged.unblocked_by(source):
                 self.acknowledge(log, out)
-        if self.config.hearsay and not self.inferred_loss_timer and self.unseen_sources(source):
+        if self.config.infer_losses and not self.inferred_loss_timer and self.unseen_sources(source):
             self.inferred_loss_timer = True
-            self.set_timer("hearsay", self.config.timing.hearsay, out)
+            self.set_timer("hearsay", self.config.timing.inferred_loss, out)
 
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
@@ -312,7 +312,7 @@ class Spo(SpoState):
     def ask_unseen_sources(self, out: list[Output]) -> None:
         """Failure condition (2), after its waiting time: polls sources whose packets only peers have acknowledged.
 
-        That is loss inferred from peers' acknowledgments; the option and its timer are called `hearsay`.
+        That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
         """
         self.inferred_loss_timer = False
         wants = 0

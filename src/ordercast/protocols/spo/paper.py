@@ -24,7 +24,7 @@ own units from a loop-back that loses nothing; it does not answer its own reques
 from collections import deque
 from typing import ClassVar, Final
 
-from ordercast.model.config import GroupConfig, HearsayRule
+from ordercast.model.config import GroupConfig, LossInference
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -185,8 +185,8 @@ class SpoPaper(DeclaredState):
         packet, source, rule = unit.packet, unit.source, self.config.paper.condition_2
         if packet.seq != self.expected[source] and packet.seq_to[self.me] != self.expected_to_me[source]:
             return False
-        return rule is HearsayRule.NONE or all(
-            seq <= self.expected[node] or (node == source and rule is HearsayRule.OTHERS)
+        return rule is LossInference.NONE or all(
+            seq <= self.expected[node] or (node == source and rule is LossInference.OTHERS)
             for node, seq in enumerate(unit.status.expects)
         )
 
@@ -256,7 +256,7 @@ class SpoPaper(DeclaredState):
             self.known_below[node] = max(self.known_below[node], unit.status.expects[node])
             if not self.timer_running[node]:
                 self.timer_running[node] = True
-                out.append(SetTimer(self.timers[node], self.config.timing.hearsay))
+                out.append(SetTimer(self.timers[node], self.config.timing.inferred_loss))
         return out
 
     def _expire(self, source: int) -> list[Output]:

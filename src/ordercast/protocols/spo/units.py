@@ -68,7 +68,7 @@ class Ready(Unit, frozen=True, gc=False, tag=2):
         """That of a data unit without data, and the ranges."""
         return header_size(len(self.next_seq_to)) + _RANGE_SIZE * sum(len(ranges) for _, ranges in self.missing)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A poll if it asks for statuses."""
         return "poll" if self.wants else "status"
 
@@ -93,7 +93,7 @@ class RetransmitRequest(Unit, frozen=True, gc=False, tag=3):
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The same whatever it asks for."""
         return "request"
 

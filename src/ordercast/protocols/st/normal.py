@@ -161,9 +161,9 @@ class Normal(EpochState):
         if self.preacknowledged.waiting_for[source]:
             for log in self.preacknowledged.unblocked_by(source):
                 self.acknowledge(log, out)
-        if self.config.hearsay and not self.inferred_loss_timer and self.loss_inferred_from_peers():
+        if self.config.infer_losses and not self.inferred_loss_timer and self.loss_inferred_from_peers():
             self.inferred_loss_timer = True
-            self.set_timer("hearsay", self.config.timing.hearsay, out)
+            self.set_timer("hearsay", self.config.timing.inferred_loss, out)
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 
@@ -232,7 +232,7 @@ class Normal(EpochState):
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
         """4.1, second, after its waiting time: polls, so that the source's status shows whether the loss was mine.
 
-        That is loss inferred from peers' acknowledgments; the option and its timer are called `hearsay`.
+        That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
         """
         if self.loss_inferred_from_peers():
             self.send_status(out, polls=True)

@@ -28,7 +28,7 @@ class ResetReply(Unit, frozen=True, gc=False, tag=10):
         entry = 2 * NUMBER_SIZE + (len(self.next_seq_to) + 7) // 8  # source and number, destinations
         return FIXED_SIZE + NUMBER_SIZE * (2 + len(self.next_seq_to)) + entry * (len(self.sent) + len(self.log))
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It answers a reset."""
         return "reply"
 
@@ -45,13 +45,13 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     done: int
     """The nodes that it knows to lack nothing, one bit each."""
     backoff: int = 1
-    """Its back-off: above 1 it has asked before without progress. Answers are then delayed."""
+    """Its back-off factor: above 1 it has asked before without progress. Answers are then delayed."""
 
     def size(self) -> int:
         """A pair for each packet."""
         return FIXED_SIZE + 2 * NUMBER_SIZE * (1 + len(self.missing))
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It asks for answers."""
         return "poll"
 
@@ -70,7 +70,7 @@ class ResetDone(Unit, frozen=True, gc=False, tag=12):
         """The fixed part."""
         return FIXED_SIZE
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its sender lacks nothing."""
         return "done"
 
@@ -86,7 +86,7 @@ class Reset(Unit, frozen=True, gc=False, tag=13):
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It starts a recovery."""
         return "reset"
 
@@ -102,7 +102,7 @@ class ResetAgreement(Unit, frozen=True, gc=False, tag=14):
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It answers a reset."""
         return "reply"
 
@@ -124,6 +124,6 @@ class ResetOrder(Unit, frozen=True, gc=False, tag=15):
         """Four vectors."""
         return FIXED_SIZE + NUMBER_SIZE * 4 * len(self.next_seq_to)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It ends the agreement."""
         return "done"

@@ -60,7 +60,7 @@ class OrderedReady(Unit, frozen=True, gc=False, tag=21):
         """The heading alone."""
         return self.heading.size()
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "status"
 
@@ -94,7 +94,7 @@ class Standing(Unit, frozen=True, gc=False, tag=23):
         """The heading alone."""
         return self.heading.size()
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces: a poll if it wants an answer."""
         return "poll" if self.heading.wants else "status"
 
@@ -116,7 +116,7 @@ class EpochVector(Unit, frozen=True, gc=False, tag=24):
         """The epoch, the vector, a bit for each node."""
         return FIXED_SIZE + NUMBER_SIZE * (1 + len(self.expects)) + (len(self.expects) + 7) // 8
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "done" if self.installed else "reset"
 

@@ -28,7 +28,7 @@ import msgspec
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.order import no_cycle
-from ordercast.audit.records import UNSEEN, has_one_clock
+from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.services import PROMISES
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.violations import Message
@@ -65,7 +65,7 @@ def audit_partitioned(task: AuditTask, service: Service, run_tasks: RunTasks, no
 
 def _require_partitionable(run: LongRun) -> None:
     """Raises for runs whose partitions do not determine the verdict on the whole."""
-    if run.row.get(UNSEEN) or not has_one_clock(run.row):
+    if run.row.get(UNRECORDED) or not has_one_clock(run.row):
         raise NotPartitionableError("some of its members left no complete record, or their clocks differ")
     if run.row[ABORTED] and not run.stopped:
         raise NotPartitionableError("the group was aborted, and the trace does not say by whom")

@@ -19,7 +19,7 @@ from ordercast.audit.completeness import complete
 from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.priorities import same_runs
-from ordercast.audit.services import ORDERS, PROMISES, TRUTHS, Property
+from ordercast.audit.services import LEVEL_SOUNDNESS, ORDERS, PROMISES, Property
 from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violation
@@ -71,7 +71,7 @@ def explain(task: ExplainTask) -> list[PropertyViolations]:
     in_whole_log = [[position for _, position in sorted(rows)] for rows in positions]
     found: list[PropertyViolations] = []
     for promise in checkable_in_partitions(service, stops=bool(logs.stopped)):
-        if promise not in TRUTHS or task.levels:
+        if promise not in LEVEL_SOUNDNESS or task.levels:
             violations = promise(logs)
             kept = tuple(_positioned(violation, in_whole_log) for violation in islice(violations, MOST_WITNESSES))
             found.append(PropertyViolations(promise.__name__, len(kept) + sum(1 for _ in violations), kept))

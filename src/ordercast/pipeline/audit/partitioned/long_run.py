@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.judge import add_missing_by_counters
+from ordercast.audit.reference import add_missing_by_counters
 from ordercast.audit.run_rows import is_uniform
-from ordercast.audit.services import TRUTHS, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, promised
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.columns import Numbers, membership_of
@@ -138,7 +138,7 @@ class LongRun:
         checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
         for promise in promised(self.service, uniform=self.uniform):
             name = promise.__name__
-            if promise in TRUTHS and not self.levels:
+            if promise in LEVEL_SOUNDNESS and not self.levels:
                 verdict.not_recorded[name] += 1
                 continue
             finding = verdict.findings[name] = Finding(runs=1)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle
 from ordercast.audit.priorities import same_runs
-from ordercast.audit.services import PROMISES, TRUTHS
+from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES
 from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.violations import Violation, message_name
 from ordercast.model.errors import TraceError
@@ -97,8 +97,8 @@ class Prefix(msgspec.Struct):
         found: list[Violation] = []
         for row in batch.filter(pa.array(below)).to_pylist():
             message = row[SOURCE], row[SEQ]
-            what = "was given" if row[EVENT] == EventKind.DELIVER else "sent"
-            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which everybody had been given"
+            what = "delivered" if row[EVENT] == EventKind.DELIVER else "sent"
+            sentence = f"{name_of(row[NODE])} {what} {message_name(message)} again, which every node had delivered"
             found.append(Violation("complete", sentence, (message,), (row[NODE],)))
         return found, batch.filter(pa.array(~below))
 
@@ -125,7 +125,7 @@ class Prefix(msgspec.Struct):
         logs = replace(logs, stopped=frozenset(range(self.nodes)))
         if service not in SELECTIVE:
             logs = logs.addressed_to_everybody()
-        promises = [promise for promise in PROMISES[service] if promise not in (*TRUTHS, same_runs)]
+        promises = [promise for promise in PROMISES[service] if promise not in (*LEVEL_SOUNDNESS, same_runs)]
         return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
 
     def _retire(self, table: pa.Table, service: Service) -> pa.Table:

@@ -49,7 +49,7 @@ class PrintedReady(Unit, frozen=True, gc=False):
         """Number and vector."""
         return FIXED_SIZE + NUMBER_SIZE * (1 + len(self.expects))
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces: a poll if it wants an answer."""
         return "poll" if self.wants else "status"
 
@@ -69,7 +69,7 @@ class Lost(Unit, frozen=True, gc=False):
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.expects)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "reset"
 
@@ -85,7 +85,7 @@ class Rejected(Unit, frozen=True, gc=False):
         """A vector."""
         return FIXED_SIZE + NUMBER_SIZE * len(self.below)
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "reply"
 
@@ -107,7 +107,7 @@ class _RunSynchronisation(Unit, frozen=True, gc=False):
 class RunSync(_RunSynchronisation, frozen=True, gc=False):
     """Run-Sync: a packet has timed out at the sender, which has stopped PACK and ACK."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "marker"
 
@@ -115,7 +115,7 @@ class RunSync(_RunSynchronisation, frozen=True, gc=False):
 class RunSyncPack(_RunSynchronisation, frozen=True, gc=False):
     """Run-Sync-Pack: the sender has stopped too."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "reply"
 
@@ -123,6 +123,6 @@ class RunSyncPack(_RunSynchronisation, frozen=True, gc=False):
 class RunSyncAck(_RunSynchronisation, frozen=True, gc=False):
     """Run-Sync-Ack: the sender knows that all have stopped."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """Its kind in traces."""
         return "done"

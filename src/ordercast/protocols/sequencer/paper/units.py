@@ -65,7 +65,7 @@ class PaperHeader(Unit, frozen=True, gc=False):
 class PaperRetransmit(PaperHeader, frozen=True, gc=False):
     """RETRANS: a request for everything from this number on."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A request."""
         return "request"
 
@@ -77,7 +77,7 @@ class PaperRetransmit(PaperHeader, frozen=True, gc=False):
 class PaperDummy(PaperHeader, frozen=True, gc=False):
     """The dummy message: an acknowledgment of a node that has received much and sent nothing."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """An acknowledgment."""
         return "status"
 
@@ -87,7 +87,7 @@ class PaperPhase(PaperHeader, frozen=True, gc=False):
 
     phase: int
 
-    def word(self) -> str:
+    def label(self) -> str:
         """It asks for replies."""
         return "poll"
 
@@ -95,7 +95,7 @@ class PaperPhase(PaperHeader, frozen=True, gc=False):
 class PaperCommitted(PaperHeader, frozen=True, gc=False):
     """ACK_COMMIT: a phase is complete, without saying which."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """A phase is complete."""
         return "done"
 
@@ -103,7 +103,7 @@ class PaperCommitted(PaperHeader, frozen=True, gc=False):
 class PaperElection(PaperHeader, frozen=True, gc=False):
     """The sequencer seems to have failed; the number that the sender would continue with."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The beginning."""
         return "reset"
 
@@ -111,6 +111,6 @@ class PaperElection(PaperHeader, frozen=True, gc=False):
 class PaperElected(PaperHeader, frozen=True, gc=False):
     """The sender has the highest number that it knows of, and is the sequencer from now on."""
 
-    def word(self) -> str:
+    def label(self) -> str:
         """The membership changes."""
         return "view"

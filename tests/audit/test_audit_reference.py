@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.judge import add_missing_by_counters, audit
+from ordercast.audit.reference import add_missing_by_counters, audit
 from ordercast.audit.run_rows import is_uniform, runs_by_name
 from ordercast.audit.services import PROMISES
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.trace.reader import read_runs
+from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import CONFIG
-from ordercast.trace.writer import TraceWriter
 from tests.audit.figures import Figure, Row
 
 BY_LETTER = ["a123 b123", "p123", "x123"]
@@ -61,7 +61,7 @@ def test_a_violation_comes_with_its_witness(tmp_path: Path) -> None:
     assert (found["holds"], found["violations"]) == (False, 2)
     assert found["witnesses"][0] == {
         "run": "r",
-        "sentence": "E1 was given E1#0 before E2#0, E2 the other way round",
+        "sentence": "E1 delivered E1#0 before E2#0, E2 in the opposite order",
         "messages": [[0, 0], [1, 0]],
         "nodes": [0, 1],
         "places": [0, 1, 1, 0],

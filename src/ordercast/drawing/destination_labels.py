@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Address(NamedTuple):
+class DestinationLabel(NamedTuple):
     """The destinations and the priority of a message."""
 
     destinations: tuple[int, ...]

@@ -9,20 +9,20 @@ import pytest
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Miss
-from ordercast.model.runs import Channel, Network, RunConfig, Sending, Workload
+from ordercast.model.runs import Channel, Network, RunConfig, ScriptedSend, Workload
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.files import Story, pytest_text, read_story, story_text, write_story
-from ordercast.swarm.judging import Failure, failures_of
+from ordercast.swarm.failing_runs import FailingRun, failing_run_text, pytest_text, read_failing_run, write_failing_run
 from ordercast.swarm.reductions import explicit
+from ordercast.swarm.run_audit import Failure, failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, soak_config
 
 BROKEN = RunConfig(
     protocol="spo",
     group=GroupConfig(nodes=2, rules=Rules.PAPER),
     network=Network(channel=Channel.MANY, jitter=0),
-    workload=Workload(script=(Sending(node=0, to=(1,)),)),
+    workload=Workload(script=(ScriptedSend(node=0, to=(1,)),)),
     faults=(Miss(node=1, source=0, nth=1),),
-).suited()
+).with_default_timeouts()
 
 
 @pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
@@ -31,14 +31,14 @@ def test_what_is_written_is_read_back(protocol: str, tmp_path: Path) -> None:
     for number in range(25):
         config = draw_config(number, protocol=protocol, most_nodes=4, receipts=20)
         for told in (config, explicit(config)):
-            story = Story(told, Failure("same_order", 'E1 and E2 differ about "x" \\ {E1}'), "line\nand line")
-            path.write_text(story_text(story))
-            assert read_story(path) == story
+            story = FailingRun(told, Failure("same_order", 'E1 and E2 differ about "x" \\ {E1}'), "line\nand line")
+            path.write_text(failing_run_text(story))
+            assert read_failing_run(path) == story
 
 
 def test_a_file_is_short_and_speaks_as_the_command_line() -> None:
     [failure] = failures_of(BROKEN)
-    text = story_text(Story(BROKEN, failure, "lost"))
+    text = failing_run_text(FailingRun(BROKEN, failure, "lost"))
     assert text.startswith('version = 1\nkind = "simulation"\nabout = "lost"\n\n[expected]\nkind = "incomplete"\n')
     assert 'sends = [\n    "node=E1 to=E2",\n]\nfaults = [\n    "miss node=E2 source=E1 nth=1",\n]\n' in text
     assert '[group]\nnodes = 2\nrules = "paper"\n' in text
@@ -47,8 +47,8 @@ def test_a_file_is_short_and_speaks_as_the_command_line() -> None:
 
 def test_the_test_fails_as_long_as_the_run_does(tmp_path: Path) -> None:
     [failure] = failures_of(BROKEN)
-    write_story(tmp_path, "broken-7", Story(BROKEN, failure, "lost"))
-    mended = Story(draw_config(0, most_nodes=3, receipts=9), failure, 'it was "\\" before')
+    write_failing_run(tmp_path, "broken-7", FailingRun(BROKEN, failure, "lost"))
+    mended = FailingRun(draw_config(0, most_nodes=3, receipts=9), failure, 'it was "\\" before')
     (tmp_path / "test_mended.py").write_text(pytest_text(mended))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603
@@ -57,7 +57,7 @@ def test_the_test_fails_as_long_as_the_run_does(tmp_path: Path) -> None:
     assert f"'{failure}'" in done.stdout, "whole, and not as pytest shortens a list of objects"
 
 
-GOOD = story_text(Story(BROKEN, Failure("incomplete", "x")))
+GOOD = failing_run_text(FailingRun(BROKEN, Failure("incomplete", "x")))
 MISTAKES = [
     ('kind = "simulation"', 'kind = "schedule"', 'begins with version = 1 and kind = "simulation"'),
     ("version = 1", "version = 2", "begins with version = 1"),
@@ -71,7 +71,7 @@ MISTAKES = [
     ("nth=1", "nth=0", "counts units from 1"),
     ("nth=1", "n=1", "'n=1' is not a field of the fault 'miss'"),
     ("to=E2", "to=E7", "names E7, but the group's nodes are E1 to E2"),
-    ("to=E2", "towards=E2", "'towards=E2' is not a field of a sending; write: node=… to=…"),
+    ("to=E2", "towards=E2", "'towards=E2' is not a field of a scripted send; write: node=… to=…"),
     ('rules = "paper"', 'rules = "new"', "Invalid enum value"),
     ('protocol = "spo"', 'protocol = "spa"', "unknown protocol 'spa'"),
     ("nodes = 2", "nodes = 1", "a group has 2 to 1024 nodes"),
@@ -84,19 +84,19 @@ def test_mistakes_are_told(old: str, new: str, sentence: str, tmp_path: Path) ->
     path = tmp_path / "story.toml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(ConfigError) as told:
-        read_story(path)
+        read_failing_run(path)
     assert sentence in str(told.value)
     assert str(path) in str(told.value)
 
 
 def test_runs_of_a_soak_can_be_written_too(tmp_path: Path) -> None:
     for number in range(40):
-        story = Story(soak_config(number), Failure("complete", "E1 was given E2#0 twice"))
-        path, _ = write_story(tmp_path, str(number), story)
-        assert read_story(path) == story
+        story = FailingRun(soak_config(number), Failure("complete", "E1 delivered E2#0 twice"))
+        path, _ = write_failing_run(tmp_path, str(number), story)
+        assert read_failing_run(path) == story
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="choose another place"):
-        write_story(tmp_path / "file", "x", Story(BROKEN, Failure("incomplete", "x")))
+        write_failing_run(tmp_path / "file", "x", FailingRun(BROKEN, Failure("incomplete", "x")))

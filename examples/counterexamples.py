@@ -1,9 +1,11 @@
-"""Finds the papers' counterexamples anew: the schedules in examples/stories, their pictures in docs/pictures/stories.
+"""Searches for the counterexamples to the papers again, and writes their schedules and pictures.
 
-    python examples/stories.py [--draw] [NAME …]
+The schedules are in examples/counterexamples, the pictures in docs/pictures/counterexamples.
+
+    python examples/counterexamples.py [--draw] [NAME …]
 
 Each file says in which scenario to search. Without names all are found: that takes two minutes. With --draw nothing is
-searched for, and the schedules that there are are drawn.
+searched for, and the existing schedules are drawn.
 """
 
 import sys
@@ -21,33 +23,33 @@ from ordercast.explorer.state_space import StateSpace
 ROOT = Path(__file__).parent.parent
 
 
-def picture(story: ScheduleFile) -> str:
+def picture(schedule: ScheduleFile) -> str:
     """As `ordercast replay --svg` draws it."""
-    space = StateSpace(story.scenario)
-    outcome = outcome_of(space, parse_schedule(space, story.schedule))
+    space = StateSpace(schedule.scenario)
+    outcome = outcome_of(space, parse_schedule(space, schedule.schedule))
     return draw_svg(rows_of(space, outcome.shown()), space.size, names=names_of_messages(space), steps=True)
 
 
 def main() -> None:
     """Finds and writes."""
     names = [argument for argument in sys.argv[1:] if argument != "--draw"]
-    for path in sorted((ROOT / "examples/stories").glob("*.toml")):
+    for path in sorted((ROOT / "examples/counterexamples").glob("*.toml")):
         if not names or path.stem in names:
-            story = read_schedule(path)
+            schedule = read_schedule(path)
             if "--draw" not in sys.argv:
-                story = found(path, story)
-            (ROOT / f"docs/pictures/stories/{path.stem}.svg").write_text(picture(story), encoding="utf-8")
+                schedule = found(path, schedule)
+            (ROOT / f"docs/pictures/counterexamples/{path.stem}.svg").write_text(picture(schedule), encoding="utf-8")
 
 
-def found(path: Path, story: ScheduleFile) -> ScheduleFile:
-    """The story as a search tells it now, written down."""
+def found(path: Path, schedule: ScheduleFile) -> ScheduleFile:
+    """Searches for the counterexample again, and writes the file."""
     began = time.perf_counter()
-    report = search_again(story)
-    story = found_again(story, report)
-    write_schedule(path, story)
+    report = search_again(schedule)
+    schedule = found_again(schedule, report)
+    write_schedule(path, schedule)
     took = time.perf_counter() - began
-    print(f"{path.stem}: {len(story.schedule)} steps, found in {report.states} states, {took:.1f} s")
-    return story
+    print(f"{path.stem}: {len(schedule.schedule)} steps, found in {report.states} states, {took:.1f} s")
+    return schedule
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The failures of a run: what the reference audit finds in its trace, and whether the run completed."""
+"""Simulates a run and audits it: its failures are violated properties, an incomplete run, or an exception."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.judge import judge
 from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
+from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
@@ -20,8 +20,9 @@ from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
 from ordercast.trace.schema import EVENT_COLUMNS, EventKind, EventRow
 
-INCOMPLETE, RESTLESS, RAISES = "incomplete", "restless", "raises"
-"""Failures other than violated properties: a run does not complete, a node still waits, a machine raises."""
+INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
+"""Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
+raises an exception."""
 
 _LEAST_EVENTS = 50_000
 _EVENTS_OF_A_DELIVERY = 60  # a good run has ten
@@ -52,7 +53,7 @@ class Attempt:
 
     rows: list[EventRow]
     failures: list[Failure]
-    """The gravest first."""
+    """The most severe first."""
 
 
 def most_events(config: RunConfig) -> int:
@@ -61,7 +62,7 @@ def most_events(config: RunConfig) -> int:
 
 
 def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list[Failure]:
-    """Simulates a configuration and returns its failures, the gravest first; `machine` replaces the protocol's own.
+    """Simulates a configuration and returns its failures, the most severe first; `machine` replaces the protocol's own.
 
     Raises `ConfigError` if the configuration cannot be simulated.
     """
@@ -88,23 +89,23 @@ def attempt(
         return Attempt(rows, [Failure(INCOMPLETE, f"it has not ended after {most:,} events")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
-    return Attempt(rows, found_in(result, judge_rows(config, rows), rows))
+    return Attempt(rows, failures_in(result, audit_rows(config, rows), rows))
 
 
-def run_and_judge(config: RunConfig, machine: type[Machine] | None = None) -> tuple[RunResult, Verdict]:
+def run_and_audit(config: RunConfig, machine: type[Machine] | None = None) -> tuple[RunResult, Verdict]:
     """Simulates a run; its result, and the verdict of the reference audit."""
     rows: list[EventRow] = []
     result = simulate(config, rows=rows, machine=machine)
-    return result, judge_rows(config, rows)
+    return result, audit_rows(config, rows)
 
 
-def judge_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
+def audit_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
     """The verdict of the reference audit on the rows of a run."""
     verdict = Verdict()
     logs = logs_from_rows(config.name(), config.group.nodes, rows)
     group = config.group
     uniform = config.protocol == "sequencer" and group.sequencer.resilience >= 1 and group.rules is Rules.SOUND
-    judge(replace(logs, uniform=uniform), Service(config.protocol), verdict)
+    check_logs(replace(logs, uniform=uniform), Service(config.protocol), verdict)
     return verdict
 
 
@@ -117,13 +118,13 @@ def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:
 
 def failures(result: RunResult, verdict: Verdict) -> list[str]:
     """The failures of a run that must complete, as sentences."""
-    return [str(failure) for failure in found_in(result, verdict)]
+    return [str(failure) for failure in failures_in(result, verdict)]
 
 
-def found_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ()) -> list[Failure]:
+def failures_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ()) -> list[Failure]:
     """The failures of a run, violated properties first.
 
-    `rows`: its events about members, from which follows whether anybody could go on. If not, it need not complete.
+    `rows`: its events about members, which show whether enough nodes were left to go on. If not, it need not complete.
     """
     found = [
         Failure(name, witness.violation.sentence)
@@ -141,7 +142,7 @@ def found_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ())
         ):
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
         if any(result.waits):
-            found.append(Failure(RESTLESS, f"complete, but nodes still wait: {_waits(result)}"))
+            found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
     elif not is_blocked(result, list(rows)):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
@@ -149,8 +150,8 @@ def found_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ())
 
 
 def _waits(result: RunResult) -> str:
-    told = [f"E{node + 1}: {', '.join(waits)}" for node, waits in enumerate(result.waits) if waits]
-    return "; ".join(told) or "nobody waits for anything"
+    waiting = [f"E{node + 1}: {', '.join(waits)}" for node, waits in enumerate(result.waits) if waits]
+    return "; ".join(waiting) or "no node waits"
 
 
 def is_blocked(result: RunResult, rows: Sequence[EventRow]) -> bool:

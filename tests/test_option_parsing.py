@@ -2,10 +2,17 @@
 
 import pytest
 
-from ordercast.model.config import HearsayRule, PaperRules, SequencerReadings
+from ordercast.model.config import LossInference, PaperRules, SequencerReadings
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
-from ordercast.model.values import duration, fault, node_number, nodes, readings, speed
+from ordercast.model.option_parsing import (
+    parse_duration,
+    parse_fault,
+    parse_node,
+    parse_nodes,
+    parse_readings,
+    parse_speed,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +32,7 @@ from ordercast.model.values import duration, fault, node_number, nodes, readings
     ],
 )
 def test_durations(text: str, nanoseconds: int) -> None:
-    assert duration(text) == nanoseconds
+    assert parse_duration(text) == nanoseconds
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_durations(text: str, nanoseconds: int) -> None:
     [("0", 0), ("9600", 9_600), ("96bit", 96), ("10Mbit", 10_000_000), ("1.5gbit", 1_500_000_000), ("64kbit", 64_000)],
 )
 def test_speeds(text: str, bits: int) -> None:
-    assert speed(text) == bits
+    assert parse_speed(text) == bits
 
 
 ENDLESS = pytest.param("9" * 5_000, id="endless")
@@ -43,29 +50,29 @@ BAD_NUMBERS = ["", "garbage", "-5us", "5 parsecs", "1e3", "1..5ms", ".5ms", "5.m
 @pytest.mark.parametrize("text", [*BAD_NUMBERS, "10Mbit"])
 def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ConfigError, match=r"is not a duration such as 50us, 1\.5ms or 2s"):
-        duration(text)
+        parse_duration(text)
 
 
 def test_a_duration_without_a_unit_is_nobodys_guess() -> None:
     with pytest.raises(ConfigError, match="'5' has no unit; write 5us, 5ms or 5s"):
-        duration(" 5 ")
+        parse_duration(" 5 ")
 
 
 @pytest.mark.parametrize("text", [*BAD_NUMBERS, "10us", "10Mbyte"])
 def test_what_is_no_speed_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a speed such as 10Mbit or 1Gbit"):
-        speed(text)
+        parse_speed(text)
 
 
 @pytest.mark.parametrize(("text", "node"), [("0", 0), ("7", 7), ("E1", 0), ("E12", 11), (" E2 ", 1)])
 def test_nodes_go_by_number_or_by_the_papers_names(text: str, node: int) -> None:
-    assert node_number(text) == node
+    assert parse_node(text) == node
 
 
 @pytest.mark.parametrize("text", ["", "E", "E0", "E00", "e1", "-1", "E-1", "1.0", "E1 E2", ENDLESS])
 def test_what_is_no_node_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a node; write 0, 1, … or E1, E2, …"):
-        node_number(text)
+        parse_node(text)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +93,7 @@ def test_what_is_no_node_is_refused(text: str) -> None:
     ],
 )
 def test_faults(text: str, made: Fault) -> None:
-    assert fault(text) == made
+    assert parse_fault(text) == made
 
 
 @pytest.mark.parametrize(
@@ -113,24 +120,24 @@ def test_faults(text: str, made: Fault) -> None:
 )
 def test_what_is_no_fault_is_refused_with_what_would_be(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        fault(text)
+        parse_fault(text)
     assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(("text", "named"), [("", ()), (" ", ()), ("E2", (1,)), ("0,E3", (0, 2))])
 def test_several_nodes(text: str, named: tuple[int, ...]) -> None:
-    assert nodes(text) == named
+    assert parse_nodes(text) == named
 
 
 def test_readings_of_the_printed_rules_go_by_their_names_whatever_protocol_they_belong_to() -> None:
-    assert readings([]) == PaperRules()
+    assert parse_readings([]) == PaperRules()
     expected = PaperRules(
-        condition_2=HearsayRule.OTHERS,
+        condition_2=LossInference.OTHERS,
         buffer_divisor=2,
         sequencer=SequencerReadings(first_id=1, asks_once=True, whole_answers=False),
     )
     chosen = ["first_id=1", "condition_2=others", "asks_once=true", "buffer_divisor=2", "whole_answers=false"]
-    assert readings(chosen) == expected
+    assert parse_readings(chosen) == expected
 
 
 @pytest.mark.parametrize(
@@ -148,5 +155,5 @@ def test_readings_of_the_printed_rules_go_by_their_names_whatever_protocol_they_
 )
 def test_what_is_no_reading_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        readings([text])
+        parse_readings([text])
     assert words in str(refused.value)

@@ -5,7 +5,7 @@
     about = "spo, number 17 of the swarm: shrunk from 8 nodes, 400 messages, 1 fault"
 
     [expected]
-    kind = "acknowledged_truthfully"       # the violated property, or: incomplete, restless, raises …
+    kind = "acknowledged_truthfully"       # the violated property, or: incomplete, not_quiescent, raises …
     sentence = "E1 acknowledged E1#1 before {E2} had pre-acknowledged it"
 
     [run]
@@ -19,7 +19,7 @@
     [network]
     channel = "one"
 
-Faults are written as `ordercast simulate --fault` takes them, and sendings likewise.
+Faults are written as `ordercast simulate --fault` takes them, and scripted sends likewise.
 """
 
 import re
@@ -30,23 +30,23 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model import values
 from ordercast.model.config import SECOND, ConfigValue, GroupConfig
 from ordercast.model.errors import ConfigError, reason_of
+from ordercast.model.option_parsing import format_option, parse_fault, parse_scripted_send
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.model.toml import converted, flat, list_lines, table_lines, value_text
 from ordercast.protocols.registry import machine_class
-from ordercast.swarm.judging import Failure
+from ordercast.swarm.run_audit import Failure
 from ordercast.trace.small_files import read_toml
 
 VERSION, KIND = 1, "simulation"
 
 _PAGE = "docs/swarm.md"
-_WHOLE = ("seed", "record", "patience")  # of a run, besides its tables
+_SCALARS = {"seed": "seed", "record": "record", "patience": "stall_timeout"}  # keys of [run], and their fields
 
 
 @dataclass(frozen=True)
-class Story:
+class FailingRun:
     """A failing run, and its failure."""
 
     config: RunConfig
@@ -67,7 +67,7 @@ class _Run(ConfigValue, frozen=True, kw_only=True):
     sends: tuple[str, ...] | None = None
     faults: tuple[str, ...] = ()
     seed: int = 0
-    patience: int = SECOND
+    stall_timeout: int = msgspec.field(default=SECOND, name="patience")
     record: TraceDetail = TraceDetail.ALL
 
 
@@ -82,66 +82,66 @@ class _File(ConfigValue, frozen=True, kw_only=True):
     workload: Workload = Workload()
 
 
-def read_story(path: Path) -> Story:
+def read_failing_run(path: Path) -> FailingRun:
     """Reads a file; raises `ConfigError` if something in it is wrong."""
     document = read_toml(path)
     try:
-        return story_of(document)
+        return failing_run_of(document)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def story_of(document: Mapping[str, Any]) -> Story:
+def failing_run_of(document: Mapping[str, Any]) -> FailingRun:
     """The run that a document describes."""
     if document.get("version") != VERSION or document.get("kind") != KIND:
         raise ConfigError(f'a simulation begins with version = {VERSION} and kind = "{KIND}"')
-    said = converted(document, _File, _PAGE)
-    run, workload = said.run, said.workload
+    content = converted(document, _File, _PAGE)
+    run, workload = content.run, content.workload
     if run.sends is not None:
-        workload = msgspec.structs.replace(workload, script=tuple(map(values.sending, run.sends)))
+        workload = msgspec.structs.replace(workload, script=tuple(map(parse_scripted_send, run.sends)))
     config = RunConfig(
         protocol=run.protocol,
-        group=converted(said.group, GroupConfig, _PAGE, "group"),
-        network=said.network,
+        group=converted(content.group, GroupConfig, _PAGE, "group"),
+        network=content.network,
         workload=workload,
-        faults=tuple(map(values.fault, run.faults)),
+        faults=tuple(map(parse_fault, run.faults)),
         seed=run.seed,
         record=run.record,
-        patience=run.patience,
+        stall_timeout=run.stall_timeout,
     )
     machine_class(config.protocol, config.group.rules)  # raises if there is none
-    return Story(config, Failure(said.expected.kind, said.expected.sentence), said.about)
+    return FailingRun(config, Failure(content.expected.kind, content.expected.sentence), content.about)
 
 
 # --- writing ---
 
 
-def story_text(story: Story) -> str:
+def failing_run_text(failing: FailingRun) -> str:
     """The text of the file; reading it gives the same run."""
-    config = story.config
+    config = failing.config
     lines = [f"version = {VERSION}", f"kind = {value_text(KIND)}"]
-    lines += [f"about = {value_text(story.about)}"] if story.about else []
-    lines += table_lines("expected", {"kind": story.failure.kind, "sentence": story.failure.sentence}, {})
+    lines += [f"about = {value_text(failing.about)}"] if failing.about else []
+    lines += table_lines("expected", {"kind": failing.failure.kind, "sentence": failing.failure.sentence}, {})
     usual = RunConfig(protocol=config.protocol, group=GroupConfig(nodes=config.group.nodes))
-    whole = {name: getattr(config, name) for name in ("protocol", *_WHOLE)}
-    lines += table_lines("run", whole, {name: getattr(usual, name) for name in _WHOLE})
-    script = config.workload.sendings()
+    given, defaults = ({key: getattr(run, name) for key, name in _SCALARS.items()} for run in (config, usual))
+    lines += table_lines("run", {"protocol": config.protocol, **given}, defaults)
+    script = config.workload.scripted_sends()
     if script is not None:
-        lines += list_lines("sends", map(values.in_words, script))
-    lines += list_lines("faults", map(values.in_words, config.faults)) if config.faults else []
+        lines += list_lines("sends", map(format_option, script))
+    lines += list_lines("faults", map(format_option, config.faults)) if config.faults else []
     for name in ("group", "network", "workload"):
-        told, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
-        told.pop("script", None)
+        given, default = (dict(flat(msgspec.to_builtins(getattr(run, name)))) for run in (config, usual))
+        given.pop("script", None)
         default.pop("nodes", None)  # always written
-        lines += table_lines(name, told, default)
+        lines += table_lines(name, given, default)
     return "\n".join(lines) + "\n"
 
 
-def pytest_text(story: Story) -> str:
+def pytest_text(failing: FailingRun) -> str:
     """A self-contained test that fails as long as the run does."""
-    name = _identifier(f"{story.config.protocol}_{story.failure.kind}").lower()
-    head = f'"""{story.about}\n\n{story.failure}\n"""' if story.about else f'"""{story.failure}"""'
-    run = msgspec.json.format(story.config.to_json(), indent=2)
+    name = _identifier(f"{failing.config.protocol}_{failing.failure.kind}").lower()
+    head = f'"""{failing.about}\n\n{failing.failure}\n"""' if failing.about else f'"""{failing.failure}"""'
+    run = msgspec.json.format(failing.config.to_json(), indent=2)
     return f"""{_escaped(head)}
 
 from ordercast.model.runs import RunConfig
@@ -166,13 +166,13 @@ def _escaped(head: str) -> str:
     return head.replace("\\", "\\\\")
 
 
-def write_story(folder: Path, name: str, story: Story) -> tuple[Path, Path]:
+def write_failing_run(folder: Path, name: str, failing: FailingRun) -> tuple[Path, Path]:
     """Writes the file and the test into a folder; returns their paths."""
     scenario, test = folder / f"{name}.toml", folder / f"test_{_identifier(name)}.py"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        scenario.write_text(story_text(story), encoding="utf-8")
-        test.write_text(pytest_text(story), encoding="utf-8")
+        scenario.write_text(failing_run_text(failing), encoding="utf-8")
+        test.write_text(pytest_text(failing), encoding="utf-8")
     except OSError as error:
         raise ConfigError(
             f"cannot write the shrunk run to {folder}: {reason_of(error)}; choose another place"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ordercast.audit.completeness import complete
 from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
-from ordercast.audit.records import UNSEEN, has_one_clock, incomplete_records, with_unseen
+from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, require_nothing_sent, runs_by_name, service_of
-from ordercast.audit.services import BY_PRIORITY, ORDERS, TRUTHS, Property, promised
+from ordercast.audit.services import BY_PRIORITY, LEVEL_SOUNDNESS, ORDERS, Property, promised
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
@@ -26,28 +26,28 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
     traces of any size. Raises `TraceError` if a folder holds no complete trace.
     """
     runs = runs_by_name(read_runs(folders))
-    verdict = Verdict(not_whole=incomplete_records(runs.values()))
+    verdict = Verdict(incomplete_records=incomplete_records(runs.values()))
     for name, parts in read_events_by_run(folders, COLUMNS, KINDS):
         if name not in runs:
             raise TraceError(f"run {name} has events but no row in runs/: the trace is incomplete; run it again")
-        judge_run(runs.pop(name), parts, service, verdict)
+        check_run(runs.pop(name), parts, service, verdict)
     for row in runs.values():
         if row[ERROR] is None:  # else the run failed and has no events
             require_nothing_sent(row)
-            judge_run(row, (), service, verdict)
+            check_run(row, (), service, verdict)
     return verdict
 
 
-def judge_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
+def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
     """Checks one run, given its row of `runs` and its events, and adds the result to a verdict."""
     logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
     if row[ABORTED] and not logs.stopped:
-        # A recording of deliveries only tells that the group was aborted, but not by whom.
+        # A recording of deliveries only shows that the group was aborted, but not which node did.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
-    logs = replace(with_unseen(logs, row.get(UNSEEN, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    logs = replace(with_unrecorded(logs, row.get(UNRECORDED, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
     before = verdict.findings[complete.__name__].violations if complete.__name__ in verdict.findings else 0
-    judge(logs, asked, verdict)
+    check_logs(logs, asked, verdict)
     if verdict.findings[complete.__name__].violations == before:
         sends = len(logs.sent) + len(logs.numbered_twice)
         add_missing_by_counters(row, sends, sum(len(log) for log in logs.delivered), verdict)
@@ -72,7 +72,7 @@ def _without_times(part: EventColumns) -> EventColumns:
     return {**part, TIME: [0] * len(part[TIME])}
 
 
-def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
+def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     """Checks the logs of one run against the properties of a service, and adds the result to a verdict."""
     if service not in SELECTIVE:
         logs = logs.addressed_to_everybody()
@@ -81,7 +81,9 @@ def judge(logs: RunLogs, service: Service, verdict: Verdict) -> None:
     levels_recorded = logs.has_levels()
     has_tails = service is Service.SEQUENCED and not logs.uniform
     for promise in promised(service, uniform=logs.uniform):
-        if (promise in TRUTHS and not levels_recorded) or (promise in BY_PRIORITY and not logs.priorities_known):
+        if (promise in LEVEL_SOUNDNESS and not levels_recorded) or (
+            promise in BY_PRIORITY and not logs.priorities_known
+        ):
             verdict.not_recorded[promise.__name__] += 1
         else:
             checked = without_tails(logs) if has_tails and promise in ORDERS else logs

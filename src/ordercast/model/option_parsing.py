@@ -1,4 +1,4 @@
-"""Parses values as people write them on a command line and in a grid: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"."""
+"""Parses the values of options, grids and files: 50us, 10Mbit, "miss node=E3 source=E1 nth=2"; formats some of them."""
 
 import re
 from enum import Enum
@@ -10,7 +10,7 @@ from ordercast.model.config import ConfigValue, PaperRules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice
 from ordercast.model.nodes import name_of
-from ordercast.model.runs import Sending
+from ordercast.model.runs import ScriptedSend
 
 _TIMES = {"": 1, "ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SPEEDS = {"": 1, "bit": 1, "kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
@@ -29,7 +29,7 @@ _NODE_FIELDS = {"node", "source"}
 _NODES_FIELDS = {"side", "to"}
 
 
-def duration(text: str) -> int:
+def parse_duration(text: str) -> int:
     """Nanoseconds from 200ns, 50us, 1.5ms or 2s; only 0 may be written without a unit."""
     found = _scaled(text, _TIMES, "a duration such as 50us, 1.5ms or 2s")
     number = text.strip()
@@ -38,12 +38,12 @@ def duration(text: str) -> int:
     return found
 
 
-def speed(text: str) -> int:
+def parse_speed(text: str) -> int:
     """Bits per second from 9600, 10Mbit or 1Gbit; 0: unlimited."""
     return _scaled(text, _SPEEDS, "a speed such as 10Mbit or 1Gbit")
 
 
-def node_number(text: str) -> int:
+def parse_node(text: str) -> int:
     """A node from 0, 1, … or from E1, E2, …, the papers' names."""
     match = re.fullmatch(r"(E?)(\d{1,9})", text.strip())
     if match is None or (match[1] and not int(match[2])):
@@ -51,12 +51,12 @@ def node_number(text: str) -> int:
     return int(match[2]) - (1 if match[1] else 0)
 
 
-def nodes(text: str) -> tuple[int, ...]:
+def parse_nodes(text: str) -> tuple[int, ...]:
     """Several nodes from E1,E3; none from an empty text."""
-    return tuple(node_number(node) for node in text.split(",")) if text.strip() else ()
+    return tuple(parse_node(node) for node in text.split(",")) if text.strip() else ()
 
 
-def readings(texts: list[str]) -> PaperRules:
+def parse_readings(texts: list[str]) -> PaperRules:
     """Readings of the printed rules from their names and values: first_id=1, condition_2=others."""
     groups = {name: getattr(PaperRules(), name) for name in PaperRules.__struct_fields__}
     nested = {name: group for name, group in groups.items() if isinstance(group, ConfigValue)}
@@ -73,21 +73,21 @@ def readings(texts: list[str]) -> PaperRules:
         try:
             home[name] = msgspec.convert(value, type(default), strict=False)
         except msgspec.ValidationError as error:
-            raise ConfigError(f"{text!r} is not a reading; {name} must be {_kind_in_words(default)}") from error
+            raise ConfigError(f"{text!r} is not a reading; {name} must be {_format_kind(default)}") from error
     try:
         return msgspec.convert(chosen, PaperRules)
     except msgspec.ValidationError as error:
         raise ConfigError(f"invalid readings {' '.join(texts)!r}: {error}") from error
 
 
-def _kind_in_words(default: object) -> str:
+def _format_kind(default: object) -> str:
     """The values that an option with this default takes."""
     if isinstance(default, Enum):
         return f"one of {', '.join(value.value for value in type(default))}"
     return "true or false" if isinstance(default, bool) else "a whole number"
 
 
-def fault(text: str) -> Fault:
+def parse_fault(text: str) -> Fault:
     """A fault from its name and its fields: "miss node=E3 source=E1 nth=2", "split side=E1,E2 at=1ms lasting=5ms"."""
     words = text.split()
     if not words or words[0] not in _FAULTS:
@@ -95,19 +95,19 @@ def fault(text: str) -> Fault:
     return _from_fields(words[1:], _FAULTS[words[0]], "the fault", words[0])
 
 
-def sending(text: str) -> Sending:
+def parse_scripted_send(text: str) -> ScriptedSend:
     """A submission of a script from its fields: "node=E1 to=E2,E3 at=200us"."""
-    return _from_fields(text.split(), Sending, "a sending", "")
+    return _from_fields(text.split(), ScriptedSend, "a scripted send", "")
 
 
-def in_words(value: Fault | Sending) -> str:
-    """The text from which `fault` or `sending` makes an equal value."""
+def format_option(value: Fault | ScriptedSend) -> str:
+    """The text from which `parse_fault` or `parse_scripted_send` makes an equal value."""
     name = value.__struct_config__.tag
     words = [str(name)] if name else []
     for field in msgspec.structs.fields(value):
         given = getattr(value, field.name)
         if given != field.default:
-            words.append(f"{field.name}={_field_in_words(field.name, given)}")
+            words.append(f"{field.name}={_format_field(field.name, given)}")
     return " ".join(words)
 
 
@@ -132,15 +132,15 @@ def _from_fields(words: list[str], kind: type[_Fields], what: str, name: str) ->
 
 def _field(name: str, value: str) -> object:
     if name in _TIME_FIELDS:
-        return duration(value)
+        return parse_duration(value)
     if name in _NODE_FIELDS:
-        return node_number(value)
+        return parse_node(value)
     if name in _NODES_FIELDS:
-        return tuple(node_number(node) for node in value.split(","))
+        return tuple(parse_node(node) for node in value.split(","))
     return value
 
 
-def _field_in_words(name: str, value: Any) -> str:
+def _format_field(name: str, value: Any) -> str:
     if name in _TIME_FIELDS:
         return f"{value}ns"
     if name in _NODE_FIELDS:
