@@ -147,7 +147,7 @@ def _reset_reply(unit: ResetReply, nodes: int) -> bool:
 
 def _reset_need(unit: ResetNeed, nodes: int) -> bool:
     return (
-        _numbers(unit.epoch, unit.patience)
+        _numbers(unit.epoch, unit.backoff)
         and _is_set(unit.has, nodes)
         and _is_set(unit.done, nodes)
         and _names(unit.missing, nodes)

@@ -7,7 +7,7 @@ from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
 class ResetReply(Unit, frozen=True, gc=False, tag=10):
     """RST_PAK: what a node held of an epoch when it stopped; it never changes.
 
-    It serves as RST too: whoever receives it stops.
+    It serves as RST too: a node that receives it stops.
     """
 
     source: int
@@ -44,7 +44,7 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     """The packets that it lacks."""
     done: int
     """The nodes that it knows to lack nothing, one bit each."""
-    patience: int = 1
+    backoff: int = 1
     """Its back-off: above 1 it has asked before without progress. Answers are then delayed."""
 
     def size(self) -> int:
