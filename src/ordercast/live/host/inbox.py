@@ -5,7 +5,7 @@ from collections import deque
 from itertools import repeat
 
 from ordercast.live.events import Message, Origin, View
-from ordercast.live.host.batching import Reassembly, messages_in
+from ordercast.live.host.message_fragments import MessageReassembler, messages_in
 from ordercast.model.units import Packet
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -16,7 +16,7 @@ class Inbox:
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
         self._names = names
-        self.reassembly = Reassembly(max_message_size)
+        self.reassembly = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
