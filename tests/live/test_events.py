@@ -12,6 +12,7 @@ import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import View as ProtocolView
+from ordercast.model.units import Packet
 from tests.live.groups import ORDERS, group_of, hear, join, member_of, new_name, run
 
 
@@ -314,3 +315,34 @@ def test_a_callback_for_those_who_wait_may_fail(
     run(test)
     assert "on_waiting raised an exception" in caplog.text
     assert "ZeroDivisionError: waiting for B" in caplog.text
+
+
+@pytest.mark.parametrize("second", ["events", "receive_batch", "receive"])
+def test_readers_of_all_kinds_share_one_order(second: str) -> None:
+    """One reader leaves a part of a packet unread; another, which waited too, must not overtake it."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            group, inbox = groups["B"], member_of(groups["B"]).inbox
+            events = group.events()
+            first = asyncio.create_task(group.receive())
+            await asyncio.sleep(0)
+            waits: Any = anext(events) if second == "events" else getattr(group, second)()
+            other = asyncio.create_task(waits)
+            await asyncio.sleep(0)
+            inbox.put(Packet(0, 0b11, 0, (), 0, (1, 1), b"\0ab"))
+            inbox.put_view(View(number=1, position=2, members=("B",)))
+            inbox.put(Packet(1, 0b11, 0, (), 0, (1,), b"\0c"))
+            assert (await first).payload == b"a"
+            found = await other
+            assert [message.payload for message in (found if isinstance(found, list) else [found])] == [b"b"]
+            assert group.view.number == 0, "b was delivered before the view"
+            event = await anext(events)
+            assert event == group.view
+            assert group.members == ("B",)
+            event = await anext(events)
+            assert isinstance(event, Message)
+            assert (event.payload, event.position, event.view) == (b"c", 2, 1)
+            await asyncio.gather(*(each.abort("the test is over") for each in groups.values()))
+
+    run(test)

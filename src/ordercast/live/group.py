@@ -186,21 +186,17 @@ class Group:
 
     async def receive(self) -> Message:
         """The next message; raises `GroupClosed` after the last one, `GroupAborted` if the group was aborted."""
-        if not self._unread:
-            batch = await self.receive_batch()
-            self._unread = [*batch[::-1], *self._unread]  # another reader may have left some meanwhile
+        while not self._unread:
+            await self._next_packet_or_view()
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
         """The next messages of one sender, as many as share a packet: the fastest way to receive very many."""
-        if self._unread:
-            unread, self._unread = self._unread[::-1], []
-            return unread
-        while True:
-            found = await self._member.inbox.next()
-            if not isinstance(found, View):
-                return found
-            self._view = found
+        while not self._unread:
+            await self._next_packet_or_view()
+        unread, self._unread = self._unread, []
+        unread.reverse()
+        return unread
 
     async def batches(self) -> AsyncIterator[list[Message]]:
         """All messages until the group is closed, in lists of those that share a packet."""
@@ -217,18 +213,29 @@ class Group:
         The view that the group opened with is not among them: it is `view` before the first event.
         """
         while True:
-            if self._unread:
-                yield self._unread.pop()
-                continue
             try:
-                found = await self._member.inbox.next()
+                view = await self._next_packet_or_view()
             except GroupClosed:
                 return
-            if isinstance(found, View):
+            yield self._unread.pop() if view is None else view
+
+    async def _next_packet_or_view(self) -> View | None:
+        """The view that comes next; None: messages come next, and are in `_unread`.
+
+        Nothing is taken out of the inbox while messages are unread, so that several readers share one order.
+        """
+        inbox = self._member.inbox
+        while not self._unread:
+            found = inbox.take()
+            if found is None:
+                await inbox.wait()
+            elif isinstance(found, View):
                 self._view = found
-                yield found
+                return found
             else:
-                self._unread = [*found[::-1], *self._unread]
+                found.reverse()
+                self._unread = found
+        return None
 
     # --- keys ---
 

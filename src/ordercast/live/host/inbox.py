@@ -49,22 +49,28 @@ class Inbox:
         self._end = reason
         self._arrived.set()
 
-    async def next(self) -> list[Message] | View:
-        """The next view, or the messages of the next packet that has, or completes, any."""
-        while True:
-            while self._queue:
-                found = self._queue.popleft()
-                if isinstance(found, View):
-                    self._view = found.number
-                    return found
-                self.bytes -= len(found.payload)
-                messages = self._messages(found)
-                if messages:
-                    return messages
-            if self._end is not None:
-                raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
-            self._arrived.clear()
-            await self._arrived.wait()
+    def take(self) -> list[Message] | View | None:
+        """The next view, or the messages of the next packet that has, or completes, any; None: nothing waits."""
+        while self._queue:
+            found = self._queue.popleft()
+            if isinstance(found, View):
+                self._view = found.number
+                return found
+            self.bytes -= len(found.payload)
+            messages = self._messages(found)
+            if messages:
+                return messages
+        return None
+
+    async def wait(self) -> None:
+        """Waits for the next arrival, after `take` has found nothing; raises the reason if there is an end.
+
+        Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
+        """
+        if self._end is not None:
+            raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
+        self._arrived.clear()
+        await self._arrived.wait()
 
     def _messages(self, packet: Packet) -> list[Message]:
         payloads, position = self.reassembly.messages(packet), self._position
