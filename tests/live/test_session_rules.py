@@ -206,7 +206,7 @@ def test_one_that_still_opens_is_answered_by_one_that_is_open() -> None:
 def test_who_closes_before_it_opened_says_so() -> None:
     session = agreed()
     out = session.handle(Close())
-    assert Refused("A gave up: it closed before the group was open") in out
+    assert Refused("A closed before the group was open") in out
     assert {to for message, to in said(out) if isinstance(message, Refuse)} == {1, 2}
 
 

@@ -90,7 +90,7 @@ async def open_group(options: Options) -> Group:
         raise
     except asyncio.CancelledError:
         member.opened.cancel()  # nobody will ask for its result
-        member.give_up("it was interrupted while joining")
+        member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
     seconds = time.monotonic() - begun

@@ -327,7 +327,7 @@ class Session(DeclaredState):
             case Phase.OPEN:
                 self._abort(why, None, out)
             case Phase.HANDSHAKE:
-                self._refuse(f"{self.names[self.me]} gave up: {why}", out)
+                self._refuse(why, out)
             case Phase.IDLE | Phase.CLOSED:
                 self._leave(out)
 
@@ -368,7 +368,7 @@ class Session(DeclaredState):
 
     def _close(self, within: int, out: list[Output]) -> None:
         if self.phase in (Phase.IDLE, Phase.HANDSHAKE):
-            self._give_up("it closed before the group was open", out)
+            self._give_up(f"{self.names[self.me]} closed before the group was open", out)
         elif self.phase is Phase.OPEN and not self.closing.wanted:
             self.closing.wanted, self.close_within = True, within
             self.closing.at_rest = False  # until the host reports anew: what it reported before may be outdated
