@@ -10,6 +10,7 @@ import pytest
 
 import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
+from ordercast.live.host.batching import OutgoingBatch
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import View as ProtocolView
 from ordercast.model.units import Packet
@@ -344,5 +345,35 @@ def test_readers_of_all_kinds_share_one_order(second: str) -> None:
             assert isinstance(event, Message)
             assert (event.payload, event.position, event.view) == (b"c", 2, 1)
             await asyncio.gather(*(each.abort("the test is over") for each in groups.values()))
+
+    run(test)
+
+
+def test_a_second_close_may_set_a_timeout() -> None:
+    """Who waited in vain for a close without one would else wait for ever."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(groups["A"].close(), 0.05)
+            with pytest.raises(GroupAborted, match=r"A could not close within 0.1 s: B has not closed"):
+                await groups["A"].close(timeout=0.1)
+            with pytest.raises(GroupAborted, match="A could not close"):
+                await groups["B"].close(timeout=5)
+
+    run(test)
+
+
+def test_a_receipt_forgets_those_who_gave_up_waiting() -> None:
+    async def test() -> None:
+        batch = OutgoingBatch(b"x", 0b11, 0)
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(batch.receipt.stable(), 0.001)
+        waits = asyncio.create_task(batch.receipt.stable())
+        await asyncio.sleep(0)
+        assert len(batch._waiting) == 1
+        batch.reached(Level.STABLE)
+        await waits
 
     run(test)

@@ -255,7 +255,8 @@ class Group:
 
         `timeout`: seconds after which the group is aborted if the others have not closed. Raises `GroupAborted` if the
         group was aborted, by this member or by another. What was delivered can still be read afterwards. A second call
-        waits for the same end. A call that is cancelled leaves the group closing.
+        waits for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves
+        the group closing.
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)

@@ -84,6 +84,10 @@ class OutgoingBatch:
             self._waiting.append((level, future))
         return future
 
+    def forget(self, future: "Future[None]") -> None:
+        """Nobody waits for this future any more."""
+        self._waiting = [pair for pair in self._waiting if pair[1] is not future]
+
 
 class Outbox:
     """Messages that the application has sent and the protocol has not taken yet: the highest priority first."""

@@ -374,6 +374,9 @@ class Session(DeclaredState):
             self.closing.at_rest = False  # until the host reports anew: what it reported before may be outdated
             if within:
                 out.append(SetTimer("closing", within))
+        elif self.phase is Phase.OPEN and within:
+            self.close_within = within
+            out.append(SetTimer("closing", within))
 
     def _advance(self, out: list[Output]) -> None:
         """Takes every step towards the end that may be taken now."""
