@@ -18,6 +18,7 @@ from ordercast.model.nodes import everybody
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
+_SHOWN_LENGTH = 80  # of what is not a name
 
 
 class Group:
@@ -157,14 +158,14 @@ class Group:
 
     def _destinations(self, names: object) -> int:
         if isinstance(names, str):
-            raise LocalProtocolError(f"`to` must be a set of names, such as {{{names!r}}}, not one name")
+            raise LocalProtocolError(f"`to` must be a set of names, such as {{{_shortened(names)}}}, not one name")
         if not isinstance(names, Iterable):
             raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
         for name in names:
             place = self._places.get(name) if isinstance(name, str) else None
             if place is None:
-                raise LocalProtocolError(f"{name!r} is not a member; members are: {', '.join(self._names)}")
+                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self._names)}")
             mask |= 1 << place
         if not mask:
             raise LocalProtocolError("a message needs at least one destination")
@@ -287,6 +288,12 @@ def _failure(name: str, error: BaseException) -> str:
     if isinstance(error, Exception):
         return f"{name} failed ({type(error).__name__})"
     return f"{name} was interrupted"
+
+
+def _shortened(name: object) -> str:
+    """For a sentence: what is given as a name may be a whole line of input."""
+    text = repr(name)
+    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
 
 
 def _whole_number(priority: object) -> int:
