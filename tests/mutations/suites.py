@@ -245,7 +245,7 @@ SUITES = (
         "session",
         [
             f"live.session.{name}"
-            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameters")
+            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameter_comparison")
         ],
         Battery(
             [
@@ -259,12 +259,12 @@ SUITES = (
         "wire",
         [
             *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
-            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "authentication", "seal")),
         ],
         Battery(
             [
                 f"wire.test_{name}"
-                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
             ]
         ),
     ),

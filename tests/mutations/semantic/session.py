@@ -63,7 +63,7 @@ def _does_not_compare_parameters() -> None:
     wrap(Handshake, "receive", around)
 
 
-@MUTANTS.add("of parameters that differ only the first is reported", "live.session.parameters")
+@MUTANTS.add("of parameters that differ only the first is reported", "live.session.parameter_comparison")
 def _reports_one_difference() -> None:
     wrap(parameters, "_without_derived", lambda found: lambda names: found(names)[:1])
 

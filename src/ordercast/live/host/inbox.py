@@ -5,7 +5,7 @@ from collections import deque
 from itertools import repeat
 
 from ordercast.live.events import Message, Origin, View
-from ordercast.live.host.batching import Reassembly, messages_in
+from ordercast.live.host.message_fragments import MessageReassembler, messages_in
 from ordercast.model.units import Packet
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -16,7 +16,7 @@ class Inbox:
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
         self._names = names
-        self.reassembly = Reassembly(max_message_size)
+        self.reassembly = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
@@ -49,22 +49,28 @@ class Inbox:
         self._end = reason
         self._arrived.set()
 
-    async def next(self) -> list[Message] | View:
-        """The next view, or the messages of the next packet that has, or completes, any."""
-        while True:
-            while self._queue:
-                found = self._queue.popleft()
-                if isinstance(found, View):
-                    self._view = found.number
-                    return found
-                self.bytes -= len(found.payload)
-                messages = self._messages(found)
-                if messages:
-                    return messages
-            if self._end is not None:
-                raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
-            self._arrived.clear()
-            await self._arrived.wait()
+    def take(self) -> list[Message] | View | None:
+        """The next view, or the messages of the next packet that has, or completes, any; None: nothing waits."""
+        while self._queue:
+            found = self._queue.popleft()
+            if isinstance(found, View):
+                self._view = found.number
+                return found
+            self.bytes -= len(found.payload)
+            messages = self._messages(found)
+            if messages:
+                return messages
+        return None
+
+    async def wait(self) -> None:
+        """Waits for the next arrival, after `take` has found nothing; raises the reason if there is an end.
+
+        Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
+        """
+        if self._end is not None:
+            raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
+        self._arrived.clear()
+        await self._arrived.wait()
 
     def _messages(self, packet: Packet) -> list[Message]:
         payloads, position = self.reassembly.messages(packet), self._position
