@@ -34,6 +34,7 @@ class Group:
         """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
         self._name = name
         self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._inbox = member.inbox
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
@@ -188,7 +189,10 @@ class Group:
         """The next message; raises `GroupClosed` after the last one, `GroupAborted` if the group was aborted."""
         if not self._unread:
             batch = await self.receive_batch()
-            self._unread = [*batch[::-1], *self._unread]  # another reader may have left some meanwhile
+            if len(batch) == 1 and not self._unread:
+                return batch[0]
+            batch.reverse()
+            self._unread = batch + self._unread  # another reader may have left some meanwhile
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
@@ -197,7 +201,7 @@ class Group:
             unread, self._unread = self._unread[::-1], []
             return unread
         while True:
-            found = await self._member.inbox.next()
+            found = self._inbox.next_now() or await self._inbox.next()  # the first is faster
             if not isinstance(found, View):
                 return found
             self._view = found
@@ -221,7 +225,7 @@ class Group:
                 yield self._unread.pop()
                 continue
             try:
-                found = await self._member.inbox.next()
+                found = await self._inbox.next()
             except GroupClosed:
                 return
             if isinstance(found, View):

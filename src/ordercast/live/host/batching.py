@@ -11,7 +11,6 @@ The first byte of a packet's payload tells whether it holds whole messages, a fr
 import asyncio
 from asyncio import Future
 from collections import deque
-from itertools import accumulate, pairwise
 
 from ordercast.live.events import Receipt
 from ordercast.model.machine import Level, Submit
@@ -204,13 +203,9 @@ class Reassembly:
         """Messages that were dropped for their size."""
 
     def messages(self, packet: Packet) -> list[bytes]:
-        """The messages that a packet holds, or completes."""
-        payload, lengths = packet.payload, packet.lengths
+        """The message that a packet with a fragment completes, or nothing."""
+        payload = packet.payload
         mark = payload[:1]
-        if mark == WHOLE:
-            if len(lengths) == 1:
-                return [payload[1 : 1 + lengths[0]]]
-            return [payload[start:stop] for start, stop in pairwise(accumulate(lengths, initial=1))]
         if mark not in {FRAGMENT, LAST_FRAGMENT}:
             return []
         key = (packet.source, packet.priority)
