@@ -28,7 +28,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """What the messages of one packet have in common. Not public: `Message` has it as properties."""
+    """What consecutive messages have in common. Not public: `Message` has it as properties."""
 
     priority: int = 0
     destinations: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ _UNKNOWN = Origin()
 class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A delivered message: its `sender`, `payload`, `priority`, `destinations`, `position` and `view`."""
 
-    # Very many are made: what a packet's messages share is held once, which takes half the time of six plain fields.
+    # Very many are made: what consecutive messages share is held once, which takes half the time of six plain fields.
     sender: str
     """The name of the member that sent it."""
     payload: bytes

@@ -35,6 +35,7 @@ class Group:
         """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
         self._name = name
         self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._inbox = member.inbox
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
@@ -225,7 +226,7 @@ class Group:
 
         Nothing is taken out of the inbox while messages are unread, so that several readers share one order.
         """
-        inbox = self._member.inbox
+        inbox = self._inbox
         while not self._unread:
             found = inbox.take()
             if found is None:

@@ -7,8 +7,6 @@ Not to be confused with `transport.fragmentation`, which is below the protocols:
 the packets of the network, and a fragment that is lost there is never retransmitted by itself.
 """
 
-from itertools import accumulate, pairwise
-
 from ordercast.model.units import Packet
 
 WHOLE, FRAGMENT, LAST_FRAGMENT = b"\0", b"\1", b"\2"
@@ -32,13 +30,9 @@ class MessageReassembler:
         """Messages that were dropped for their size."""
 
     def messages(self, packet: Packet) -> list[bytes]:
-        """The messages that a packet holds, or completes."""
-        payload, lengths = packet.payload, packet.lengths
+        """The message that a packet with a fragment completes, or nothing."""
+        payload = packet.payload
         mark = payload[:1]
-        if mark == WHOLE:
-            if len(lengths) == 1:
-                return [payload[1 : 1 + lengths[0]]]
-            return [payload[start:stop] for start, stop in pairwise(accumulate(lengths, initial=1))]
         if mark not in {FRAGMENT, LAST_FRAGMENT}:
             return []
         key = (packet.source, packet.priority)
