@@ -25,9 +25,11 @@ def test_a_machine_that_fails_ends_the_group_for_all(order: str, caplog: pytest.
             host = member_of(groups["B"]).host
             assert host is not None
             handle = host.machine.handle
+            inputs_after_failure: list[Any] = []
 
             def fail(event: Any) -> Any:
-                if isinstance(event, Receive):
+                if inputs_after_failure or isinstance(event, Receive):
+                    inputs_after_failure.append(event)
                     raise ZeroDivisionError("a mistake")
                 return handle(event)
 
@@ -37,6 +39,7 @@ def test_a_machine_that_fails_ends_the_group_for_all(order: str, caplog: pytest.
                 with pytest.raises(GroupAborted, match=r"B failed \(ZeroDivisionError\) \("):
                     await hear(group, 2)
                 await member_of(group).left
+            assert len(inputs_after_failure) == 1, "a machine that failed is given nothing more, and delivers nothing"
 
     with caplog.at_level(logging.ERROR, logger="ordercast"):
         run(test)

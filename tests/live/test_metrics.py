@@ -73,7 +73,7 @@ def test_what_was_lost_for_its_size_is_told() -> None:
             await groups["A"].send(b"the next one")
             assert (await groups["B"].receive()).payload == b"the next one"
             huge = Packet(1, 0b11, 0, (0, 0), 0, (MAX_DATAGRAM_SIZE,), bytes(MAX_DATAGRAM_SIZE))
-            member_of(groups["B"]).transport.send(Data(huge, Status(1, (0, 0))), 0)
+            member_of(groups["B"]).transport.send(Data(huge, Status(1, (0, 0), (0, 0))), 0)
             stats = groups["B"].stats()
             assert (stats.datagrams_rejected["incomplete"], stats.datagrams_rejected["oversized"]) == (2, 1)
             assert stats.send_errors["oversized"] == 1

@@ -19,8 +19,10 @@ from tests.live.groups import group_of, join, member_of, new_name, run
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window": 0}, "window must be at least 1, not 0"),
     ({"max_datagram_size": 0}, "max_datagram_size must be 512 to 65507 bytes, not 0"),
-    ({"timeout": 0.2}, "timeout must be at least 0.5 seconds, not 0.2"),
-    ({"timeout": -1}, "at least 0.5 seconds, not -1"),
+    ({"timeout": 0.2}, "timeout must be 0.5 to 1,000,000,000 seconds, not 0.2"),
+    ({"timeout": -1}, "0.5 to 1,000,000,000 seconds, not -1"),
+    ({"timeout": 1e10}, "0.5 to 1,000,000,000 seconds, not 10000000000.0"),
+    ({"timeout": None}, "0.5 to 1,000,000,000 seconds, not None"),
     ({"timeout": float("nan")}, "timeout must be a number of seconds, not nan"),
     ({"timeout": "60"}, "timeout must be a number of seconds, not '60'"),
     ({"order": "partial", "relay": "127.0.0.1:7000"}, "relay has no effect for order 'partial', only for 'total' and"),

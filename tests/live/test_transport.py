@@ -141,7 +141,7 @@ def test_what_was_said_to_one_member_only_is_not_heard_by_another(channel: Chann
     said.open(SESSION, channel, ADDRESSES[0])
     for to in (None, 0, 2):
         said.send_control(Heartbeat(Stage.OPEN), to)
-        said.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), 0 if to is None else to)
+        said.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0))), 0 if to is None else to)
         said.flush()
     hearers = {me: lines_of(me) for me in (0, 2)}
     for lines, place, _ in hearers.values():
@@ -342,5 +342,5 @@ def test_a_channel_that_is_a_member_is_watched_as_members_are() -> None:
 
 
 def say_something(lines: Transport) -> None:
-    lines.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0))), None)
+    lines.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0))), None)
     lines.flush()

@@ -142,7 +142,7 @@ def data_unit(**changes: Any) -> Data:
         "lengths": (1, 2),
         "payload": b"\0abc",
     }
-    return Data(Packet(**{**whole, **changes}), Status(3, (1, 2, 3)))
+    return Data(Packet(**{**whole, **changes}), Status(3, (1, 2, 3), (1, 2, 3)))
 
 
 SENSELESS = [
@@ -161,13 +161,14 @@ SENSELESS = [
     data_unit(lengths=(-1, 2)),
     data_unit(lengths=(3, 2)),
     data_unit(priority=256),
-    msgspec.structs.replace(data_unit(), status=Status(3, (1, 2))),
-    msgspec.structs.replace(data_unit(), status=Status(-1, (1, 2, 3))),
+    msgspec.structs.replace(data_unit(), status=Status(3, (1, 2), (1, 2, 3))),
+    msgspec.structs.replace(data_unit(), status=Status(-1, (1, 2, 3), (1, 2, 3))),
     msgspec.structs.replace(data_unit(), status=Status(3, (1, 2, 3), (1,))),
-    Ready(1, 0, (0, 0), Status(1, (0, 0, 0))),
-    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), wants=8),
-    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((3, ((0, 1),)),)),
-    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0)), missing=((0, ((1, 1),)),)),
+    msgspec.structs.replace(data_unit(), status=Status(3, (1, 2, 3))),
+    Ready(1, 0, (0, 0), Status(1, (0, 0, 0), (0, 0, 0))),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0)), wants=8),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0)), missing=((3, ((0, 1),)),)),
+    Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0)), missing=((0, ((1, 1),)),)),
     Acknowledgment(0, 3, 0),
     Acknowledgment(0, 1, -1),
     Acknowledgment(0, 1, 0, ((2, 1),)),

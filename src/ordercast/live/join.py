@@ -174,8 +174,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     relay = address_of(settings.relay) if settings.relay else None
     if relay is not None:
         require_one_network({**(found or {str(name): addresses[0]}), "the relay": relay})
-    if not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
-        raise ConfigError(f"timeout must be at least {MIN_TIMEOUT:g} seconds, not {timeout:g}")
+    _require_timeout(timeout)
     if record_detail not in {"all", "deliveries"}:
         raise ConfigError(f"record_detail must be 'all' or 'deliveries', not {record_detail!r}")
     return Joining(
@@ -197,6 +196,11 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             on_waiting=on_waiting,
         )
     )
+
+
+def _require_timeout(timeout: object) -> None:
+    if not isinstance(timeout, int | float) or not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
+        raise ConfigError(f"timeout must be {MIN_TIMEOUT:g} to {MAX_TIMEOUT:,.0f} seconds, not {timeout}")
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:

@@ -83,6 +83,7 @@ class Host:
         """The sum of these."""
         self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
         self.closed = False
+        self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
         self.sent = self.numbered = 0
         """Messages that have a number; the same counting each fragment of a large message, as a trace does."""
         self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
@@ -134,12 +135,13 @@ class Host:
 
     def handle(self, event: Input) -> None:
         """Gives the machine one input, and carries out what follows."""
-        if not self.closed:
+        if not (self.closed or self._failed):
             handlers = self._handlers
             try:
                 for output in self.machine.handle(event):
                     handlers[type(output)](output)
             except Exception as error:  # an error of ours, whatever it is
+                self._failed = True
                 self._owner.protocol_failed(error)
 
     def _handle_drained(self) -> None:
