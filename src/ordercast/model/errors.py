@@ -6,12 +6,12 @@ OrdercastError
 │   ├── JoinError        the group did not open: a member is missing, or has other settings
 │   ├── GroupAborted     the group was aborted; the error has what was delivered and what may be lost
 │   └── GroupClosed      the group is closed: nothing can be sent any more
-├── LocalProtocolError   the application asked for what the protocol cannot do (a message without destinations)
+├── LocalProtocolError   the application requested what the protocol does not support (a message without destinations)
 ├── PipelineError        Spark failed
 └── TraceError           a trace cannot be written or read: the message names the file
 
-A peer's invalid message raises none of these: it is counted and dropped (see `Discard`), since no one on the network
-must be able to raise an exception here.
+A peer's invalid message raises none of these: it is counted and dropped (see `Discard`), since no peer
+may be able to raise an exception here.
 """
 
 
@@ -59,7 +59,7 @@ class GroupClosed(GroupError):  # noqa: N818 (it names what happened)
 
 
 class LocalProtocolError(OrdercastError):
-    """The application asked for what the protocol cannot do."""
+    """The application requested what the protocol does not support."""
 
 
 class PipelineError(OrdercastError):
