@@ -124,7 +124,7 @@ def run(asked: argparse.Namespace, console: Console) -> None:
         "one": "Messages a second, one member sends (not the sequencer): best / worst",
         "first": "Messages a second, the first member sends (sequencer, coordinator, leader): best / worst",
         "all": "Messages a second, all send: best / worst",
-        "latency": "Latency of a lone message in µs, at a sender that is not the sequencer: median / 99th percentile",
+        "latency": "Latency of a single message in µs, at a sender that is not the sequencer: median / 99th percentile",
     }
     for mode in modes:
         table = Table(title=titles[mode], title_justify="left")

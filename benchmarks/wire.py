@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ordercast.wire.datagram import Rejection, pack_records, unpack_records
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.seal import seal_for
 
 REPEATS = 5
 SIZES = (64, 1_400, 60_000)

@@ -112,7 +112,7 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "Running and auditing": "simulate RunResult audit Verdict Service",
             "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern ScriptedSend "
             "TraceDetail",
-            "Faults": "Fault Loss Bursts Duplicates Miss Pause Split Crash UnitKind",
+            "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash UnitKind",
             "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig LossInference PaperRules "
             "PriorityReadings SequencerReadings",
         },

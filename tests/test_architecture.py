@@ -146,9 +146,9 @@ def test_sessions_have_no_clock_socket_or_chance() -> None:
         assert not imports_of(path) & forbidden, path.name
 
 
-def test_only_the_module_that_seals_asks_for_the_package_that_does() -> None:
+def test_only_the_module_that_authenticates_imports_the_package_for_it() -> None:
     users = {path.name for path in MODULES if any(name.startswith("cryptography") for name in imports_of(path))}
-    assert users == {"sealed.py"}
+    assert users == {"authentication.py"}
 
 
 def test_the_project_speaks_only_of_itself() -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 _REPORT = "\nimport sys, json; print('\\n' + json.dumps(sorted(name for name, found in sys.modules.items() if found)))"
@@ -19,8 +20,14 @@ except SystemExit:
 _JOIN = """
 import asyncio, os, ordercast
 async def main():
-    joins = [ordercast.join(f"light {{os.getpid()}}", name=name, members=["A", "B"], order={order!r}) for name in "AB"]
-    await asyncio.gather(*(group.close() for group in await asyncio.gather(*joins)))
+    joins = [
+        ordercast.join(f"light {{os.getpid()}}", name=name, members=["A", "B"], order={order!r}, record={record!r})
+        for name in "AB"
+    ]
+    groups = await asyncio.gather(*joins)
+    for group in groups:
+        await group.send(b"hello", until="stable")
+    await asyncio.gather(*(group.close() for group in groups))
 asyncio.run(main())
 """
 HEAVY = {"cryptography", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich", "scipy"}
@@ -66,14 +73,14 @@ def test_asking_for_join_does_not_load_what_a_member_runs_with() -> None:
 
 
 def test_joining_loads_one_protocol_and_no_package_besides() -> None:
-    modules = modules_after(_JOIN.format(order="sequenced"))
+    modules = modules_after(_JOIN.format(order="sequenced", record=None))
     assert packages(modules) == {"ordercast", "msgspec", "typing_extensions"}
     machines = {name for name in modules if name.startswith("ordercast.protocols") and name.endswith(".machine")}
     assert machines == {"ordercast.protocols.sequencer.machine"}
 
 
 def test_a_member_is_loaded_in_a_thread() -> None:
-    code = _JOIN.format(order="partial").replace(
+    code = _JOIN.format(order="partial", record=None).replace(
         "import asyncio, os, ordercast",
         """
 import asyncio, os, ordercast, sys, threading
@@ -99,6 +106,18 @@ def test_an_idle_node_loads_only_what_it_was_asked_for(more: list[str], needed: 
 def test_a_node_that_records_loads_pyarrow_and_not_what_pyarrow_would_load(tmp_path: Path) -> None:
     arguments = [*ALONE, "--record", str(tmp_path)]
     assert packages(modules_after(_NODE.format(arguments=arguments))) & HEAVY == {"pyarrow"}
+
+
+def test_an_application_that_records_loads_pyarrow_without_pandas_compute_functions_and_file_systems(
+    tmp_path: Path,
+) -> None:
+    """pyarrow imports numpy where it is installed; nothing of that can be prevented in a process of others."""
+    modules = modules_after(_JOIN.format(order="total", record=str(tmp_path)))
+    assert "pyarrow.lib" in modules
+    assert packages(modules) & HEAVY <= {"numpy", "pyarrow"}
+    assert not modules & {"pyarrow.compute", "pyarrow._compute", "pyarrow.fs", "pyarrow._fs", "pyarrow.parquet"}
+    read = pq.read_table(tmp_path / "events")
+    assert read.num_rows > 0, "it did record"
 
 
 def test_help_loads_no_command() -> None:

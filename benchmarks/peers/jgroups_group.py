@@ -2,7 +2,7 @@
 
 Needs java, javac, jgroups.jar (Debian: libjgroups-java) and the right to make a network namespace, in which its
 multicasts stay. The stack is the one that comes with it, with a bundling time of 1 ms instead of 30: that is the
-latency of a lone message.
+latency of a single message.
 """
 
 import json

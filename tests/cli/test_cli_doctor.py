@@ -48,6 +48,11 @@ def test_a_key_is_a_line_that_members_take(ordercast: Command, tmp_path: Path) -
     refused = ordercast("key --out", file)
     assert refused.status == 2
     assert "exists already" in refused.sentence
+    below, above = (
+        refused.sentence.index("below the old one at all"),
+        refused.sentence.index("above the old one at all"),
+    )
+    assert below < above < refused.sentence.index("then remove"), "else some could not decrypt what others send"
     assert ordercast("key --id 256").status == 2
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from ordercast.cli.app import COMMANDS, load_command
 
 HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
-LIVE = {"node", "channel", "relay", "doctor"}  # which need asyncio
+LIVE = {"node", "relay", "doctor"}  # which need asyncio
 
 
 def imported_by(*arguments: str) -> set[str]:

@@ -31,8 +31,8 @@ class Assembled(TotalOrderBroadcast):
 class HearsItselfAtOnce(To):
     """Accepts its own data when it sends them: they have no place on the channel yet (F3)."""
 
-    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
-        super()._transmit(packet, out, again=again)
+    def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+        super().transmit(packet, out, again=again)
         sent = out[-1]
         assert isinstance(sent, Send)
         assert isinstance(sent.unit, OrderedData)
@@ -56,7 +56,7 @@ class KeepsWhatSomebodyHas(Assembled):
 class ChangesItsVector(To):
     """Goes on accepting after it has said what it has, and then says that."""
 
-    def _receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
         agreement, reception = self.agreement, self.reception
         if agreement.mode is Mode.COLLECTING and unit.heading.epoch == agreement.epoch:
             reception.receive(unit, unit.heading, out)
@@ -64,7 +64,7 @@ class ChangesItsVector(To):
             agreement.stop(reception.expected, self.transmission.discarded_before())
             agreement.installed = installed
         else:
-            super()._receive_normal(unit, out)
+            super().receive_normal(unit, out)
 
 
 class _AllInstalled(EpochAgreement):
@@ -83,11 +83,11 @@ class TakesAnyStatusForAnAcknowledgment(Assembled):
 
     policies = PriorityOrder
 
-    def _settle(self, out: list[Output]) -> None:
+    def settle(self, out: list[Output]) -> None:
         log = self.reception.preacknowledged
         log.refill(tuple(log.entries), self.reception.accepted.columns)
         self.policy.acknowledge(log.rise(), out)
-        super()._settle(out)
+        super().settle(out)
 
 
 class _SortedElsewhere(PriorityOrder):
@@ -176,8 +176,8 @@ class EndsRunsAtOnce(Assembled):
 
     policies = PriorityOrder
 
-    def _fire(self, name: str, out: list[Output]) -> None:
-        super()._fire(name, out)
+    def fire(self, name: str, out: list[Output]) -> None:
+        super().fire(name, out)
         if name == "run" and self.agreement.mode is Mode.NORMAL:
             assert isinstance(self.policy, PriorityOrder)
             self.policy.end_run(self.policy.acknowledged_count, out)

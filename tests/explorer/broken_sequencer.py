@@ -73,7 +73,7 @@ class ReceivesWhileStopped(Sequencer):
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) is Broadcast and (unit.view, unit.source) == (self.view.number, self.view.sequencer):
-            self.sender.heard, self.agreement.suspects = True, 0
+            self.sender.answered, self.agreement.suspects = True, 0
             self.receiver.receive_broadcast(unit, out)
         else:
             super()._receive(unit, out)

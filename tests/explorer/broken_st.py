@@ -24,7 +24,7 @@ class StOfParts(St):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         super().__init__(me, config)
-        self.normal = self.normal_operation(me, config, self.finished, self.retry)
+        self.normal = self.normal_operation(me, config, self.finished, self.backoff)
         self.recovery = self.recovering(self.normal)
 
 

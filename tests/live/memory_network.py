@@ -14,7 +14,7 @@ import pytest
 import ordercast.live.host.open_group
 from ordercast.live.group import Group
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.fragmentation import Reassembler
+from ordercast.live.transport.fragmentation import DatagramReassembler
 from ordercast.model.errors import GroupClosed
 from tests.live.groups import join, member_of
 
@@ -32,7 +32,7 @@ class MemoryEndpoint:
         self._receive: Callable[[memoryview], None] = lambda _: None
         self._drained: Callable[[], None] = lambda: None
         self._waiting = False
-        self.assembler = Reassembler()
+        self.assembler = DatagramReassembler()
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
         self.receive_buffer = 1 << 20

@@ -20,7 +20,7 @@ from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, Hello
 from ordercast.wire.datagram import pack_records as join_records
 from ordercast.wire.keys import keys_from_text, new_key
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.seal import seal_for
 from tests.live.groups import join, run
 from tests.live.ports import link_local
 

@@ -10,8 +10,10 @@ import pytest
 
 import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
+from ordercast.live.host.batching import OutgoingBatch
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import View as ProtocolView
+from ordercast.model.units import Packet
 from tests.live.groups import ORDERS, group_of, hear, join, member_of, new_name, run
 
 
@@ -314,3 +316,64 @@ def test_a_callback_for_those_who_wait_may_fail(
     run(test)
     assert "on_waiting raised an exception" in caplog.text
     assert "ZeroDivisionError: waiting for B" in caplog.text
+
+
+@pytest.mark.parametrize("second", ["events", "receive_batch", "receive"])
+def test_readers_of_all_kinds_share_one_order(second: str) -> None:
+    """One reader leaves a part of a packet unread; another, which waited too, must not overtake it."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            group, inbox = groups["B"], member_of(groups["B"]).inbox
+            events = group.events()
+            first = asyncio.create_task(group.receive())
+            await asyncio.sleep(0)
+            waits: Any = anext(events) if second == "events" else getattr(group, second)()
+            other = asyncio.create_task(waits)
+            await asyncio.sleep(0)
+            inbox.put(Packet(0, 0b11, 0, (), 0, (1, 1), b"\0ab"))
+            inbox.put_view(View(number=1, position=2, members=("B",)))
+            inbox.put(Packet(1, 0b11, 0, (), 0, (1,), b"\0c"))
+            assert (await first).payload == b"a"
+            found = await other
+            assert [message.payload for message in (found if isinstance(found, list) else [found])] == [b"b"]
+            assert group.view.number == 0, "b was delivered before the view"
+            event = await anext(events)
+            assert event == group.view
+            assert group.members == ("B",)
+            event = await anext(events)
+            assert isinstance(event, Message)
+            assert (event.payload, event.position, event.view) == (b"c", 2, 1)
+            await asyncio.gather(*(each.abort("the test is over") for each in groups.values()))
+
+    run(test)
+
+
+def test_a_second_close_may_set_a_timeout() -> None:
+    """Who waited in vain for a close without one would else wait for ever."""
+
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(groups["A"].close(), 0.05)
+            with pytest.raises(GroupAborted, match=r"A could not close within 0.1 s: B has not closed"):
+                await groups["A"].close(timeout=0.1)
+            with pytest.raises(GroupAborted, match="A could not close"):
+                await groups["B"].close(timeout=5)
+
+    run(test)
+
+
+def test_a_receipt_forgets_those_who_gave_up_waiting() -> None:
+    async def test() -> None:
+        batch = OutgoingBatch(b"x", 0b11, 0)
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(batch.receipt.stable(), 0.001)
+        waits = asyncio.create_task(batch.receipt.stable())
+        await asyncio.sleep(0)
+        assert len(batch._waiting) == 1
+        batch.reached(Level.STABLE)
+        await waits
+
+    run(test)

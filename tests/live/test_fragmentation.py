@@ -16,7 +16,7 @@ from ordercast.live.transport.fragmentation import (
     MAX_FRAGMENTS,
     MAX_PARTIAL,
     MAX_PARTIAL_PER_STRANGER,
-    Reassembler,
+    DatagramReassembler,
     fragment,
 )
 from ordercast.live.transport.sockets import open_socket, socket_address
@@ -42,7 +42,7 @@ def test_any_order_of_segments_makes_the_datagram(datagram: bytes, chance: Rando
     segments = segments_of(datagram, chance.getrandbits(40))
     segments += chance.sample(segments, len(segments) // 2)  # doubles
     chance.shuffle(segments)
-    whole, assembler = [], Reassembler()
+    whole, assembler = [], DatagramReassembler()
     for segment in segments:
         whole += assembler.take(memoryview(segment), len(segment), "peer")
     assert whole == [datagram]
@@ -51,7 +51,7 @@ def test_any_order_of_segments_makes_the_datagram(datagram: bytes, chance: Rando
 @given(st.binary(min_size=1, max_size=3000), st.integers(1, 40))
 def test_what_the_system_couples_is_taken_apart(datagram: bytes, coupled: int) -> None:
     """However many segments it couples: the whole train, parts of it, or just one."""
-    assembler, whole = Reassembler(), []
+    assembler, whole = DatagramReassembler(), []
     segments = segments_of(datagram, 1)
     for start in range(0, len(segments), coupled):
         data = b"".join(segments[start : start + coupled])
@@ -61,11 +61,11 @@ def test_what_the_system_couples_is_taken_apart(datagram: bytes, coupled: int) -
 
 def test_plain_datagrams_may_be_coupled_too() -> None:
     data = bytes((0xC5,)) * 150 + b"\xc5last"
-    assert [len(found) for found in Reassembler().take(memoryview(data), 50, "peer")] == [50, 50, 50, 5]
+    assert [len(found) for found in DatagramReassembler().take(memoryview(data), 50, "peer")] == [50, 50, 50, 5]
 
 
 def test_trains_of_different_senders_do_not_mix() -> None:
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     first, second = segments_of(b"a" * 150, 1), segments_of(b"b" * 150, 1)
     found = []
     for source, segment in (("A", first[0]), ("B", second[0]), ("B", second[1]), ("A", first[1])):
@@ -74,7 +74,7 @@ def test_trains_of_different_senders_do_not_mix() -> None:
 
 
 def test_trains_that_never_arrive_are_forgotten() -> None:
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     assembler.knows(["peer"])
     for train in range(10 * MAX_PARTIAL):
         begin(assembler, "peer", train)
@@ -82,20 +82,20 @@ def test_trains_that_never_arrive_are_forgotten() -> None:
     assert assembler.held() == MAX_PARTIAL
 
 
-def begin(assembler: Reassembler, source: str, train: int) -> None:
+def begin(assembler: DatagramReassembler, source: str, train: int) -> None:
     """The first of two segments comes."""
     segment = segments_of(b"a" * 150, train)[0]
     assert not assembler.take(memoryview(segment), len(segment), source)
 
 
-def ends(assembler: Reassembler, source: str, train: int) -> bool:
+def ends(assembler: DatagramReassembler, source: str, train: int) -> bool:
     """The second one comes: whether the first was still there."""
     segment = segments_of(b"a" * 150, train)[1]
     return bool(assembler.take(memoryview(segment), len(segment), source))
 
 
 def test_nobody_pushes_out_the_trains_of_a_member() -> None:
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     assembler.knows(["A", "B"])
     begin(assembler, "A", 1)
     for train in range(3 * MAX_PARTIAL):
@@ -107,7 +107,7 @@ def test_nobody_pushes_out_the_trains_of_a_member() -> None:
 
 def test_one_stranger_does_not_push_out_the_others() -> None:
     """One of them may be a member whose address is not known: it looks for its group, or comes through a gateway."""
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     begin(assembler, "another", 1)
     for train in range(3 * MAX_PARTIAL):
         begin(assembler, "stranger", train)
@@ -119,14 +119,14 @@ def test_one_stranger_does_not_push_out_the_others() -> None:
 @given(st.binary(min_size=1, max_size=500), st.integers(1, 300))
 def test_whatever_comes_is_survived(data: bytes, segment: int) -> None:
     for beginning in (b"", b"\xc6", b"\xc6\0\0\0\0\1"):
-        for found in Reassembler().take(memoryview(beginning + data), segment, "stranger"):
+        for found in DatagramReassembler().take(memoryview(beginning + data), segment, "stranger"):
             assert len(found) <= len(beginning + data)
 
 
 @pytest.mark.parametrize(("place", "count"), [(0, 0), (2, 2), (5, 3), (0, MAX_FRAGMENTS + 1), (0, 0xFFFF)])
 def test_impossible_places_are_dropped(place: int, count: int) -> None:
     segment = HEADING.pack(0xC6, 1, place, count) + b"x"
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     assert not assembler.take(memoryview(segment), len(segment), "stranger")
     assert not assembler.held()
 
@@ -187,7 +187,7 @@ def test_members_are_known_by_the_address_that_the_system_tells(spelt: str, late
 
 def test_a_train_is_never_longer_than_a_datagram() -> None:
     """Else a stranger could have us keep a gigabyte."""
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     for place in range(3):
         segment = HEADING.pack(0xC6, 1, place, MAX_FRAGMENTS) + bytes(30_000)
         assert not assembler.take(memoryview(segment), len(segment), "stranger")
@@ -217,7 +217,7 @@ class Cutting:
 def test_the_system_is_given_what_it_can_cut_at_once(segment: int) -> None:
     own, there = Cutting(), Address("127.0.0.1", 7000)
     endpoint = Endpoint(own, [there], segment=segment)  # type: ignore[arg-type]
-    assembler = Reassembler()
+    assembler = DatagramReassembler()
     for size in (segment + 1, 30_000, MAX_DATAGRAM_SIZE - 1, MAX_DATAGRAM_SIZE):
         datagram = Random(size).randbytes(size)
         endpoint.send(datagram, there)

@@ -23,10 +23,10 @@ from ordercast.live.group import Group
 from ordercast.live.settings import protocol_of
 from ordercast.live.transport.addresses import members_of
 from ordercast.live.transport.fragmentation import MAX_PARTIAL
-from ordercast.live.transport.packing import ALL, RELAYED
+from ordercast.live.transport.packing import ALL, BY_RELAY
 from ordercast.model.errors import GroupError
 from ordercast.model.units import Unit
-from ordercast.wire.datagram import FROM_RELAY, HEADER, OPENING, RELAY, TO_RELAY, UNKNOWN
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, HEADER, RELAY, TO_RELAY, UNKNOWN
 from ordercast.wire.datagram import pack_records as joined
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.lru_map import REMEMBERED
@@ -69,7 +69,7 @@ def spliced(chance: Random, datagram: bytes) -> bytes:
 def reheaded(chance: Random, datagram: bytes) -> bytes:
     """Another sender, other flags, another counter: on a real body."""
     magic, version, flags, key, sender, to, tag, counter = HEADER.unpack_from(datagram)
-    flags ^= chance.choice((0, OPENING, TO_RELAY, FROM_RELAY, 1, 0xF0))
+    flags ^= chance.choice((0, HANDSHAKE, TO_RELAY, FROM_RELAY, 1, 0xF0))
     sender = chance.choice((sender, 0, 1, 2, 3, UNKNOWN, RELAY))
     to = chance.choice((to, 0, 1, 2, 3, 9, 0xFFFF))
     counter = chance.choice((counter + 1, counter + 100, 0, (1 << 64) - 1)) & ((1 << 64) - 1)
@@ -212,7 +212,7 @@ def test_mistakes_inside_what_real_members_say(order: str, seed: int) -> None:
                 member = member_of(groups[chance.randrange(3)])
                 body = flipped(chance, chance.choice(bodies))
                 if member.transport.session is not None and not member.left.done():
-                    member.transport.send_records(body, RELAYED if member.transport.relayed else ALL)
+                    member.transport.send_records(body, BY_RELAY if member.transport.relayed else ALL)
                 await settle(2)
             stays_small(groups)
             for group in groups:

@@ -10,7 +10,7 @@ import ordercast.live.host.open_group
 import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
 from ordercast.live.host.member import Member
-from ordercast.live.session.events import Refused
+from ordercast.live.session.events import Opened, Refused
 from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
 from ordercast.model.units import Packet
@@ -275,6 +275,35 @@ def test_who_is_cancelled_just_when_the_group_opens_does_not_stay_in_it(monkeypa
             await tasks["A"]
         with pytest.raises(GroupAborted, match="A was interrupted"):
             await tasks["B"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("members", ["AB", "ABC"], ids=["as it opens", "while one is missing"])
+def test_who_is_cancelled_while_it_joins_is_named(members: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        group = new_name()
+
+        async def enters(name: str) -> None:
+            async with join(group, name=name, members=list(members)) as joined:
+                await joined.receive()
+
+        tasks = {name: asyncio.create_task(enters(name)) for name in "AB"}
+        session_changed = Member.session_changed
+
+        def changed(member: Member, change: Any) -> None:
+            session_changed(member, change)
+            if isinstance(change, Opened) and member.name == "A":
+                tasks["A"].cancel()
+
+        monkeypatch.setattr(Member, "session_changed", changed)
+        if members == "ABC":
+            await asyncio.sleep(0.5)
+            tasks["A"].cancel()
+        for name, errors in (("A", asyncio.CancelledError), ("B", (GroupAborted, JoinError))):
+            with pytest.raises(errors) as raised:
+                await tasks[name]
+        assert "A was interrupted while joining" in str(raised.value)
 
     run(test)
 

@@ -125,6 +125,7 @@ def test_bad_calls_are_told_what_is_right() -> None:
             group = groups["A"]
             for bad, sentence in (
                 ({"to": {"C"}}, "'C' is not a member; members are: A, B"),
+                ({"to": ["x" * 100_000]}, "^'x{79}… is not a member"),
                 ({"to": "B"}, "a set of names"),
                 ({"to": 1}, "a set of names, not int"),
                 ({"to": [["A"]]}, "is not a member; members are: A, B"),

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from ordercast.live.transport.packing import ALL, RELAYED, Packer
+from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.wire.datagram import LENGTH_SIZE, MAX_DATAGRAM_SIZE, unpack_records
 
 
@@ -27,10 +27,10 @@ def test_records_to_one_destination_share_a_datagram_until_it_is_full() -> None:
 
 def test_destinations_are_kept_apart_in_the_order_in_which_they_began() -> None:
     packer = Packer(100, overhead=40)
-    for record, to in ((b"a", RELAYED), (b"b", 2), (b"c", ALL), (b"d", 2), (b"e", RELAYED)):
+    for record, to in ((b"a", BY_RELAY), (b"b", 2), (b"c", ALL), (b"d", 2), (b"e", BY_RELAY)):
         assert packer.add(record, to) is None
     assert [(to, records_in(body)) for to, body in packer.take()] == [
-        (RELAYED, [b"a", b"e"]),
+        (BY_RELAY, [b"a", b"e"]),
         (2, [b"b", b"d"]),
         (ALL, [b"c"]),
     ]

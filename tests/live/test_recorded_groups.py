@@ -18,7 +18,7 @@ from ordercast.live.transport.relay import RELAY_INCARNATION
 from ordercast.wire import lru_map
 from ordercast.wire.datagram import FROM_RELAY, TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.seal import seal_for
 from tests.live.groups import ORDERS, join, member_of, run
 from tests.live.memory_network import PLACES, SENT, MemoryEndpoint, group_in_memory, settle
 
@@ -136,7 +136,7 @@ def test_a_channel_that_was_started_anew_says_nothing_twice(order: str, monkeypa
             for datagram in kept:
                 PLACES[CHANNEL].put(datagram)
             await settle()
-            assert second.dropped["former"] >= len(kept) > 10
+            assert second.dropped["stale_relay"] >= len(kept) > 10
             await exactly_once(groups, 5)
             assert second.passed
             second.close()

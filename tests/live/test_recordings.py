@@ -11,7 +11,7 @@ from ordercast.live.session.discovery import Announce, AnnouncementReceived, Fou
 from ordercast.live.session.events import ControlReceived as HeardBy
 from ordercast.live.session.events import Refused, TimerExpired
 from ordercast.live.session.machine import Phase
-from ordercast.live.session.parameters import encode_parameters
+from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.wire.control import Control, Hello, HelloRejection, Join, LastJoin
 from tests.live.test_discovery import Place

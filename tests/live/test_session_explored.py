@@ -19,7 +19,7 @@ from ordercast.live.session.events import (
 )
 from ordercast.live.session.handshake import Identity
 from ordercast.live.session.machine import Phase, Session
-from ordercast.live.session.parameters import encode_parameters
+from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import IN_SESSION, Control
 
@@ -194,7 +194,7 @@ def test_one_comes_again(losses: int, most: int | None) -> None:
                 assert one.session == other.session
             else:
                 assert other.handshake.opened_at is None
-                assert other.phase in (Phase.REFUSED, Phase.GONE)
+                assert other.phase in (Phase.REFUSED, Phase.LEFT)
             ends.add(other.phase is Phase.OPEN)
     assert ends == {True, False}
 
@@ -213,7 +213,7 @@ def test_two_members_always_close(firings: int) -> None:
     assert len(worlds) > 500
     for one in list(worlds)[::5]:
         for session in sessions(completed(one)):
-            assert session.phase in (Phase.CLOSED, Phase.GONE)
+            assert session.phase in (Phase.CLOSED, Phase.LEFT)
 
 
 def test_close_ends_with_two_words() -> None:

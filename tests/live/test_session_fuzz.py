@@ -23,7 +23,7 @@ from ordercast.live.session.events import (
 )
 from ordercast.live.session.handshake import Identity, session_of
 from ordercast.live.session.machine import Session
-from ordercast.live.session.parameters import difference, encode_parameters
+from ordercast.live.session.parameter_comparison import difference, encode_parameters
 from ordercast.model.machine import TimerFired
 from ordercast.wire.control import (
     CONTROL,

@@ -25,7 +25,7 @@ from ordercast.live.session.events import (
 from ordercast.live.session.failure_detector import FailureDetector
 from ordercast.live.session.handshake import MAX_INCARNATIONS, Identity
 from ordercast.live.session.machine import Phase, Session
-from ordercast.live.session.parameters import difference, encode_parameters
+from ordercast.live.session.parameter_comparison import difference, encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.model.state import declared_names
@@ -206,7 +206,7 @@ def test_one_that_still_opens_is_answered_by_one_that_is_open() -> None:
 def test_who_closes_before_it_opened_says_so() -> None:
     session = agreed()
     out = session.handle(Close())
-    assert Refused("A gave up: it closed before the group was open") in out
+    assert Refused("A closed before the group was open") in out
     assert {to for message, to in said(out) if isinstance(message, Refuse)} == {1, 2}
 
 
@@ -354,10 +354,10 @@ def test_stages_of_a_close() -> None:
     session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))  # late
     assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.DONE)))
     assert {to for _, to in said(session.handle(TimerExpired("round", 0)))} == {1, 2}
-    session.handle(ControlReceived(1, Heartbeat(Stage.BYE)))
-    session.handle(ControlReceived(2, Heartbeat(Stage.BYE)))
+    session.handle(ControlReceived(1, Heartbeat(Stage.ALL_DONE)))
+    session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
     words = [session.handle(TimerExpired("round", 0)) for _ in range(4)]
-    assert [said(out) for out in words] == [[(Heartbeat(Stage.BYE), None)]] * 3 + [[]]
+    assert [said(out) for out in words] == [[(Heartbeat(Stage.ALL_DONE), None)]] * 3 + [[]]
     assert Left() in words[-1]
 
 
@@ -370,7 +370,7 @@ def test_a_farewell_says_that_all_are_done() -> None:
         ControlReceived(2, Heartbeat(Stage.CLOSING)),
     ):
         session.handle(event)
-    assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.BYE)))
+    assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
 
 
 def test_a_close_without_one_that_was_left_behind() -> None:

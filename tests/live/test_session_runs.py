@@ -51,7 +51,7 @@ def open_and_close(seed: int) -> None:
     check_no_two_sessions(network)
     assert len({process.opened for process in group}) == 1
     for one in group:
-        assert one.session.phase is Phase.GONE
+        assert one.session.phase is Phase.LEFT
         assert one.toy_at_close is not None
         assert one.toy_at_close.is_at_rest(), "it waits for something, and the others have gone"
         for other in group:
@@ -99,7 +99,7 @@ def restart_while_opening(seed: int) -> str:
             return "open"
     assert any(life.opened for life in network.lives), "as long as nobody is open, everybody may come again"
     for process in group:
-        assert process.session.phase is Phase.GONE, process.session.waits_for()
+        assert process.session.phase is Phase.LEFT, process.session.waits_for()
         (end,) = process.ends
         assert isinstance(end, Refused | Aborted)
         assert end.why
@@ -126,7 +126,7 @@ def give_up_sometime(seed: int) -> None:
     network.run(120 * SECOND)
     for process in network.living():
         if process.alive:
-            assert process.session.phase is Phase.GONE
+            assert process.session.phase is Phase.LEFT
             (end,) = process.ends
             assert isinstance(end, Aborted)
             if dies:
@@ -209,7 +209,7 @@ def test_who_does_not_come_is_named() -> None:
     assert {str(end.why) for process in network.living() for end in process.ends if isinstance(end, Refused)} == {
         "the group did not open within 60 s: nothing received from C"
     }
-    assert all(process.session.phase is Phase.GONE for process in network.living())
+    assert all(process.session.phase is Phase.LEFT for process in network.living())
 
 
 def test_one_that_comes_again_when_the_group_is_open_is_refused() -> None:
@@ -319,4 +319,4 @@ def test_a_group_of_one() -> None:
     alone.close()
     network.run()
     assert alone.ends == [Closed()]
-    assert alone.session.phase is Phase.GONE
+    assert alone.session.phase is Phase.LEFT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ordercast import ConfigError, Order, Settings
-from ordercast.live.settings import OTHER_PROTOCOLS, PROTOCOLS, RELAYED, protocol_of
+from ordercast.live.settings import OTHER_PROTOCOLS, PROTOCOLS, RELAYED_PROTOCOLS, protocol_of
 from ordercast.model.config import Rules
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import PROTOCOLS as MACHINES
@@ -55,7 +55,7 @@ def test_an_unknown_order_is_refused_with_those_that_there_are(order: Any) -> No
 
 def test_the_protocols_that_need_a_relay_are_those_of_one_channel() -> None:
     live = {*PROTOCOLS.values(), *OTHER_PROTOCOLS}
-    assert {name for name in live if machine_class(name, Rules.SOUND).needs is Channel.ONE} == RELAYED
+    assert {name for name in live if machine_class(name, Rules.SOUND).needs is Channel.ONE} == RELAYED_PROTOCOLS
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import ordercast.live.transport.reorder_buffer
 import ordercast.live.transport.transport
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.packing import RELAYED
+from ordercast.live.transport.packing import BY_RELAY
 from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
@@ -19,8 +19,8 @@ from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
-from ordercast.wire.datagram import FROM_RELAY, OPENING, RELAY, TO_RELAY, pack_records
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, pack_records
+from ordercast.wire.seal import seal_for
 
 SESSION = 77
 ADDRESSES = [Address("127.0.0.1", 7000 + place) for place in range(3)]
@@ -106,7 +106,7 @@ def test_what_is_sent_to_a_relay_names_the_life_of_it_that_was_heard_last() -> N
     for life in (10, 9, 11):
         Relay(seal_for("g", None), life, sent.append).announce(SESSION)
         endpoint.receive(sent[-1])
-        lines.send_records(BEAT, RELAYED)
+        lines.send_records(BEAT, BY_RELAY)
     named = [int.from_bytes(datagram[32:40]) for datagram in endpoint.sent]
     assert named == [0, 10, 10, 11], "a former one may be heard late"
     assert not listener.messages
@@ -129,7 +129,7 @@ def test_what_came_in_the_session_is_remembered_whatever_comes_besides(monkeypat
     said = seal.seal(0, 1, SESSION, 0, BEAT)
     endpoint.receive(said)
     for life in range(100, 200):
-        endpoint.receive(seal.seal(OPENING, 1, life, 0, b""))
+        endpoint.receive(seal.seal(HANDSHAKE, 1, life, 0, b""))
     endpoint.receive(said)
     assert len(listener.messages) == 1
     assert lines.dropped == {"replayed": 1}
@@ -150,7 +150,7 @@ def test_what_was_said_to_one_member_only_is_not_heard_by_another(channel: Chann
             place.receive(datagram)
     heard = {me: [type(message) for _, message in listener.messages] for me, (_, _, listener) in hearers.items()}
     assert heard == {0: [Heartbeat, Ready, Heartbeat, Ready], 2: [Heartbeat, Heartbeat, Ready]}
-    assert [lines.dropped["redirected"] for lines, _, _ in hearers.values()] == [2, 3]
+    assert [lines.dropped["not_addressed"] for lines, _, _ in hearers.values()] == [2, 3]
 
 
 def test_what_our_own_relay_said_is_nobody_elses() -> None:

@@ -25,7 +25,7 @@ from ordercast.live.session.events import (
 from ordercast.live.session.events import Input as SessionInput
 from ordercast.live.session.handshake import Identity
 from ordercast.live.session.machine import Session
-from ordercast.live.session.parameters import encode_parameters
+from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import IN_SESSION, Control

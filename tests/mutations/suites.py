@@ -16,9 +16,9 @@ _PATIENCE = 8
 class Battery:
     """The tests of some modules: made once, and then held against many mutations."""
 
-    def __init__(self, modules: Sequence[str], without: Sequence[str] = (), contract: Sequence[str] = ()) -> None:
+    def __init__(self, modules: Sequence[str], contract: Sequence[str] = ()) -> None:
         """`contract`: protocols, such as "spo sound", whose cases of the contract suite belong to it."""
-        self._modules, self._without, self._contract = modules, without, contract
+        self._modules, self._contract = modules, contract
 
     @cached_property
     def timed(self) -> list[tuple[float, Check]]:
@@ -32,7 +32,7 @@ class Battery:
 
     def unordered(self) -> list[Check]:
         """As they stand in their files, without a look at how long they take."""
-        checks = checks_of([f"tests.{module}" for module in self._modules], self._without)
+        checks = checks_of([f"tests.{module}" for module in self._modules])
         return [*checks, *filter(self._is_of_contract, checks_of(["tests.protocols.contract.test_contract"]))]
 
     def _is_of_contract(self, check: Check) -> bool:
@@ -73,10 +73,16 @@ def _tests(folder: str, *names: str) -> list[str]:
     return [f"protocols.{folder}.test_{name}" for name in names]
 
 
-_GIVING_UP, _LONG = "protocols.test_giving_up", ["test_what_is_delivered_in_the_end_everybody_has"]
 _SPO = [
-    *("shared.gaps", "shared.timers", "shared.pending_acknowledgments", "shared.sending_log"),
-    *("spo.polling", "spo.state", "spo.repair", "spo.machine"),
+    *(
+        "shared.gaps",
+        "shared.timers",
+        "shared.backoff",
+        "shared.destinations",
+        "shared.pending_acknowledgments",
+        "shared.sending_log",
+    ),
+    *("spo.state", "spo.repair", "spo.machine"),
 ]
 _TO = Battery(
     [
@@ -84,9 +90,7 @@ _TO = Battery(
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
         *_tests("prito", "priority_order", "prito_rules"),
         *_tests("to", "to_searched"),
-        _GIVING_UP,
     ],
-    without=_LONG,
     contract=["to sound", "prito sound", "prio sound"],
 )
 
@@ -103,9 +107,9 @@ SUITES = (
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
                 "protocols.test_timers",
-                _GIVING_UP,
+                "protocols.test_backoff",
+                "protocols.test_destinations",
             ],
-            without=_LONG,
             contract=["spo sound"],
         ),
     ),
@@ -115,16 +119,12 @@ SUITES = (
     Suite(
         "st",
         "st",
-        _protocols(
-            *(f"st.{part}" for part in ("order", "retry", "finished", "state", "normal", "recovery", "machine"))
-        ),
+        _protocols(*(f"st.{part}" for part in ("order", "finished", "state", "normal", "recovery", "machine"))),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
                 *_tests("st", "st_go_back", "st_inferred_loss", "st_parts", "st_machine", "st_order", "st_searched"),
-                _GIVING_UP,
             ],
-            without=_LONG,
             contract=["st sound"],
         ),
     ),
@@ -132,7 +132,7 @@ SUITES = (
         "to",
         "to",
         _protocols(
-            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery", "to.backoff"),
+            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery"),
             *("to.epoch_agreement", "to.machine", "to.units"),
         ),
         _TO,
@@ -150,9 +150,7 @@ SUITES = (
                 *_tests("sequencer", "sequencer_parts"),
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
-                _GIVING_UP,
             ],
-            without=_LONG,
             contract=["sequencer sound"],
         ),
     ),
@@ -247,7 +245,7 @@ SUITES = (
         "session",
         [
             f"live.session.{name}"
-            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameters")
+            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameter_comparison")
         ],
         Battery(
             [
@@ -261,12 +259,12 @@ SUITES = (
         "wire",
         [
             *(f"wire.{name}" for name in ("checks", "codec", "control", "datagram", "keys")),
-            *(f"wire.{name}" for name in ("lru_map", "replay_window", "sealed", "sealing")),
+            *(f"wire.{name}" for name in ("lru_map", "replay_window", "authentication", "seal")),
         ],
         Battery(
             [
                 f"wire.test_{name}"
-                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "sealing", "codec")
+                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
             ]
         ),
     ),

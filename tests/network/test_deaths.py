@@ -41,10 +41,9 @@ def aborted(ended: dict[str, Process], victim: str, since: float) -> None:
 def went_on(lab: Lab, survivors: dict[str, Process]) -> None:
     """The survivors of a sequenced group have a view of themselves, and all that they sent."""
     reports = reports_of(survivors, "sequenced")
-    places = [lab.names.index(name) for name in survivors]
     for name, report in reports.items():
         assert report["status"] == 0, f"{name}: {report}"
-        assert report["views"][-1][1] == places
+        assert report["views"][-1][1] == [name for name in lab.names if name in survivors]
         assert {other: report["heard"][other] for other in survivors} == dict.fromkeys(survivors, 150)
     assert len({report["order"] for report in reports.values()}) == 1
 

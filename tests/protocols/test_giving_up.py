@@ -6,10 +6,8 @@ import pytest
 
 from ordercast.explorer.scenarios import scenario
 from ordercast.explorer.state_space import StateSpace
-from ordercast.model.config import GroupConfig, Rules
-from ordercast.model.machine import Abort, Deliver, Drained, GiveUp, Level, Send, SetTimer, Submit, Suspect
-from ordercast.protocols.registry import PROTOCOLS, machine_class
-from ordercast.protocols.sequencer.units import Flush
+from ordercast.model.machine import Abort, Deliver, GiveUp, Level
+from ordercast.protocols.registry import PROTOCOLS
 
 SOUND = [protocol for protocol in PROTOCOLS if protocol != "sequencer"]
 NODES = 3
@@ -54,35 +52,3 @@ def test_what_is_delivered_in_the_end_everybody_has(protocol: str) -> None:
         assert not given, "what others may have overtaken is not certain"
     else:
         assert given, "no state was met in which there is anything to deliver"
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_nothing_follows(protocol: str) -> None:
-    machine = machine_class(protocol, Rules.SOUND)(0, GroupConfig(nodes=NODES))
-    assert machine.handle(GiveUp("enough")) == [Abort("enough")]
-    assert machine.handle(Submit(7, (1,), b"x")) == machine.handle(Drained()) == machine.handle(GiveUp("again")) == []
-
-
-@pytest.mark.parametrize("protocol", SOUND)
-def test_without_views_suspicion_changes_nothing(protocol: str) -> None:
-    machine = machine_class(protocol, Rules.SOUND)(0, GroupConfig(nodes=NODES))
-    before = machine.snapshot()
-    assert machine.handle(Suspect(0b100)) == []
-    assert machine.snapshot() == before
-
-
-def test_the_first_that_is_not_suspected_begins_a_ballot() -> None:
-    machines = [machine_class("sequencer", Rules.SOUND)(node, GroupConfig(nodes=NODES)) for node in range(NODES)]
-    begun = machines[1].handle(Suspect(0b001))
-    assert any(isinstance(output, Send) and isinstance(output.unit, Flush) for output in begun)
-    waits = machines[2].handle(Suspect(0b001))
-    assert [output.name for output in waits if isinstance(output, SetTimer)] == ["view"]
-    assert machines[0].handle(Suspect(0b001)) == [], "nobody suspects itself"
-
-
-def test_who_suspects_more_while_members_agree_waits_for_less() -> None:
-    machine = machine_class("sequencer", Rules.SOUND)(0, GroupConfig(nodes=5))
-    machine.handle(Suspect(0b10000))
-    before = machine.snapshot()
-    assert machine.handle(Suspect(0b01000)) == []
-    assert machine.snapshot() != before

@@ -9,8 +9,8 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
+from ordercast.protocols.shared.backoff import MAX_FACTOR
 from ordercast.protocols.spo.machine import Spo
-from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.simulation import Simulation
 from tests.simulator.rows import by_node, make_config, of, run
@@ -138,7 +138,7 @@ def test_the_others_give_a_group_up_after_so_many_polls(polls: int) -> None:
         assert len(asked) == polls
         assert abort.detail == f"E3 left {polls} polls in a row unanswered"
         # Each waits at most 2T · 4, the first for what moved before it too.
-        assert crash.at < abort.time < crash.at + (polls + 3) * 2 * MAX_BACKOFF * POLL
+        assert crash.at < abort.time < crash.at + (polls + 3) * 2 * MAX_FACTOR * POLL
     assert (result.complete, result.aborted, result.stalled) == (False, True, False)
     assert result.waits[2] == ()
     for node in (0, 1, 3):
@@ -180,7 +180,7 @@ def test_a_run_in_which_nothing_moves_is_called_stalled(stall_timeout: int) -> N
     result, rows = run(stalled_config(stall_timeout))
     assert (result.complete, result.stalled, result.aborted) == (False, True, False)
     last = max(row.time for row in rows)
-    assert result.virtual_time + stall_timeout - 2 * MAX_BACKOFF * POLL < last < result.virtual_time + stall_timeout
+    assert result.virtual_time + stall_timeout - 2 * MAX_FACTOR * POLL < last < result.virtual_time + stall_timeout
     assert result.virtual_time == max(row.time for row in of(rows, "send", "accept", "preack", "ack"))
 
 

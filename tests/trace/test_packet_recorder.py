@@ -9,8 +9,8 @@ from ordercast.model.machine import Level, View
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.trace.files import events_batch
-from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
-from ordercast.trace.recorder import BATCH, Recorder
+from ordercast.trace.packet_recorder import ROW_GROUP, PacketBatch, PacketRecorder
+from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import EventKind, EventRow
 
 NODE = 2
@@ -70,13 +70,14 @@ def test_rows_are_the_same(seed: int, deliveries_only: bool) -> None:
             events(recorder, seed + count, count)
             recorder.flush()
     found = pa.Table.from_batches([batch.batch("r") for batch in batches])
+    found.validate(full=True)
     assert found.to_pylist() == pa.Table.from_batches([events_batch("r", rows)]).to_pylist()
 
 
 def test_a_batch_is_handed_on_when_it_is_full() -> None:
     batches: list[PacketBatch] = []
     recorder = PacketRecorder(NODE, batches.append, deliveries_only=True)
-    for number in range(BATCH // 700 + 1):
+    for number in range(ROW_GROUP // 700 + 1):
         recorder.deliver(number, NODE, packet(0, 700 * number, 700, 1, 0))
     assert [batch.first_step for batch in batches] == [0]
     recorder.flush()

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ordercast.model.errors import TraceError
+from ordercast.trace import atomic_writer
 from ordercast.trace.arrow_schema import EVENTS, RUNS
+from ordercast.trace.parquet_file import ParquetFile
 from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventKind, EventRow
 
@@ -201,15 +203,15 @@ def test_failing_to_write_the_runs_row_takes_the_events_back(tmp_path: Path, mon
 
 
 def test_arrow_errors_while_writing_are_trace_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(pq.ParquetWriter):  # type: ignore[misc]
-        def write_batch(self, *_: object) -> None:
+    class Broken(ParquetFile):
+        def write(self, rows: pa.Table) -> None:
+            del rows
             raise pa.ArrowException("out of luck")
 
         def close(self) -> None:
-            self.is_open = False
             raise OSError("and of room for the footer")
 
-    monkeypatch.setattr(pq, "ParquetWriter", Broken)
+    monkeypatch.setattr(atomic_writer, "ParquetFile", Broken)
     with pytest.raises(TraceError, match="out of luck"):
         write_trace(tmp_path, [[SEND]])
     assert list(tmp_path.iterdir()) == []

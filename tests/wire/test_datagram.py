@@ -24,7 +24,7 @@ def naive_split(body: bytes) -> list[bytes] | None:
 
 def test_a_header_is_these_24_bytes() -> None:
     written = write_header(
-        flags=datagram.OPENING | datagram.FROM_RELAY,
+        flags=datagram.HANDSHAKE | datagram.FROM_RELAY,
         key_id=0x21,
         sender=0x3141,
         to=0x2718,
@@ -36,19 +36,19 @@ def test_a_header_is_these_24_bytes() -> None:
 
 
 def test_flags_and_senders_have_the_documented_numbers() -> None:
-    assert (datagram.SEALED, datagram.OPENING, datagram.TO_RELAY, datagram.FROM_RELAY) == (1, 2, 4, 8)
+    assert (datagram.ENCRYPTED, datagram.HANDSHAKE, datagram.TO_RELAY, datagram.FROM_RELAY) == (1, 2, 4, 8)
     assert (datagram.RELAY, datagram.UNKNOWN) == (0xFFFF, 0xFFFE)
 
 
 @pytest.mark.parametrize(
     ("offset", "byte", "reason"),
     [
-        (0, 0xC4, Rejection.FOREIGN),
+        (0, 0xC4, Rejection.NOT_ORDERCAST),
         (1, 0, Rejection.VERSION),
         (1, 2, Rejection.VERSION),
         (2, 16, Rejection.VERSION),
         (2, 128, Rejection.VERSION),
-        (2, 1, Rejection.SEALED),
+        (2, 1, Rejection.CIPHERTEXT),
     ],
 )
 def test_what_a_header_may_not_say(offset: int, byte: int, reason: Rejection) -> None:
@@ -59,11 +59,11 @@ def test_what_a_header_may_not_say(offset: int, byte: int, reason: Rejection) ->
 
 def test_a_header_that_is_cut_short() -> None:
     whole = write_header(0, 0, 1, 0, 2, 3)
-    assert read_header(b"", 0, 24) is Rejection.FOREIGN
+    assert read_header(b"", 0, 24) is Rejection.NOT_ORDERCAST
     for size in range(1, 24):
         assert read_header(whole[:size], 0, 24) is Rejection.TRUNCATED
     assert read_header(whole, 0, 25) is Rejection.TRUNCATED
-    assert read_header(whole, datagram.SEALED, 25) is Rejection.UNSEALED, "its kind says more than its size"
+    assert read_header(whole, datagram.ENCRYPTED, 25) is Rejection.PLAINTEXT, "its kind says more than its size"
 
 
 def records_of(body: bytes) -> list[bytes]:

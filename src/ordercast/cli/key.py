@@ -30,7 +30,8 @@ def key_command(
             file.write(line)
     except FileExistsError:
         raise ConfigError(
-            f"{out} exists already; to rotate keys, add a new line above the old one, and remove the old one later"
+            f"{out} exists already; to rotate keys, print a new key with another --id and without --out, add the line "
+            "below the old one at all members, then move it above the old one at all, then remove the old one"
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot write the key to {out}: {error.strerror}; choose another file") from error

@@ -1,6 +1,6 @@
 """What a group hands to its application: messages, views, and receipts for what was sent."""
 
-from asyncio import Future, get_running_loop
+from asyncio import CancelledError, Future, get_running_loop
 from typing import Protocol, Self
 
 import msgspec
@@ -28,7 +28,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """What the messages of one packet have in common. Not public: `Message` has it as properties."""
+    """What consecutive messages have in common. Not public: `Message` has it as properties."""
 
     priority: int = 0
     destinations: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ _UNKNOWN = Origin()
 class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A delivered message: its `sender`, `payload`, `priority`, `destinations`, `position` and `view`."""
 
-    # Very many are made: what a packet's messages share is held once, which takes half the time of six plain fields.
+    # Very many are made: what consecutive messages share is held once, which takes half the time of six plain fields.
     sender: str
     """The name of the member that sent it."""
     payload: bytes
@@ -121,6 +121,10 @@ class Tracked(Protocol):
         """The future, which is completed when the level is reached, or fails when it never will be."""
         ...
 
+    def forget(self, future: "Future[None]") -> None:
+        """Nobody waits for this future any more."""
+        ...
+
 
 class Receipt:
     """How far a message has got. A level that will never be reached raises `GroupAborted` or `GroupClosed`.
@@ -152,7 +156,12 @@ class Receipt:
         await self._reaches(Level.KNOWN_STABLE)
 
     async def _reaches(self, level: Level) -> None:
-        await self._packet.when(level, get_running_loop().create_future())
+        future = get_running_loop().create_future()
+        try:
+            await self._packet.when(level, future)
+        except CancelledError:
+            self._packet.forget(future)
+            raise
 
     @property
     def level(self) -> Level | None:

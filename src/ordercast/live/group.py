@@ -18,6 +18,7 @@ from ordercast.model.nodes import everybody
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
+_SHOWN_LENGTH = 80  # of what is not a name
 
 
 class Group:
@@ -34,6 +35,7 @@ class Group:
         """`selective`: messages may go to a subset of the members; `prioritised`: messages may have priorities."""
         self._name = name
         self._member, self._outbox, self._scheduler = member, member.outbox, member.scheduler
+        self._inbox = member.inbox
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
@@ -157,14 +159,14 @@ class Group:
 
     def _destinations(self, names: object) -> int:
         if isinstance(names, str):
-            raise LocalProtocolError(f"`to` must be a set of names, such as {{{names!r}}}, not one name")
+            raise LocalProtocolError(f"`to` must be a set of names, such as {{{_shortened(names)}}}, not one name")
         if not isinstance(names, Iterable):
             raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
         for name in names:
             place = self._places.get(name) if isinstance(name, str) else None
             if place is None:
-                raise LocalProtocolError(f"{name!r} is not a member; members are: {', '.join(self._names)}")
+                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self._names)}")
             mask |= 1 << place
         if not mask:
             raise LocalProtocolError("a message needs at least one destination")
@@ -186,21 +188,17 @@ class Group:
 
     async def receive(self) -> Message:
         """The next message; raises `GroupClosed` after the last one, `GroupAborted` if the group was aborted."""
-        if not self._unread:
-            batch = await self.receive_batch()
-            self._unread = [*batch[::-1], *self._unread]  # another reader may have left some meanwhile
+        while not self._unread:
+            await self._next_packet_or_view()
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
         """The next messages of one sender, as many as share a packet: the fastest way to receive very many."""
-        if self._unread:
-            unread, self._unread = self._unread[::-1], []
-            return unread
-        while True:
-            found = await self._member.inbox.next()
-            if not isinstance(found, View):
-                return found
-            self._view = found
+        while not self._unread:
+            await self._next_packet_or_view()
+        unread, self._unread = self._unread, []
+        unread.reverse()
+        return unread
 
     async def batches(self) -> AsyncIterator[list[Message]]:
         """All messages until the group is closed, in lists of those that share a packet."""
@@ -217,18 +215,29 @@ class Group:
         The view that the group opened with is not among them: it is `view` before the first event.
         """
         while True:
-            if self._unread:
-                yield self._unread.pop()
-                continue
             try:
-                found = await self._member.inbox.next()
+                view = await self._next_packet_or_view()
             except GroupClosed:
                 return
-            if isinstance(found, View):
+            yield self._unread.pop() if view is None else view
+
+    async def _next_packet_or_view(self) -> View | None:
+        """The view that comes next; None: messages come next, and are in `_unread`.
+
+        Nothing is taken out of the inbox while messages are unread, so that several readers share one order.
+        """
+        inbox = self._inbox
+        while not self._unread:
+            found = inbox.take()
+            if found is None:
+                await inbox.wait()
+            elif isinstance(found, View):
                 self._view = found
-                yield found
+                return found
             else:
-                self._unread = [*found[::-1], *self._unread]
+                found.reverse()
+                self._unread = found
+        return None
 
     # --- keys ---
 
@@ -248,7 +257,8 @@ class Group:
 
         `timeout`: seconds after which the group is aborted if the others have not closed. Raises `GroupAborted` if the
         group was aborted, by this member or by another. What was delivered can still be read afterwards. A second call
-        waits for the same end. A call that is cancelled leaves the group closing.
+        waits for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves
+        the group closing.
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)
@@ -279,6 +289,12 @@ def _failure(name: str, error: BaseException) -> str:
     if isinstance(error, Exception):
         return f"{name} failed ({type(error).__name__})"
     return f"{name} was interrupted"
+
+
+def _shortened(name: object) -> str:
+    """For a sentence: what is given as a name may be a whole line of input."""
+    text = repr(name)
+    return text if len(text) <= _SHOWN_LENGTH else text[:_SHOWN_LENGTH] + "…"
 
 
 def _whole_number(priority: object) -> int:

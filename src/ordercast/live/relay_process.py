@@ -16,7 +16,7 @@ from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer,
 from ordercast.live.transport.sockets import enable_multicast_sending, open_socket
 from ordercast.wire.datagram import Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.seal import seal_for
 
 
 class RelayProcess:
@@ -52,7 +52,7 @@ class RelayProcess:
         self.late = 0
         """Datagrams that were overtaken on their way here, and dropped."""
         self.dropped: Counter[str] = Counter()
-        """Datagrams that were dropped, by reason; `former`: they were for an earlier incarnation of the relay."""
+        """Datagrams that were dropped, by reason; `stale_relay`: they were for an earlier incarnation of the relay."""
 
     @property
     def passed(self) -> int:
@@ -79,11 +79,11 @@ class RelayProcess:
         if isinstance(datagram, Rejection):
             self.dropped[datagram] += 1
         elif not is_for_relay(datagram) or datagram.sender >= self._members:
-            self.dropped["stranger"] += 1
+            self.dropped["non_member"] += 1
         elif len(datagram.body) < RELAY_INCARNATION_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
         elif RELAY_INCARNATION.unpack_from(datagram.body)[0] != self._relay.incarnation:
-            self.dropped["former"] += 1
+            self.dropped["stale_relay"] += 1
             self._relay.announce(datagram.tag)
         else:
             self._reorder(datagram)

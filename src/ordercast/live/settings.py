@@ -48,7 +48,7 @@ PROTOCOLS = {Order.PARTIAL: "spo", Order.TOTAL: "st", Order.PRIORITY: "prito", O
 """The protocol that implements each order."""
 OTHER_PROTOCOLS = frozenset({"po", "to", "prio"})
 """The papers' baselines: they can be chosen as an order by their own names."""
-RELAYED = frozenset({"st", "to", "prito", "prio"})
+RELAYED_PROTOCOLS = frozenset({"st", "to", "prito", "prio"})
 """The protocols that need a relay: all members must receive all datagrams in the same order."""
 
 
@@ -123,7 +123,7 @@ class Settings:
 
     def _require_used(self) -> None:
         """A setting without effect is an error: its user would rely on it."""
-        if self.relay is not None and protocol_of(self.order) not in RELAYED:
+        if self.relay is not None and protocol_of(self.order) not in RELAYED_PROTOCOLS:
             raise ConfigError(f"relay has no effect for order {self.order!r}, only for 'total' and 'priority': omit it")
         if self.resilience and self.order != Order.SEQUENCED:
             raise ConfigError(

@@ -15,8 +15,8 @@ _CAUSES = {
     "decryption failed: check that all members have the same key and group name": (
         Rejection.KEY,
         Rejection.FORGED,
-        Rejection.SEALED,
-        Rejection.UNSEALED,
+        Rejection.CIPHERTEXT,
+        Rejection.PLAINTEXT,
     ),
     "received datagrams of another group: check that all members have the same group name": (Rejection.GROUP,),
     "received datagrams of another version: check that all members run the same version of ordercast": (

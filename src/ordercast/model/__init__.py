@@ -1,4 +1,4 @@
-"""The vocabulary that all rooms share: units, inputs and outputs of a machine, configurations, errors.
+"""Values that all packages share: units, inputs and outputs of a machine, configurations, errors.
 
 Values only; nothing here does anything beyond checking itself.
 """

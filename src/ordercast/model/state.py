@@ -81,7 +81,7 @@ _PART = _Form("{0}.snapshot()", "")
 
 @cache
 def _compiled(kind: Any) -> _Compiled:
-    """The two functions of a class, as one would write them by hand."""
+    """The two functions of a class, as hand-written code would have them."""
     packed, targets, lines = [], [], []
     for name, hint in _hints(kind):
         if get_origin(hint) in {Final, ClassVar} or _has(hint, _DERIVED):

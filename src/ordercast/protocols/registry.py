@@ -1,4 +1,4 @@
-"""Which machine is which protocol's: by name and rules, each loaded when it is first asked for."""
+"""The machine class of each protocol, by name and rules; each is imported when first requested."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, RUNS
-from ordercast.trace.files import WRITE_ERRORS, cannot_write, open_parquet
+from ordercast.trace.files import cannot_write
+from ordercast.trace.parquet_file import WRITE_ERRORS, ParquetFile
 from ordercast.trace.schema import EVENTS_FOLDER, RUNS_FOLDER, SUFFIX
 from ordercast.trace.small_files import unfinished
 
@@ -31,11 +31,11 @@ class AtomicWriter:
         self._events = folder / EVENTS_FOLDER / f"{name}{SUFFIX}"
         self._runs = folder / RUNS_FOLDER / f"{name}{SUFFIX}"
         self._closed = False
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: ParquetFile | None = None
         try:
             for path in (self._events, self._runs):
                 self._make_folder(path.parent)
-            self._writer = open_parquet(unfinished(self._events), EVENTS)
+            self._writer = ParquetFile(unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
             self._fail(error)
 
@@ -64,7 +64,7 @@ class AtomicWriter:
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         try:
-            self._open_writer().write_batch(batch)
+            self._open_writer().write(pa.Table.from_batches([batch]))
         except WRITE_ERRORS as error:
             self._fail(error)
 
@@ -72,7 +72,7 @@ class AtomicWriter:
         """Discards all events so far."""
         try:
             self._open_writer().close()
-            self._writer = open_parquet(unfinished(self._events), EVENTS)
+            self._writer = ParquetFile(unfinished(self._events), EVENTS)
         except WRITE_ERRORS as error:
             self._fail(error)
 
@@ -81,8 +81,8 @@ class AtomicWriter:
         writer = self._open_writer()
         try:
             writer.close()
-            with open_parquet(unfinished(self._runs), RUNS) as runs_writer:
-                runs_writer.write_table(runs)
+            with ParquetFile(unfinished(self._runs), RUNS) as runs_file:
+                runs_file.write(runs)
             if not self._runs.exists():
                 unfinished(self._events).replace(self._events)
                 unfinished(self._runs).replace(self._runs)
@@ -93,7 +93,7 @@ class AtomicWriter:
             self._fail(error)
         self.discard()
 
-    def _open_writer(self) -> pq.ParquetWriter:
+    def _open_writer(self) -> ParquetFile:
         if self._closed or self._writer is None:
             raise TraceError(f"{self._what} is closed")
         return self._writer

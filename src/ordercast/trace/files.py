@@ -1,31 +1,13 @@
-"""The Parquet files of a trace: how they are encoded, and how rows become columns."""
+"""How rows of a trace become columns."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ordercast.model.errors import TraceError, reason_of
+from ordercast.trace.arrow_columns import column
 from ordercast.trace.arrow_schema import EVENTS, RUNS
-from ordercast.trace.schema import SEQ, STEP, TIME, TRANSMISSION, EventRow
-
-WRITE_ERRORS = (OSError, pa.ArrowException)
-_RISING = (STEP, TIME, SEQ, TRANSMISSION)
-"""Numbers that rarely repeat and mostly rise: delta encoding takes half the space of a dictionary."""
-
-
-def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Opens a new file of a dataset."""
-    rising = [name for name in schema.names if name in _RISING]
-    leaves = [f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name for field in schema]
-    return pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=[leaf for leaf in leaves if leaf not in rising],
-        column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
-    )
+from ordercast.trace.schema import EventRow
 
 
 def events_batch(run: str, rows: Sequence[EventRow]) -> pa.RecordBatch:
@@ -38,10 +20,21 @@ def events_batch(run: str, rows: Sequence[EventRow]) -> pa.RecordBatch:
 
 def runs_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
     """Rows of `runs`; columns that a row does not name are null."""
-    unknown = sorted({name for row in rows for name in row} - set(RUNS.names))
+    for row in rows:
+        _require_known(row)
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
+
+
+def one_run(row: Mapping[str, object]) -> pa.Table:
+    """The same for one row, without the imports of `pyarrow.array` (see `arrow_columns`)."""
+    _require_known(row)
+    return pa.Table.from_arrays([column(field.type, [row.get(field.name)]) for field in RUNS], schema=RUNS)
+
+
+def _require_known(row: Mapping[str, object]) -> None:
+    unknown = sorted(set(row) - set(RUNS.names))
     if unknown:
         raise TraceError(f"the runs table has no column {unknown[0]!r}; it has {', '.join(RUNS.names)}")
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=RUNS)
 
 
 def cannot_write(what: str, error: Exception) -> TraceError:

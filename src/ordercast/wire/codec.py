@@ -16,24 +16,23 @@ from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer import units as sequencer_units
 from ordercast.protocols.spo import units as spo_units
 from ordercast.protocols.st import units as st_units
-from ordercast.protocols.to import units as priority_units
+from ordercast.protocols.to import units as to_units
 
-_SEQUENCE: tuple[type[Unit], ...] = (
-    priority_units.OrderedData,
-    priority_units.OrderedReady,
-    RunMarker,
-    priority_units.Standing,
-    priority_units.EpochVector,
-    priority_units.CarryingVector,
+_TOTAL: tuple[type[Unit], ...] = (
+    to_units.OrderedData,
+    to_units.OrderedReady,
+    to_units.Standing,
+    to_units.EpochVector,
+    to_units.CarryingVector,
 )
 _SELECTIVE: tuple[type[Unit], ...] = (spo_units.Data, spo_units.Ready)
 KINDS: dict[str, tuple[type[Unit], ...]] = {
     "spo": _SELECTIVE,
     "po": _SELECTIVE,
     "st": (*_SELECTIVE, st_units.ResetReply, st_units.ResetNeed, st_units.ResetDone),
-    "to": _SEQUENCE,
-    "prito": _SEQUENCE,
-    "prio": _SEQUENCE,
+    "to": _TOTAL,
+    "prito": (*_TOTAL, RunMarker),
+    "prio": (*_TOTAL, RunMarker),
     "sequencer": (
         sequencer_units.Offer,
         sequencer_units.Broadcast,

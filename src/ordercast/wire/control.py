@@ -35,7 +35,7 @@ class Stage(IntEnum):
     """It sends nothing more, and all that it sent is known to be stable."""
     DONE = 2
     """All members are closing, and it waits for nothing any more."""
-    BYE = 3
+    ALL_DONE = 3
     """It knows that all members are done."""
 
 

@@ -13,15 +13,15 @@ import msgspec
 MAGIC = 0xC5
 VERSION = 1
 
-SEALED = 1
+ENCRYPTED = 1
 """Flag: the body is encrypted. Set and removed by the seal; nobody else sees it."""
-OPENING = 2
-"""Flag: the tag is the sender's incarnation. Without it, it is the session."""
+HANDSHAKE = 2
+"""Flag: of the discovery or the handshake; the tag is the sender's incarnation. Without it, it is the session."""
 TO_RELAY = 4
 """Flag: for the relay, to pass it on."""
 FROM_RELAY = 8
 """Flag: a relay passed it on."""
-_KNOWN_FLAGS = SEALED | OPENING | TO_RELAY | FROM_RELAY
+_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY
 
 RELAY = 0xFFFF
 """The sender number of a relay."""
@@ -43,15 +43,15 @@ LENGTH_SIZE = _LENGTH.size
 class Rejection(StrEnum):
     """Why a datagram is dropped."""
 
-    FOREIGN = "foreign"
+    NOT_ORDERCAST = "not_ordercast"
     """It does not begin with our magic byte."""
     TRUNCATED = "truncated"
     """It is shorter than its fixed parts."""
     VERSION = "version"
     """Its version, or one of its flags, is unknown."""
-    UNSEALED = "unsealed"
+    PLAINTEXT = "plaintext"
     """Our group encrypts, and it is not encrypted."""
-    SEALED = "sealed"
+    CIPHERTEXT = "ciphertext"
     """Our group does not encrypt, and it is encrypted."""
     KEY = "key"
     """It was encrypted with a key that we do not have."""
@@ -86,16 +86,16 @@ def write_header(flags: int, key_id: int, sender: int, to: int, tag: int, counte
 
 
 def read_header(datagram: bytes | memoryview, mode: int, smallest: int) -> Header | Rejection:
-    """The header of a datagram of this mode (`SEALED`, or 0) and of at least this size."""
+    """The header of a datagram of this mode (`ENCRYPTED`, or 0) and of at least this size."""
     if not datagram or datagram[0] != MAGIC:
-        return Rejection.FOREIGN
+        return Rejection.NOT_ORDERCAST
     if len(datagram) < HEADER.size:
         return Rejection.TRUNCATED
     _, version, flags, key_id, sender, to, tag, counter = HEADER.unpack_from(datagram)
     if version != VERSION or flags & ~_KNOWN_FLAGS:
         return Rejection.VERSION
-    if flags & SEALED != mode:
-        return Rejection.UNSEALED if mode else Rejection.SEALED
+    if flags & ENCRYPTED != mode:
+        return Rejection.PLAINTEXT if mode else Rejection.CIPHERTEXT
     if len(datagram) < smallest:
         return Rejection.TRUNCATED
     return flags, key_id, sender, to, tag, counter

@@ -94,7 +94,7 @@ def _() -> None:
 
         return at_once
 
-    wrap(TotalOrderBroadcast, "_fire", around)
+    wrap(TotalOrderBroadcast, "fire", around)
 
 
 @MUTANTS.add("a marker covers nothing")

@@ -53,7 +53,7 @@ def _() -> None:
 
 @MUTANTS.add("what times out begins no run synchronisation")
 def _() -> None:
-    replace(PritoPaper, "_time_out", lambda *_: None)
+    replace(PritoPaper, "time_out", lambda *_: None)
 
 
 @MUTANTS.add("the window never closes")

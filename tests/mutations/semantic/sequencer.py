@@ -172,7 +172,7 @@ def _offers_once() -> None:
 def _suspects_who_is_heard() -> None:
     def around(need_due: Method) -> Method:
         def changed(self: Sender, out: list[Any]) -> Any:
-            self.heard = False
+            self.answered = False
             return need_due(self, out)
 
         return changed

@@ -96,7 +96,7 @@ def _never_polls() -> None:
 def _never_gives_up() -> None:
     def around(poll: Method) -> Method:
         def changed(self: Spo, out: Any) -> None:
-            self.polling.unanswered = [0] * self.nodes
+            self.backoff.unanswered = [0] * self.nodes
             poll(self, out)
 
         return changed

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from ordercast.model.machine import Reached
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.st import order
 from ordercast.protocols.st.finished import FinishedEpochs
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.normal import ACCEPTED, Normal
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.retry import Retry
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.st.machine")
@@ -147,7 +147,7 @@ def _ignores_logs() -> None:
 @MUTANTS.add("what is not answered is not said again (S9)", _RECOVERY)
 def _requests_once() -> None:
     def around(request_missing: Method) -> Method:
-        return lambda self, out: request_missing(self, out) if self.normal.retry.backoff == 1 else None
+        return lambda self, out: request_missing(self, out) if self.normal.backoff.factor == 1 else None
 
     wrap(Recovery, "request_missing", around)
 
@@ -189,15 +189,15 @@ def _delivers_when_one_has_finished() -> None:
     replace(FinishedEpochs, "take_acknowledged", take_acknowledged)
 
 
-@MUTANTS.add("waits do not get longer while there is no progress", "protocols.st.retry")
+@MUTANTS.add("waits do not get longer while there is no progress", "protocols.shared.backoff")
 def _never_backs_off() -> None:
-    def back_off(self: Retry) -> bool:
+    def advance(self: Backoff) -> bool:
         progress, self.progress = self.progress, False
         return not progress
 
-    replace(Retry, "back_off", back_off)
+    replace(Backoff, "advance", advance)
 
 
-@MUTANTS.add("a silent node is never given up", "protocols.st.retry")
+@MUTANTS.add("a silent node is never given up", "protocols.shared.backoff")
 def _waits_for_ever() -> None:
-    replace(Retry, "count_unanswered", lambda *_: None)
+    replace(Backoff, "count_unanswered", lambda *_: None)

@@ -5,8 +5,8 @@ from typing import Any
 
 from ordercast.model.machine import Output
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to import epoch_agreement
-from ordercast.protocols.to.backoff import Backoff
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries
 from ordercast.protocols.to.epoch_agreement import EpochAgreement
 from ordercast.protocols.to.machine import TotalOrderBroadcast
@@ -158,6 +158,6 @@ def _() -> None:
     replace(ChannelOrder, "delivered_on_abort", nothing)
 
 
-@MUTANTS.add("a silent node is never given up", "protocols.to.backoff")
+@MUTANTS.add("a silent node is never given up", "protocols.shared.backoff")
 def _() -> None:
-    replace(Backoff, "lengthen", lambda *_: None)
+    replace(Backoff, "count_unanswered", lambda *_: None)

@@ -7,14 +7,14 @@ import msgspec
 
 from ordercast.model.errors import ConfigError
 from ordercast.wire import checks, datagram, keys
+from ordercast.wire.authentication import AuthenticatedSeal
 from ordercast.wire.codec import Codec
 from ordercast.wire.datagram import HEADER, Rejection
 from ordercast.wire.lru_map import LruMap
 from ordercast.wire.replay_window import ReplayWindow, ReplayWindows
-from ordercast.wire.sealed import AeadSeal
 from tests.mutations.mutation import Mutants, replace, wrap
 
-MUTANTS = Mutants("wire.sealed")
+MUTANTS = Mutants("wire.authentication")
 Method = Callable[..., Any]
 
 
@@ -33,10 +33,10 @@ def _forgets_the_session() -> None:
     replace(ReplayWindows, "hold", lambda *_: None)
 
 
-@MUTANTS.add("a forged counter moves the window", "wire.sealed")
+@MUTANTS.add("a forged counter moves the window", "wire.authentication")
 def _moves_the_window_for_forgers() -> None:
     def around(open_: Method) -> Method:
-        def changed(self: AeadSeal, data: Any) -> Any:
+        def changed(self: AuthenticatedSeal, data: Any) -> Any:
             found = open_(self, data)
             if found is Rejection.FORGED:
                 _, _, _, _, sender, _, tag, counter = HEADER.unpack_from(data)
@@ -45,10 +45,10 @@ def _moves_the_window_for_forgers() -> None:
 
         return changed
 
-    wrap(AeadSeal, "open", around)
+    wrap(AuthenticatedSeal, "open", around)
 
 
-@MUTANTS.add("the header is not authenticated", "wire.sealed")
+@MUTANTS.add("the header is not authenticated", "wire.authentication")
 def _does_not_authenticate_the_header() -> None:
     def around(cipher_of: Method) -> Method:
         class Cipher:
@@ -63,32 +63,32 @@ def _does_not_authenticate_the_header() -> None:
 
         return lambda self, secret, tag, sender: Cipher(cipher_of(self, secret, tag, sender))
 
-    wrap(AeadSeal, "_cipher", around)
+    wrap(AuthenticatedSeal, "_cipher", around)
 
 
-@MUTANTS.add("all senders and tags share one key, and so their nonces", "wire.sealed")
+@MUTANTS.add("all senders and tags share one key, and so their nonces", "wire.authentication")
 def _one_key_for_all() -> None:
-    wrap(AeadSeal, "_cipher", lambda cipher_of: lambda self, secret, *_: cipher_of(self, secret, 0, 0))
+    wrap(AuthenticatedSeal, "_cipher", lambda cipher_of: lambda self, secret, *_: cipher_of(self, secret, 0, 0))
 
 
-@MUTANTS.add("the group's name is not part of the key", "wire.sealed")
+@MUTANTS.add("the group's name is not part of the key", "wire.authentication")
 def _one_key_for_all_groups() -> None:
     def around(init: Method) -> Method:
         return lambda self, _, group_keys: init(self, "", group_keys)
 
-    wrap(AeadSeal, "__init__", around)
+    wrap(AuthenticatedSeal, "__init__", around)
 
 
-@MUTANTS.add("a counter may be used twice to encrypt", "wire.sealed")
+@MUTANTS.add("a counter may be used twice to encrypt", "wire.authentication")
 def _repeats_nonces() -> None:
     def around(seal: Method) -> Method:
-        def changed(self: AeadSeal, *arguments: Any) -> Any:
+        def changed(self: AuthenticatedSeal, *arguments: Any) -> Any:
             self._sealed_below.clear()
             return seal(self, *arguments)
 
         return changed
 
-    wrap(AeadSeal, "seal", around)
+    wrap(AuthenticatedSeal, "seal", around)
 
 
 @MUTANTS.add("unknown flags are ignored", "wire.datagram")

@@ -4,13 +4,23 @@ See `ordercast.model.machine` for the contract. What a protocol promises to appl
 is; what is asked here a simulator, an explorer and a live host rely on.
 """
 
+from enum import Enum
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
-from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.config import (
+    GroupConfig,
+    LossInference,
+    PaperRules,
+    PriorityConfig,
+    Recovery,
+    Rules,
+    SequencerConfig,
+    SequencerReadings,
+)
 from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
@@ -26,6 +36,7 @@ from ordercast.model.machine import (
     Output,
     Reached,
     Receive,
+    SetTimer,
     Submit,
     Suspect,
     TimerFired,
@@ -35,7 +46,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState, declared_names
 from ordercast.model.units import Unit
 from ordercast.protocols.registry import PROTOCOLS, machine_class
-from tests.protocols.contract.group import Group
+from tests.protocols.contract.group import Group, Watch
 
 NODES = 3
 SOUND = [(protocol, Rules.SOUND) for protocol in PROTOCOLS]
@@ -46,6 +57,45 @@ every_machine = pytest.mark.parametrize(("protocol", "rules"), EVERY, ids=lambda
 every_sound_machine = pytest.mark.parametrize(
     ("protocol", "rules"), SOUND, ids=lambda value: getattr(value, "value", value)
 )
+
+
+SEQUENCER_READINGS: list[dict[str, Any]] = [{}, {"first_id": 1}, {"first_id": 1, "acknowledges_last": True}]
+SEQUENCER_READINGS += [{**SEQUENCER_READINGS[-1], "advances_own_row": True, "whole_answers": True, "asks_once": True}]
+SEQUENCER_READINGS += [{**SEQUENCER_READINGS[-1], "older_are_duplicates": True, "elects": True}]
+
+
+def drawn_settings(seed: int) -> dict[str, Any]:
+    """Whatever a group can be told to do otherwise, in any combination; a protocol takes what concerns it."""
+    chance = Random(f"settings/{seed}")
+
+    def maybe() -> bool:
+        return chance.random() < 0.5
+
+    return {
+        "window": chance.choice([1, 2, 4, 16]),
+        "quota": chance.choice([1, 2, 4, 64]),
+        "log_limit": chance.choice([1, 3, 400]),
+        "hearsay": maybe(),
+        "recovery": chance.choice(list(Recovery)),
+        "first_seq": chance.choice([(), (3, 0, 5)]),
+        "priority": PriorityConfig(synchronises=maybe()),
+        "sequencer": SequencerConfig(
+            node=chance.choice([0, 2]),
+            history=chance.choice([1, 4, 64]),
+            resilience=chance.choice([0, 1, 2]),
+            direct_from=chance.choice([1, 1400]),
+            suspect_after=chance.choice([1, 8]),
+        ),
+        "paper": PaperRules(
+            condition_2=chance.choice(list(LossInference)),
+            duplicates_first=maybe(),
+            verbatim_copies=maybe(),
+            keeps_behind_gap=maybe(),
+            preacknowledged_time_out=maybe(),
+            sends_again_in_time=maybe(),
+            sequencer=SequencerReadings(**SEQUENCER_READINGS[seed % len(SEQUENCER_READINGS)]),
+        ),
+    }
 
 
 def group_of(protocol: str, rules: Rules, **settings: Any) -> Group:
@@ -95,7 +145,14 @@ def test_equal_inputs_give_equal_outputs(protocol: str, rules: Rules) -> None:
 @every_machine
 def test_a_machine_that_is_restored_before_every_input_does_the_same(protocol: str, rules: Rules) -> None:
     """Also on a machine that was elsewhere: restoring forgets everything else."""
-    group = group_of(protocol, rules)
+    for seed in range(8):
+        group = group_of(protocol, rules, **drawn_settings(seed))
+        group.watch = _restoring(group)
+        run(group, protocol, seed)
+
+
+def _restoring(group: Group) -> Watch:
+    """Each input is also given to a twin that is restored before it."""
     twins = [group.kind(node, group.config) for node in range(NODES)]
 
     def twice(node: int, machine: Machine, event: Input) -> list[Output]:
@@ -111,9 +168,31 @@ def test_a_machine_that_is_restored_before_every_input_does_the_same(protocol: s
             twin.handle(Drained())
         return did
 
-    group.watch = twice
-    for seed in range(3):
-        run(group, protocol, seed)
+    return twice
+
+
+def is_frozen(value: object) -> bool:
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_config__.frozen and all(
+            is_frozen(getattr(value, name)) for name in value.__struct_fields__
+        )
+    if isinstance(value, tuple):
+        return all(map(is_frozen, value))
+    return value is None or isinstance(value, int | str | bytes | Enum)
+
+
+@every_machine
+def test_outputs_hold_nothing_that_can_change(protocol: str, rules: Rules) -> None:
+    group = group_of(protocol, rules)
+
+    def watched(node: int, machine: Machine, event: Input) -> list[Output]:
+        del node
+        did = machine.handle(event)
+        assert all(map(is_frozen, did))
+        return did
+
+    group.watch = watched
+    run(group, protocol, seed=8)
 
 
 @every_machine
@@ -183,9 +262,9 @@ def test_nothing_lives_outside_of_the_declared_state(protocol: str, rules: Rules
 
 @every_machine
 def test_a_fresh_machine_waits_for_nothing_and_holds_nothing(protocol: str, rules: Rules) -> None:
-    [machine, *_] = group_of(protocol, rules).machines
-    assert machine.waits_for() == ()
-    assert machine.log_sizes() == LogSizes(0, 0, 0, 0, 0)
+    for machine in group_of(protocol, rules).machines:
+        assert machine.waits_for() == ()
+        assert machine.log_sizes() == LogSizes(0, 0, 0, 0, 0)
 
 
 @every_sound_machine
@@ -277,14 +356,48 @@ def test_a_timer_that_was_never_set_does_no_harm(protocol: str, rules: Rules) ->
     assert machine.snapshot() == before
 
 
+@every_sound_machine
+def test_a_timer_that_does_not_run_does_nothing(protocol: str, rules: Rules) -> None:
+    """Every name that is ever set, at a machine that has set none."""
+    group, names = group_of(protocol, rules), set[str]()
+
+    def noted(node: int, machine: Machine, event: Input) -> list[Output]:
+        del node
+        did = machine.handle(event)
+        names.update(output.name for output in did if isinstance(output, SetTimer))
+        return did
+
+    group.watch = noted
+    run(group, protocol, seed=9)
+    assert names
+    for machine in group_of(protocol, rules).machines:
+        before = machine.snapshot()
+        assert [machine.handle(TimerFired(name)) for name in sorted(names)] == [[]] * len(names)
+        assert machine.snapshot() == before
+
+
 @every_machine
 @pytest.mark.parametrize("destinations", [0, -1, 1 << NODES, (1 << NODES) + 1])
 def test_messages_to_nobody_or_to_strangers_are_refused(protocol: str, rules: Rules, destinations: int) -> None:
     [machine, *_] = group_of(protocol, rules).machines
     before = machine.snapshot()
-    with pytest.raises(LocalProtocolError):
+    with pytest.raises(LocalProtocolError, match=r"^invalid destinations .*: "):
         machine.handle(Submit(destinations, (1,), b"x"))
     assert machine.snapshot() == before
+
+
+@every_machine
+def test_where_everything_goes_to_all_a_subset_is_refused(protocol: str, rules: Rules) -> None:
+    [machine, *_] = group_of(protocol, rules).machines
+    before = machine.snapshot()
+    for destinations in (0b001, 0b110):
+        if protocol not in SELECTIVE:
+            with pytest.raises(LocalProtocolError, match="a broadcast goes to all 3 nodes, the sender included"):
+                machine.handle(Submit(destinations, (1,), b"x"))
+            assert machine.snapshot() == before
+        else:
+            machine.handle(Submit(destinations, (1,), b"x"))
+            assert machine.snapshot() != before
 
 
 @every_sound_machine

@@ -1,13 +1,8 @@
 """PO: what it does otherwise than SPO. Everything to everybody; nothing kept behind a gap; sources go back."""
 
-import re
 from typing import Any
 
-import pytest
-
 from ordercast.model.config import Timing
-from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Submit
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data
 from tests.protocols.po.driver import ALL, E1, E2, E3, Node, Outputs, Peer, sent_by
@@ -27,18 +22,6 @@ def copies(out: Outputs) -> list[int]:
 
 
 # --- destinations ---
-
-
-@pytest.mark.parametrize(
-    ("destinations", "asked"),
-    [(0, "0"), (-1, "-1"), (0b001, "{E1}"), (0b110, "{E2,E3}"), (0b011, "{E1,E2}"), (0b1111, "{E1,E2,E3,E4}")],
-)
-def test_what_is_not_for_everybody_is_a_mistake_of_the_caller(destinations: int, asked: str) -> None:
-    node = Node(E1)
-    sentence = f"destinations {asked} are invalid: PO delivers every message to all 3 nodes, the sender included"
-    with pytest.raises(LocalProtocolError, match=re.escape(sentence)):
-        node.handle(Submit(destinations, (1,), b"x"))
-    assert node.machine.log_sizes().waiting == 0
 
 
 def test_what_is_for_everybody_is_numbered_and_transmitted() -> None:

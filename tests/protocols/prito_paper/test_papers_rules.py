@@ -1,12 +1,7 @@
 """Section 4.1 as the printed machine has it: transmission, acceptance, PACK, ACK, and units without data."""
 
-import re
-
-import pytest
-
 from ordercast.model.config import Timing
-from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Level, Reached, Receive, Submit
+from ordercast.model.machine import Level, Reached, Receive
 from ordercast.protocols.prito.paper.units import (
     PrintedData,
     PrintedReady,
@@ -44,15 +39,6 @@ def test_transmission_a_unit_is_kept_until_it_is_pre_acknowledged() -> None:
     assert group.settle()
     assert machine.sent == [unit for unit in machine.sent if isinstance(unit, PrintedReady)]
     assert [sorted(letters) for letters in group.delivered] == [["x", "z"]] * 3
-
-
-def test_transmission_is_for_everybody() -> None:
-    group = PaperGroup(2)
-    for destinations, named in {0: "0", -1: "-1", 1: "{E1}", 0b111: "{E1,E2,E3}"}.items():
-        sentence = f"invalid destinations {named}: a broadcast goes to all 2 nodes, the sender included"
-        with pytest.raises(LocalProtocolError, match=re.escape(sentence)):
-            group.handle(E1, Submit(destinations, (1,), b"x"))
-    assert group.channel == []
 
 
 def test_transmission_waits_for_the_window() -> None:

@@ -117,15 +117,15 @@ class Lazy(PritoPaper):
 
     lazy = True
 
-    def _preacknowledge(self, below: list[int], out: list[Output]) -> None:
+    def preacknowledge(self, below: list[int], out: list[Output]) -> None:
         if not self.lazy:
-            super()._preacknowledge(below, out)
+            super().preacknowledge(below, out)
 
     def asked(self) -> list[Output]:
         self.lazy = False
         out: list[Output] = []
-        self._preacknowledge(self.accepted_minima(), out)
-        self._acknowledge(out)
+        self.preacknowledge(self.accepted_minima(), out)
+        self.acknowledge(out)
         return out
 
 
@@ -318,8 +318,8 @@ def test_f6_runs_differ_though_nothing_is_lost() -> None:
 class StopsWhereItIsHeard(PritoPaper):
     """The initiator goes on until the channel brings its own Run-Sync back."""
 
-    def _time_out(self, name: str, out: list[Output]) -> None:
-        super()._time_out(name, out)
+    def time_out(self, name: str, out: list[Output]) -> None:
+        super().time_out(name, out)
         if any(isinstance(output, Send) and isinstance(output.unit, RunSync) for output in out):
             self.synchronising = False
 

@@ -1,11 +1,10 @@
-"""The machine as a whole: no unit breaks it, a snapshot holds all of it, it says what it waits for."""
+"""The machine as a whole: snapshots of its parts, texts, units; what holds for every machine is in `contract`."""
 
 from random import Random
-from typing import Any
 
 import pytest
 
-from ordercast.model.machine import Abort, Drained, Input, Receive, Submit, TimerFired
+from ordercast.model.machine import Abort
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.sequencer.units import (
@@ -75,33 +74,6 @@ def any_unit(chance: Random) -> Unit:
     )
 
 
-def any_input(chance: Random, node: Node) -> Input:
-    if node.running and chance.random() < 0.3:
-        return TimerFired(chance.choice(sorted(node.running)))
-    if chance.random() < 0.1:
-        return Submit(0b111, (1,), b"x")
-    return Receive(any_unit(chance)) if chance.random() < 0.95 else Drained()
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_no_well_formed_unit_brings_it_down(seed: int) -> None:
-    chance = Random(seed)
-    for _ in range(150):
-        options: dict[str, Any] = {"resilience": chance.randrange(3), "history": chance.choice([1, 4, 100])}
-        node = Node(chance.randrange(3), suspect_after=1, polls_to_abort=5, window=2, **options)
-        for _ in range(40):
-            event = any_input(chance, node)
-            if isinstance(event, TimerFired):
-                del node.running[event.name]
-            before = node.machine.snapshot()
-            outputs = node.handle(event)
-            twin = type(node.machine)(node.machine.me, node.machine.config)
-            twin.restore(before)
-            assert list(outputs) == twin.handle(event), "equal states and inputs give equal outputs"
-            assert twin.snapshot() == node.machine.snapshot()
-            hash(twin.snapshot())
-
-
 def test_a_snapshot_holds_everything() -> None:
     value = NextView(1, 0b111, E1, 9, "why")
     stories: list[list[Unit]] = [
@@ -159,15 +131,6 @@ def test_data_of_a_node_that_was_shut_out_are_not_kept_but_answered() -> None:
     out = node.hears(Offer(packet(E3, 0, "late"), 0, 0, direct=True))
     assert node.machine.log_sizes().held == 0
     assert [type(unit) for unit in out.to(E3)] == [Install]
-
-
-def test_a_fresh_machine_waits_for_nothing() -> None:
-    for me in range(3):
-        node = Node(me)
-        assert node.machine.waits_for() == ()
-        assert not node.running
-        sizes = node.machine.log_sizes()
-        assert not any(getattr(sizes, name) for name in sizes.__struct_fields__)
 
 
 def test_it_says_what_it_waits_for() -> None:

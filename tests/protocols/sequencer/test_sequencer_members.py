@@ -2,7 +2,6 @@
 
 import pytest
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
 from ordercast.protocols.sequencer.units import Acknowledgment, NumberAnnouncement, Offer, Synchronised
 from tests.protocols.sequencer.driver import (
@@ -49,11 +48,6 @@ def test_messages_are_counted_apart_from_packets() -> None:
     node.handle(Submit(0b111, (1, 1, 1), b"abc"))
     node.submits("d")
     assert [(unit.packet.seq, unit.packet.first) for unit in node.did.of(Offer)] == [(0, 0), (1, 3)]
-
-
-def test_it_is_a_broadcast() -> None:
-    with pytest.raises(LocalProtocolError, match="all 3 nodes"):
-        Node(E2).handle(Submit(0b011, (1,), b"a"))
 
 
 def test_large_packets_go_to_everybody() -> None:

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from ordercast.model.machine import CancelTimer, Deliver, Output, Send, SetTimer, Submit
-from ordercast.model.state import DeclaredState, declared_names
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.agreement import OrderedLog, ViewAgreement
-from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.orderer import FullHistory, Orderer
 from ordercast.protocols.sequencer.receiver import Ranges, Receiver
 from ordercast.protocols.sequencer.sender import Sender
@@ -50,18 +48,6 @@ def timers_set(out: list[Output]) -> list[str]:
 
 
 # --- the state of all of them ---
-
-
-def parts_of(machine: Sequencer) -> list[DeclaredState]:
-    return [part for part in vars(machine).values() if isinstance(part, DeclaredState)]
-
-
-@pytest.mark.parametrize("me", [E1, E2])
-def test_nothing_is_kept_that_is_not_declared(me: int) -> None:
-    machine = Sequencer(me, config())
-    assert len(parts_of(machine)) == 7
-    for part in (machine, *parts_of(machine)):
-        assert set(vars(part)) == declared_names(type(part))
 
 
 def test_a_part_takes_its_state_back_alone() -> None:

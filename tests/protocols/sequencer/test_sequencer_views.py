@@ -1,6 +1,8 @@
 """Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
-from ordercast.model.machine import Resumed, View
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Resumed, Send, SetTimer, Suspect, View
+from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.units import (
     Accept,
     Acknowledgment,
@@ -355,3 +357,23 @@ def test_when_a_frozen_node_hears_nothing_it_takes_over() -> None:
     node.hears(Flush(0, E2, (1, E2), 0))
     assert not node.fires("view").units, "its coordinator was heard"
     assert node.fires("view").of(Flush) == [Flush(0, E3, (2, E3), 0b100)]
+
+
+# --- suspicions of the host ---
+
+
+def test_the_first_that_is_not_suspected_begins_a_ballot() -> None:
+    machines = [Sequencer(node, GroupConfig(nodes=3)) for node in range(3)]
+    begun = machines[1].handle(Suspect(0b001))
+    assert any(isinstance(output, Send) and isinstance(output.unit, Flush) for output in begun)
+    waits = machines[2].handle(Suspect(0b001))
+    assert [output.name for output in waits if isinstance(output, SetTimer)] == ["view"]
+    assert machines[0].handle(Suspect(0b001)) == [], "nobody suspects itself"
+
+
+def test_who_suspects_more_while_members_agree_waits_for_less() -> None:
+    machine = Sequencer(0, GroupConfig(nodes=5))
+    machine.handle(Suspect(0b10000))
+    before = machine.snapshot()
+    assert machine.handle(Suspect(0b01000)) == []
+    assert machine.snapshot() != before

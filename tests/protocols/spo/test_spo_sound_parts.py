@@ -8,8 +8,8 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output
 from ordercast.model.units import Packet
 from ordercast.protocols.po.machine import GoBackN
+from ordercast.protocols.shared.backoff import MAX_FACTOR
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.protocols.spo.repair import Node, Repair, SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Missing, Status
 from tests.protocols.driver import E1, E2, E3
@@ -104,7 +104,7 @@ def test_repeated_requests_back_off_until_something_comes(policy: Callable[[Node
     repair, repeat = policy(machine), machine.config.timing.repeat
     ahead(machine, repair, 2)
     machine.timers.clear()
-    for factor in (2, MAX_BACKOFF, MAX_BACKOFF):
+    for factor in (2, MAX_FACTOR, MAX_FACTOR):
         repair.fire("repeat", [])
         assert machine.timers.pop() == ("repeat", factor * repeat)
     repair.progress = True

@@ -182,7 +182,7 @@ def test_abort_any_unit_from_a_node_counts_as_its_answer() -> None:
         node.fires("poll")
         node.fires("poll")
         node.hears(answer)
-        assert node.machine.polling.unanswered[E2] == 0
+        assert node.machine.backoff.unanswered[E2] == 0
     node.fires("poll")
     node.fires("poll")
     assert node.fires("poll").aborts != []

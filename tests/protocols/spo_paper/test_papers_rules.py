@@ -7,7 +7,6 @@ does and then knows is compared with what the paper says.
 import pytest
 
 from ordercast.model.config import LossInference
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Deliver, Discard, Level, Numbered, Output, Reached, Submit
 from ordercast.protocols.spo.paper import SpoPaper
 from ordercast.protocols.spo.units import Data
@@ -177,15 +176,6 @@ def test_4_2_free_buffers_are_those_that_the_logs_have_left() -> None:
     machine = entity()
     hears(machine, unit(E1, "2", 0, (0, 0, 0), (0, 0, 0), free=BUFFERS))
     assert sends(machine, "1").status.free == BUFFERS - 1
-
-
-@pytest.mark.parametrize("destinations", [0, 0b1000, 0b1001, -1])
-def test_4_2_what_is_for_nobody_of_the_group_is_refused(destinations: int) -> None:
-    machine = entity()
-    before = machine.snapshot()
-    with pytest.raises(LocalProtocolError):
-        machine.handle(Submit(destinations, (1,), b"x"))
-    assert machine.snapshot() == before
 
 
 # --- 4.3 and 4.4: pre-acknowledgment and acknowledgment (JP 3.3, 3.4) ---

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Discard, Drained, Echo, LogSizes, Receive, Submit, TimerFired
+from ordercast.model.machine import Discard, Drained, Echo, LogSizes, Receive, TimerFired
 from ordercast.protocols.spo.paper import SpoPaper
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from tests.protocols.spo_paper.entity import entity, hears, sends, unit, units
@@ -26,19 +25,6 @@ def test_what_the_printed_rules_do_not_know_is_a_stray() -> None:
     assert machine.handle(Drained()) == []
     assert machine.handle(TimerFired("wait-7")) == []
     assert machine.snapshot() == before
-
-
-@pytest.mark.parametrize(
-    ("destinations", "sentence"),
-    [
-        (0, "at least one node"),
-        (0b1001, r"destinations \{E1,E4\} are invalid: name nodes of the group, which has 3"),
-        (-1, "destinations -1 are invalid: name nodes of the group, which has 3"),
-    ],
-)
-def test_a_message_to_nobody_or_to_strangers_is_refused_in_a_sentence(destinations: int, sentence: str) -> None:
-    with pytest.raises(LocalProtocolError, match=sentence):
-        entity().handle(Submit(destinations, (1,), b"x"))
 
 
 def sent_by_e1(group: Group[SpoPaper]) -> list[str]:

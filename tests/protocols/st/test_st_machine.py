@@ -1,27 +1,18 @@
-"""ST, sound rules: what every machine guarantees its host, whatever it receives."""
+"""ST, sound rules: invariants of the state, levels, texts; for every machine: `contract`."""
 
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ordercast.model.machine import Drained, Input, Level, Output, Reached, Receive, Submit, TimerFired
+from ordercast.model.machine import Drained, Input, Level, Reached, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
-from ordercast.model.units import Packet, Unit
-from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.state import OWN, RECEIVED
-from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
 NODES = 3
 Step = tuple[int, Input, Outputs]
 """At which node, what went in, what came out."""
-
-
-def in_bytes(outputs: list[Output]) -> bytes:
-    return msgspec.json.encode([(type(output).__name__, output) for output in outputs])
 
 
 class Walk:
@@ -38,18 +29,13 @@ class Walk:
         }
         self.loss = chance.choice([0.0, 0.05, 0.2])
         self.group = Group(nodes, **self.config)
-        self.steps: list[Step] = []
-
-    def fresh(self, me: int) -> Node:
-        return Node(me, self.size, **self.config)
 
     def step(self) -> Step:
         """Something happens."""
         me = self.chance.randrange(self.size)
         event = self._draw(me)
         out = self.group.put(self.group.nodes[me].handle(event))
-        self.steps.append((me, event, out))
-        return self.steps[-1]
+        return me, event, out
 
     def _draw(self, me: int) -> Input:
         chance, node, queue = self.chance, self.group.nodes[me], self.group.queues[me]
@@ -64,60 +50,6 @@ class Walk:
             return Drained()
         unit = queue.popleft()
         return Drained() if chance.random() < self.loss else Receive(unit)
-
-
-def test_equal_inputs_give_equal_outputs() -> None:
-    stops = 0
-    for seed in range(6):
-        walk = Walk(seed)
-        for _ in range(500):
-            walk.step()
-        again = [walk.fresh(me) for me in range(NODES)]
-        for me, event, out in walk.steps:
-            assert in_bytes(again[me].handle(event)) == in_bytes(out)
-        assert [node.machine.snapshot() for node in again] == [node.machine.snapshot() for node in walk.group.nodes]
-        stops += sum(len(node.did.stops) for node in again)
-    assert stops > 20, "the walks go through recoveries"
-
-
-def test_a_restored_machine_goes_on_as_the_first_one_does() -> None:
-    for seed in range(6):
-        walk = Walk(seed)
-        for _ in range(400):
-            before = [node.machine.snapshot() for node in walk.group.nodes]
-            me, event, out = walk.step()
-            other = walk.fresh(me)
-            other.machine.restore(before[me])
-            assert other.machine.snapshot() == before[me]
-            assert in_bytes(other.handle(event)) == in_bytes(out)
-            assert other.machine.snapshot() == walk.group.nodes[me].machine.snapshot()
-
-
-def test_a_machine_that_is_always_restored_does_the_same_for_ever() -> None:
-    for seed in range(6):
-        walk = Walk(seed)
-        snapshots = [walk.fresh(me).machine.snapshot() for me in range(NODES)]
-        for _ in range(400):
-            me, event, out = walk.step()
-            twin = walk.fresh(me)
-            twin.machine.restore(snapshots[me])
-            assert in_bytes(twin.handle(event)) == in_bytes(out)
-            snapshots[me] = twin.machine.snapshot()
-
-
-def test_restoring_forgets_everything_else() -> None:
-    """A machine that was somewhere else before is the same as a fresh one."""
-    for seed in range(6):
-        walk, elsewhere = Walk(seed), Walk(seed)
-        elsewhere.chance = Random(seed + 1000)
-        for _ in range(300):
-            walk.step()
-            elsewhere.step()
-        for me in range(NODES):
-            used, snapshot = elsewhere.group.nodes[me], walk.group.nodes[me].machine.snapshot()
-            used.machine.restore(snapshot)
-            assert used.machine.snapshot() == snapshot
-            hash(snapshot)
 
 
 def test_the_fields_agree_with_each_other_at_every_step() -> None:
@@ -173,79 +105,11 @@ def test_the_levels_rise_one_after_the_other_and_deliveries_follow() -> None:
             assert len(node.did.delivered) == len(rising[2])
 
 
-# --- any well-formed unit at any time ---
-
-SMALL = st.integers(0, 4)
-VECTOR = st.tuples(SMALL, SMALL, SMALL)
-NODE = st.integers(0, NODES - 1)
-MASK = st.integers(1, 7)
-EPOCH = st.integers(0, 2)
-STATUSES = st.builds(Status, st.integers(0, 9), VECTOR, VECTOR, st.integers(0, 900), EPOCH)
-PACKETS = st.builds(Packet, NODE, MASK, SMALL, VECTOR, SMALL, st.just((1,)), st.just(b"x"))
-LOGS = st.lists(st.tuples(NODE, SMALL, MASK), max_size=4, unique_by=lambda entry: entry[:2]).map(tuple)
-SENT = st.lists(st.tuples(SMALL, MASK), max_size=3, unique_by=lambda entry: entry[0]).map(tuple)
-
-
-@st.composite
-def replies(draw: st.DrawFn) -> ResetReply:
-    log = draw(LOGS)
-    return ResetReply(
-        draw(NODE), draw(EPOCH), draw(SMALL), draw(VECTOR), draw(SENT), log, draw(st.integers(0, len(log)))
-    )
-
-
-UNITS: st.SearchStrategy[Unit] = st.one_of(
-    st.builds(Data, PACKETS, STATUSES),
-    st.builds(Ready, NODE, SMALL, VECTOR, STATUSES, st.integers(0, 7)),
-    st.builds(RetransmitRequest, NODE, VECTOR),
-    replies(),
-    st.builds(
-        ResetNeed,
-        NODE,
-        EPOCH,
-        st.integers(0, 7),
-        st.lists(st.tuples(NODE, SMALL), max_size=3).map(tuple),
-        st.integers(0, 7),
-    ),
-    st.builds(ResetDone, NODE, EPOCH),
-)
-EVENTS: st.SearchStrategy[Input] = st.one_of(
-    st.builds(Receive, UNITS),
-    st.builds(Submit, MASK, st.just((1,)), st.just(b"x")),
-    st.builds(TimerFired, st.sampled_from(["status", "reset", "answer", "no such timer"])),
-    st.just(Drained()),
-)
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(EVENTS, max_size=40), st.sampled_from([1, 2, 400]))
-def test_no_well_formed_unit_brings_it_down(events: list[Input], log_limit: int) -> None:
-    node = Node(E1, NODES, window=3, quota=2, log_limit=log_limit, polls_to_abort=5)
-    for event in events:
-        node.handle(event)
-        node.machine.waits_for()
-        node.machine.log_sizes()
-        hash(node.machine.snapshot())
-
-
-def test_every_timer_that_runs_may_fire_at_any_moment_and_an_unknown_one_does_nothing() -> None:
-    node = Node(E1)
-    assert node.handle(TimerFired("reset")) == []
-    assert node.handle(TimerFired("answer")) == []
-    assert node.handle(TimerFired("status")) == []
-    assert node.handle(TimerFired("poll")) == []
-
-
 # --- what it says of itself ---
 
 
 def sizes(machine: St) -> tuple[int, ...]:
     return msgspec.structs.astuple(machine.log_sizes())
-
-
-def test_a_fresh_machine_waits_for_nothing_and_holds_nothing() -> None:
-    machine = Node(E1).machine
-    assert (machine.waits_for(), sizes(machine)) == ((), (0, 0, 0, 0, 0))
 
 
 def test_it_says_what_it_holds_and_for_whom_it_waits() -> None:

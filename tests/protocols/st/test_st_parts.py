@@ -2,17 +2,17 @@
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output
+from ordercast.protocols.shared.backoff import MAX_FACTOR, Backoff
 from ordercast.protocols.st.finished import FinishedEpochs
 from ordercast.protocols.st.normal import Normal
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.retry import MAX_BACKOFF, Retry
 from tests.protocols.st.driver import E1, E2, E3, Outputs, Peer
 
 NODES = 3
 
 
 def normal_of(me: int = E1) -> Normal:
-    return Normal(me, GroupConfig(nodes=NODES), FinishedEpochs(NODES), Retry(NODES))
+    return Normal(me, GroupConfig(nodes=NODES), FinishedEpochs(NODES), Backoff(NODES, limit=2))
 
 
 # --- normal operation: where losses are detected ---
@@ -107,25 +107,10 @@ def test_finished_packets_wait_until_every_node_was_heard_in_a_later_epoch() -> 
     assert (finished.take_acknowledged(), finished.blockers()) == ([packet], 0)
 
 
-def test_retry_waits_longer_without_progress_and_starts_over_with_it() -> None:
-    retry = Retry(NODES)
-    assert [retry.back_off() and retry.backoff for _ in range(3)] == [2, MAX_BACKOFF, MAX_BACKOFF]
-    retry.progress = True
-    assert not retry.back_off()
-    assert (retry.backoff, retry.progress) == (1, False)
-
-
-def test_retry_names_the_first_node_that_left_too_much_unanswered() -> None:
-    retry = Retry(NODES)
-    assert retry.count_unanswered(0b100, limit=1) is None
-    assert retry.count_unanswered(0b110, limit=1) == E3
-    assert retry.unanswered == [0, 1, 2]
-
-
 def test_normal_a_new_wait_begins_without_back_off() -> None:
     normal, out = normal_of(), Outputs()
-    normal.retry.backoff, normal.retry.progress = MAX_BACKOFF, True
+    normal.backoff.factor, normal.backoff.progress = MAX_FACTOR, True
     normal.start_status_timer(out)
-    assert (normal.retry.backoff, normal.retry.progress) == (1, False)
+    assert (normal.backoff.factor, normal.backoff.progress) == (1, False)
     status = normal.config.timing.status
     assert status <= out.durations["status"] < 2 * status

@@ -1,10 +1,8 @@
 """ST, sound rules, while nothing is lost: transmission, acceptance, the levels above it, statuses and the window."""
 
 import msgspec
-import pytest
 
 from ordercast.model.config import Timing
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Echo, SetTimer, Submit
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest
@@ -307,15 +305,6 @@ def test_in_the_end_there_is_silence() -> None:
 
 
 # --- submission and the window ---
-
-
-@pytest.mark.parametrize("destinations", [0, 0b1000, 0b1001])
-def test_what_cannot_be_sent_is_refused_and_changes_nothing(destinations: int) -> None:
-    e1 = Node(E1)
-    before = e1.machine.snapshot()
-    with pytest.raises(LocalProtocolError, match="at least one of the 3 nodes"):
-        e1.handle(Submit(destinations, (1,), b"x"))
-    assert e1.machine.snapshot() == before
 
 
 def test_a_batch_is_one_packet_and_counts_its_messages() -> None:

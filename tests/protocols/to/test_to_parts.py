@@ -6,12 +6,10 @@ import pytest
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, Submit
-from ordercast.model.state import DeclaredState, declared_names
 from ordercast.model.units import Packet
-from ordercast.protocols.to.backoff import Backoff
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
 from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
-from ordercast.protocols.to.machine import To
 from ordercast.protocols.to.reception import Reception
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
@@ -156,23 +154,6 @@ def test_the_policy_of_to_delivers_what_is_acknowledged() -> None:
 # --- back-off ---
 
 
-def test_intervals_double_up_to_a_limit_and_start_anew() -> None:
-    part = Backoff(2, polls_to_abort=9)
-    factors = []
-    for _ in range(4):
-        assert part.lengthen(0b10) is None
-        factors.append(part.factor)
-    assert (factors, part.unanswered) == ([2, 4, 4, 4], [0, 4])
-    part.progress = True
-    part.restart()
-    assert (part.factor, part.progress, part.unanswered) == (1, False, [0, 4]), "who did not answer still did not"
-
-
-def test_the_first_that_left_too_many_polls_unanswered_is_named() -> None:
-    part = Backoff(3, polls_to_abort=1)
-    assert [part.lengthen(0b110) for _ in range(2)] == [None, E2]
-
-
 # --- epoch agreement ---
 
 
@@ -303,17 +284,6 @@ def test_what_is_below_the_cut_is_kept_and_the_rest_discarded() -> None:
 
 
 # --- all of them ---
-
-
-def test_nothing_lives_outside_the_declared_state() -> None:
-    machine = To(E1, GroupConfig(nodes=2))
-    reception = machine.reception
-    parts: list[DeclaredState] = [
-        *(machine, machine.transmission, reception, machine.deliveries, machine.policy, machine.backoff),
-        *(machine.agreement, reception.accepted, reception.preacknowledged),
-    ]
-    for part in parts:
-        assert set(vars(part)) == declared_names(type(part)), type(part)
 
 
 def test_a_policy_must_say_what_it_does() -> None:

@@ -1,11 +1,9 @@
 """TO, sound rules, while nothing is missing: sending, accepting, the two levels above, and who speaks when."""
 
-import re
 from collections.abc import Callable
 
 import pytest
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Submit
 from ordercast.model.units import Unit
 from ordercast.protocols.spo.units import RetransmitRequest
@@ -39,19 +37,6 @@ def test_first_numbers_are_those_agreed_on() -> None:
     (unit,) = node.submits("a").of(OrderedData)
     assert (unit.heading.seq, unit.packet.seq, unit.heading.expects) == (7, 7, (5, 7))
     assert node.hears(unit).accepted == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("to", "asked"),
-    [(0, "0"), (0b001, "{E1}"), (0b011, "{E1,E2}"), (0b110, "{E2,E3}"), (0b1111, "{E1,E2,E3,E4}"), (-1, "-1")],
-)
-def test_a_broadcast_goes_to_everybody_and_nobody_else(to: int, asked: str) -> None:
-    node = Node(E1)
-    with pytest.raises(
-        LocalProtocolError, match=f"^invalid destinations {re.escape(asked)}: a broadcast goes to all 3 nodes"
-    ):
-        node.handle(Submit(to, (1,), b"a"))
-    assert node.submits("b").data == ["b"]
 
 
 def test_what_is_sent_says_what_was_accepted() -> None:

@@ -11,13 +11,11 @@ The first byte of a packet's payload tells whether it holds whole messages, a fr
 import asyncio
 from asyncio import Future
 from collections import deque
-from itertools import accumulate, pairwise
 
 from ordercast.live.events import Receipt
+from ordercast.live.host.message_fragments import FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
-from ordercast.model.units import Packet
 
-WHOLE, FRAGMENT, LAST_FRAGMENT = b"\0", b"\1", b"\2"
 LENGTH_COST = 3  # bytes at most, of a message's length on the wire
 PENDING_LIMIT = 1 << 20
 """Bytes that may wait for the protocol before `send` waits (back-pressure)."""
@@ -58,7 +56,7 @@ class OutgoingBatch:
         lengths = tuple(map(len, parts))
         return Submit(self.destinations, lengths, self.mark + b"".join(parts), self.priority)
 
-    def rise(self, level: int) -> None:
+    def reached(self, level: int) -> None:
         """It has reached this level."""
         self.level = level
         if self._waiting:
@@ -85,6 +83,10 @@ class OutgoingBatch:
         else:
             self._waiting.append((level, future))
         return future
+
+    def forget(self, future: "Future[None]") -> None:
+        """Nobody waits for this future any more."""
+        self._waiting = [pair for pair in self._waiting if pair[1] is not future]
 
 
 class Outbox:
@@ -184,46 +186,3 @@ class Outbox:
 def _count(batch: OutgoingBatch) -> int:
     """Messages that it holds or completes, before it is submitted."""
     return len(batch.parts) if batch.mark == WHOLE else int(batch.mark == LAST_FRAGMENT)
-
-
-def messages_in(packet: Packet) -> int:
-    """Messages that a packet holds, or completes."""
-    mark = packet.payload[:1]
-    return len(packet.lengths) if mark == WHOLE else int(mark == LAST_FRAGMENT)
-
-
-class Reassembly:
-    """Puts fragments of large messages together. Fragments of one source and priority arrive in their order."""
-
-    def __init__(self, max_message_size: int) -> None:
-        """`max_message_size`: a larger message is dropped, at every member alike."""
-        self.max_message_size = max_message_size
-        self._fragments: dict[tuple[int, int], list[bytes]] = {}  # by source and priority
-        self._sizes: dict[tuple[int, int], int] = {}
-        self.too_large = 0
-        """Messages that were dropped for their size."""
-
-    def messages(self, packet: Packet) -> list[bytes]:
-        """The messages that a packet holds, or completes."""
-        payload, lengths = packet.payload, packet.lengths
-        mark = payload[:1]
-        if mark == WHOLE:
-            if len(lengths) == 1:
-                return [payload[1 : 1 + lengths[0]]]
-            return [payload[start:stop] for start, stop in pairwise(accumulate(lengths, initial=1))]
-        if mark not in {FRAGMENT, LAST_FRAGMENT}:
-            return []
-        key = (packet.source, packet.priority)
-        fragments = self._fragments.setdefault(key, [])
-        size = self._sizes[key] = self._sizes.get(key, 0) + len(payload) - 1
-        if size <= self.max_message_size:
-            fragments.append(payload[1:])
-        else:
-            fragments.clear()
-        if mark == FRAGMENT:
-            return []
-        del self._fragments[key], self._sizes[key]
-        if size > self.max_message_size:
-            self.too_large += 1
-            return []
-        return [b"".join(fragments)]

@@ -1,8 +1,8 @@
-"""Busy polling: whether to look for the answer to a lone message for a moment before the process sleeps.
+"""Busy polling: whether to look for the answer to a single message for a moment before the process sleeps.
 
-Being woken takes longer than the answer to a lone message. On idle cores polling halves the latency; where others wait
-for a core it delays them. So both are timed, and polling is used where it pays. It occupies the event loop for up to
-`POLL_SECONDS` at a time.
+Being woken takes longer than the answer to a single message. On idle cores polling halves the latency; where others
+wait for a core it delays them. So both are timed, and polling is used where it pays. It occupies the event loop for
+up to `POLL_SECONDS` at a time.
 """
 
 import os
@@ -16,7 +16,7 @@ _OUTLIER = 4  # times the average: what is beyond counts as much as this
 
 
 class BusyPolling:
-    """Decides for each lone message, and learns from its latency."""
+    """Decides for each single message, and learns from its latency."""
 
     def __init__(self, *, enabled: bool = True, cores: int | None = None) -> None:
         """`cores` that this process may use, default: as the system says; with one core there is no polling."""
@@ -26,7 +26,7 @@ class BusyPolling:
         self._polls = False
 
     def begins(self) -> bool:
-        """A lone message is sent: True if its answer is to be polled for."""
+        """A single message is sent: True if its answer is to be polled for."""
         self._messages += 1
         without = self._latencies.get(False, 0.0)
         pays = self._latencies.get(True, 0.0) < _PAYS_BELOW * without

@@ -19,8 +19,8 @@ from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import Hello, HelloRejection
-from ordercast.wire.datagram import OPENING, UNKNOWN, Rejection, pack_records, unpack_records
-from ordercast.wire.sealing import Seal
+from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
+from ordercast.wire.seal import Seal
 
 
 class DiscoveryHost:
@@ -91,13 +91,13 @@ class DiscoveryHost:
         datagram = self._seal.open(data)
         if isinstance(datagram, Rejection):
             self.dropped[datagram] += 1
-        elif datagram.sender == UNKNOWN and datagram.flags & OPENING:
+        elif datagram.sender == UNKNOWN and datagram.flags & HANDSHAKE:
             self.receive(datagram.body)
 
     def _announce(self, message: Hello | HelloRejection) -> None:
         counter, self._counter = self._counter, self._counter + 1
         body = pack_records([self._codec.encode(message)])
-        self._endpoint.send_to_all(self._seal.seal(OPENING, UNKNOWN, self._tag, counter, body))
+        self._endpoint.send_to_all(self._seal.seal(HANDSHAKE, UNKNOWN, self._tag, counter, body))
 
 
 def new_discovery(group: str, name: str, address: Address, size: int, timeout: float) -> Discovery:

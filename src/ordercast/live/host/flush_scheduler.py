@@ -1,4 +1,7 @@
-"""When what the application has sent is given to the protocol: at once, or when a batch is complete."""
+"""When what the application has sent is given to the protocol: at once, or when a batch is complete.
+
+The batches are those of `batching`.
+"""
 
 import asyncio
 import time
@@ -21,7 +24,7 @@ class FlushScheduler:
         """A flush is scheduled: nobody needs to ask for one."""
         self._turns, self._last = 0, outbox.last()
         self._polls = False
-        self._lone_since: float | None = None  # when what is in flight was sent, if it is a lone message
+        self._single_since: float | None = None  # when what is in flight was sent, if it is a single message
 
     def message_added(self) -> None:
         """If nothing of ours is in flight the message is sent at once; what follows, when the batch is complete."""
@@ -32,7 +35,7 @@ class FlushScheduler:
             since = time.perf_counter()
             host.pump()
             if not host.is_idle():
-                self._lone_since, self._polls = since, self._busy_polling.begins()
+                self._single_since, self._polls = since, self._busy_polling.begins()
         self.flush_soon()
 
     def flush_soon(self) -> None:
@@ -43,20 +46,20 @@ class FlushScheduler:
             self._loop.call_soon(self._flush)
 
     def drained(self) -> None:
-        """What had arrived was handled: a lone message may have its place in the order."""
-        if self._lone_since is not None and self._host.is_idle():
-            self._busy_polling.took(time.perf_counter() - self._lone_since)
-            self._lone_since = None
+        """What had arrived was handled: a single message may have its place in the order."""
+        if self._single_since is not None and self._host.is_idle():
+            self._busy_polling.took(time.perf_counter() - self._single_since)
+            self._single_since = None
 
     def _flush(self) -> None:
         """Full batches go; the rest when a turn has passed in which nothing was added, or many turns have."""
         last, self._last = self._last, self._outbox.last()
         if self._last != last and self._turns < _MAX_TURNS:
             self._turns += 1
-            self._lone_since = None
+            self._single_since = None
             self._loop.call_soon(self._flush)
         else:
             self.flushing = self._outbox.growing = False
         self._host.pump()
-        if self._polls and self._lone_since is not None:
+        if self._polls and self._single_since is not None:
             self._transport.poll(POLL_SECONDS)

@@ -10,7 +10,7 @@ _LOSS_RATE = 0.05  # retransmissions and requests per unit
 _MIN_UNITS = 100  # fewer say nothing about a rate
 _MIN_REJECTED = 100  # datagrams between two logs
 _INTERVAL = 10.0  # seconds between two logs of one kind
-_REJECTED = frozenset({"forged", "key", "sealed", "unsealed", "replayed", "redirected", "stranger"})
+_REJECTED = frozenset({"forged", "key", "ciphertext", "plaintext", "replayed", "not_addressed", "non_member"})
 
 
 class HealthLog:

@@ -227,7 +227,7 @@ class Host:
         self._unstable[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
-        batch.rise(Level.ACCEPTED)
+        batch.reached(Level.ACCEPTED)
 
     def _reached(self, output: Reached) -> None:
         packet, level = output.packet, output.level
@@ -237,10 +237,10 @@ class Host:
                 self._has_position(packet)
             batch = self._unstable.get(packet.first)
             if batch is not None and level > batch.level:
-                batch.rise(level)
+                batch.reached(level)
                 if level >= self._highest_level:
                     del self._unstable[packet.first]
-                    batch.rise(Level.KNOWN_STABLE)
+                    batch.reached(Level.KNOWN_STABLE)
 
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet

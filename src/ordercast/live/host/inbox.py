@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import deque
-from itertools import repeat
 
 from ordercast.live.events import Message, Origin, View
-from ordercast.live.host.batching import Reassembly, messages_in
+from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, messages_in
 from ordercast.model.units import Packet
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
+_MAX_INDEX = 128  # of a message among those of an origin: Python has small integers ready, larger ones it makes
 
 
 class Inbox:
@@ -16,11 +16,12 @@ class Inbox:
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
         self._names = names
-        self.reassembly = Reassembly(max_message_size)
+        self.reassembly = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
-        self._arrived = asyncio.Event()
+        self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
+        self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._end: BaseException | None = None
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
@@ -37,7 +38,8 @@ class Inbox:
         self._queue.append(packet)
         self.bytes += len(packet.payload)
         self.delivered[packet.source] += messages_in(packet)
-        self._arrived.set()
+        if self._waiting:
+            self._arrived.set()
 
     def put_view(self, view: View) -> None:
         """Adds a change of membership, at its place among the packets."""
@@ -49,34 +51,64 @@ class Inbox:
         self._end = reason
         self._arrived.set()
 
-    async def next(self) -> list[Message] | View:
-        """The next view, or the messages of the next packet that has, or completes, any."""
-        while True:
-            while self._queue:
-                found = self._queue.popleft()
-                if isinstance(found, View):
-                    self._view = found.number
-                    return found
-                self.bytes -= len(found.payload)
-                messages = self._messages(found)
-                if messages:
-                    return messages
-            if self._end is not None:
-                raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
-            self._arrived.clear()
+    def take(self) -> list[Message] | View | None:
+        """The next view, or the messages of the next packet that has, or completes, any; None: nothing waits."""
+        while self._queue:
+            found = self._queue.popleft()
+            if isinstance(found, View):
+                self._view = found.number
+                return found
+            self.bytes -= len(found.payload)
+            messages = self._messages(found)
+            if messages:
+                return messages
+        return None
+
+    async def wait(self) -> None:
+        """Waits for the next arrival, after `take` has found nothing; raises the reason if there is an end.
+
+        Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
+        """
+        if self._end is not None:
+            raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
+        self._arrived.clear()
+        self._waiting += 1
+        try:
             await self._arrived.wait()
+        finally:
+            self._waiting -= 1
 
     def _messages(self, packet: Packet) -> list[Message]:
-        payloads, position = self.reassembly.messages(packet), self._position
-        count = len(payloads)
-        self._position += count or messages_in(packet)  # one that is too large counts: all members drop it
-        sender, destinations = self._names[packet.source], self._destinations.get(packet.destinations)
-        if destinations is None:
-            destinations = self._names_of(packet.destinations)
-        origin = Origin(packet.priority, destinations, position, self._view)
-        if count == 1:
-            return [Message(sender, payloads[0], 0, origin)]
-        return list(map(Message, repeat(sender), payloads, range(count), repeat(origin)))
+        origin, index = self._origin, self._position - self._origin.first_position
+        if (
+            index > _MAX_INDEX
+            or packet.destinations != self._mask
+            or packet.priority != origin.priority
+            or self._view != origin.view
+        ):
+            origin, index = self._new_origin(packet), 0
+        sender, payload, lengths = self._names[packet.source], packet.payload, packet.lengths
+        if payload[:1] != WHOLE:
+            self._position += messages_in(packet)  # one that is too large counts: all members drop it
+            return [Message(sender, each, index, origin) for each in self.reassembly.messages(packet)]
+        self._position += len(lengths)
+        if len(lengths) == 1:
+            return [Message(sender, payload[1 : 1 + lengths[0]], index, origin)]
+        found, start = [], 1
+        for length in lengths:  # this loop is faster than a comprehension over pairs of offsets
+            stop = start + length
+            found.append(Message(sender, payload[start:stop], index, origin))
+            start = stop
+            index += 1
+        return found
+
+    def _new_origin(self, packet: Packet) -> Origin:
+        self._mask = packet.destinations
+        names = self._destinations.get(self._mask)
+        if names is None:
+            names = self._names_of(self._mask)
+        self._origin = Origin(packet.priority, names, self._position, self._view)
+        return self._origin
 
     def _names_of(self, destinations: int) -> tuple[str, ...]:
         names = tuple(name for place, name in enumerate(self._names) if destinations >> place & 1)

@@ -108,14 +108,16 @@ class Member:
         self.tick()
 
     def close(self, within: float | None) -> None:
-        """Sends nothing more, and leaves when all members have everything and close, too."""
+        """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
-            self.session.handle(events.Close(0 if within is None else max(int(within * SECOND), 1)))
+            self.session.handle(events.Close(_nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
+        elif within is not None:
+            self.session.handle(events.Close(_nanoseconds(within)))
 
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
@@ -368,3 +370,8 @@ class Member:
             logs=msgspec.structs.asdict(host.machine.log_sizes()),
             recording_error=host.recorder.failed,
         )
+
+
+def _nanoseconds(within: float | None) -> int:
+    """0: no limit."""
+    return 0 if within is None else max(int(within * SECOND), 1)

@@ -18,7 +18,7 @@ from ordercast.live.join import Options
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
-from ordercast.live.session.parameters import encode_parameters
+from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.live.transport.addresses import Address, members_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import Relay
@@ -32,7 +32,7 @@ from ordercast.model.services import SELECTIVE
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
-from ordercast.wire.sealing import Seal, seal_for
+from ordercast.wire.seal import Seal, seal_for
 
 _log = logging.getLogger("ordercast.join")
 
@@ -90,7 +90,7 @@ async def open_group(options: Options) -> Group:
         raise
     except asyncio.CancelledError:
         member.opened.cancel()  # nobody will ask for its result
-        member.give_up("it was interrupted while joining")
+        member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
     seconds = time.monotonic() - begun
@@ -110,7 +110,7 @@ def _member(
     datagram = parameters.datagram_sizes(endpoint.receive_buffer).first
     transport = Transport(endpoint, list(options.members.values()), me, seal, codec, max_datagram_size=datagram)
     if discovery is not None:
-        transport.stranger_received = discovery.receive
+        transport.answer_discovery = discovery.receive
     incarnation = secrets.randbits(64) or 1
     machine = machine_class(parameters.protocol, Rules.SOUND)
     session = Session(

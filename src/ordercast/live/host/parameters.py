@@ -1,4 +1,7 @@
-"""The parameters of a group, derived from its settings and from whether its members share one machine."""
+"""The parameters of a group, derived from its settings and from whether its members share one machine.
+
+`session.parameter_comparison` compares them in the handshake.
+"""
 
 from typing import NamedTuple
 
@@ -8,7 +11,7 @@ from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, DatagramSizes
 from ordercast.live.session.events import heartbeat_interval
 from ordercast.live.settings import (
     NETWORK_MTU,
-    RELAYED,
+    RELAYED_PROTOCOLS,
     ROUND_TRIPS_PER_FAILURE_TIMEOUT,
     Order,
     Settings,
@@ -33,8 +36,8 @@ PRIORITISED = frozenset({"prito", "prio"})
 HIGHEST_LEVEL = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol reports, where it is not the third."""
 
-MAX_DATAGRAM_SIZE = 60_000
-"""Default: datagrams without loss."""
+DEFAULT_MAX_DATAGRAM_SIZE = 60_000
+"""Of `Settings.max_datagram_size`; the size of datagrams without loss."""
 INITIAL_SEGMENTS = 8
 """Packets of the network per datagram at first: with more of them a loss costs more than the length gains."""
 LOOPBACK_ROUND_TRIP = 2 * MILLISECOND
@@ -151,7 +154,7 @@ def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
 def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Parameters:
     """Derives all parameters. `loopback`: all members are on this machine."""
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
-    datagram = settings.max_datagram_size or MAX_DATAGRAM_SIZE
+    datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
     window = settings.window or min(128, max(16, MAX_BYTES_IN_FLIGHT // initial))
     expected = LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP
@@ -189,7 +192,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Paramet
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
         multicast=_comparable(settings.multicast),
-        relay=_comparable(settings.relay) if protocol in RELAYED else "",
+        relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
 
 

@@ -1,7 +1,7 @@
 """Records a live member: a trace like a simulation's, of one node, under a run name that all members share.
 
-Rows are kept for a second at most, or until there are many, and written by a thread into files that are complete as
-soon as they have a name: a process that is killed loses its last second only. A full disk ends the recording and not
+Rows are written by a thread into files that are complete as soon as they have a name, which they get after a second at
+most: a process that is killed loses its last second only. A full disk ends the recording and not
 the group; `failed` then tells why. Times are wall-clock times, one for all that follows from one input.
 """
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("ordercast.live")
 
 _FLUSH = 1.0
 """Seconds that are lost if the process is killed."""
-_MOST_PENDING = 4
+_MOST_PENDING = 24
 """Batches of rows that may wait to be written before the member has to wait."""
 
 
@@ -107,7 +107,7 @@ class TraceRecorder(MemberRecorder):
     def end(self, counters: RunRow) -> None:
         """Nothing more happens; `counters` are columns of the run's row."""
         self._flushing.cancel()
-        self._recorder.flush()
+        self._publish()
         row = {**self._row, "aborted": self._aborted, "complete": not self._aborted, **counters}
         self._write(lambda: self._trace.describe(row))
         self._thread.shutdown(wait=False)
@@ -117,8 +117,12 @@ class TraceRecorder(MemberRecorder):
         while self._pending:
             await asyncio.wrap_future(self._pending.popleft())
 
-    def _flush(self) -> None:
+    def _publish(self) -> None:
         self._recorder.flush()
+        self._write(self._trace.publish)
+
+    def _flush(self) -> None:
+        self._publish()
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
 
     def _hand_on(self, packed: PacketBatch) -> None:

@@ -43,12 +43,12 @@ class Closing(DeclaredState):
         if self.stage is Stage.CLOSING and self.at_rest and not self.below(Stage.CLOSING):
             self.stage = Stage.DONE
         if self.stage is Stage.DONE and (not self.below(Stage.DONE) or self._somebody_leaves()):
-            self.stage = Stage.BYE
+            self.stage = Stage.ALL_DONE
         return self.stage is not before
 
     def _somebody_leaves(self) -> bool:
         """True if somebody knows already that all are done."""
-        return any(self.stages[member] is Stage.BYE for member in members(self.others))
+        return any(self.stages[member] is Stage.ALL_DONE for member in members(self.others))
 
     def watched(self) -> int:
         """The members from which something is still needed."""
@@ -56,7 +56,7 @@ class Closing(DeclaredState):
 
     def waits_for(self, me: int, names: tuple[str, ...]) -> tuple[str, ...]:
         """What keeps this member from leaving, in words."""
-        if not self.wanted or self.stage is Stage.BYE:
+        if not self.wanted or self.stage is Stage.ALL_DONE:
             return ()
         waits = [] if self.at_rest else [f"{names[me]} still has messages in flight"]
         behind = members(self.below(Stage.DONE if self.stage is Stage.DONE else Stage.CLOSING))

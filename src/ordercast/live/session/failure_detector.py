@@ -1,6 +1,11 @@
 """The failure detector: which members are suspected, since nothing arrived from them for the failure timeout.
 
 Time is measured by our own timer, which may be late as well.
+
+Protocols count unanswered questions of their own, as the last resort, since what blocks them may be alive: the
+sequencer's members suspect each other after `SequencerConfig.suspect_after` questions (protocols/sequencer), the other
+protocols abort after `GroupConfig.polls_to_abort` polls. `host.parameters` derives both from the failure timeout, so
+that they do not fire before this detector does.
 """
 
 from typing import Final

@@ -24,7 +24,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ordercast.live.session.events import Opened, Output, SendControl, SessionConfig
-from ordercast.live.session.parameters import difference
+from ordercast.live.session.parameter_comparison import difference
 from ordercast.model.config import ConfigValue, require
 from ordercast.model.machine import SetTimer
 from ordercast.model.state import DeclaredState

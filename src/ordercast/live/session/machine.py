@@ -3,7 +3,7 @@
 A session is a machine like a protocol's: one input in, a list of outputs out; no clock, socket, chance or log. It
 always ends with `Left`, and reports before how: `Refused`, `Aborted` or `Closed`.
 
-    IDLE ──Begin──► HANDSHAKE ──all agree──► OPEN ──all are done──► CLOSED ──► GONE
+    IDLE ──Begin──► HANDSHAKE ──all agree──► OPEN ──all are done──► CLOSED ──► LEFT
                        │                       │                                ▲
                        ├──► REFUSED ───────────┼────────────────────────────────┤
                        └───────────────────────┴──► ABORTED ────────────────────┘
@@ -58,7 +58,7 @@ class Phase(Enum):
     CLOSED = "closed"
     REFUSED = "refused"
     ABORTED = "aborted"
-    GONE = "gone"
+    LEFT = "left"
 
 
 class Session(DeclaredState):
@@ -118,7 +118,7 @@ class Session(DeclaredState):
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
         out: list[Output] = []
-        if self.phase is Phase.GONE:
+        if self.phase is Phase.LEFT:
             return out
         match event:
             case TrafficReceived(member):
@@ -327,7 +327,7 @@ class Session(DeclaredState):
             case Phase.OPEN:
                 self._abort(why, None, out)
             case Phase.HANDSHAKE:
-                self._refuse(f"{self.names[self.me]} gave up: {why}", out)
+                self._refuse(why, out)
             case Phase.IDLE | Phase.CLOSED:
                 self._leave(out)
 
@@ -360,7 +360,7 @@ class Session(DeclaredState):
             self._leave(out)
 
     def _leave(self, out: list[Output]) -> None:
-        self.phase = Phase.GONE
+        self.phase = Phase.LEFT
         out += [CancelTimer(name) for name in ("heartbeat", "closing", "round", "over", "linger")]
         out.append(Left())
 
@@ -368,19 +368,22 @@ class Session(DeclaredState):
 
     def _close(self, within: int, out: list[Output]) -> None:
         if self.phase in (Phase.IDLE, Phase.HANDSHAKE):
-            self._give_up("it closed before the group was open", out)
+            self._give_up(f"{self.names[self.me]} closed before the group was open", out)
         elif self.phase is Phase.OPEN and not self.closing.wanted:
             self.closing.wanted, self.close_within = True, within
             self.closing.at_rest = False  # until the host reports anew: what it reported before may be outdated
             if within:
                 out.append(SetTimer("closing", within))
+        elif self.phase is Phase.OPEN and within:
+            self.close_within = within
+            out.append(SetTimer("closing", within))
 
     def _advance(self, out: list[Output]) -> None:
         """Takes every step towards the end that may be taken now."""
         before = self.closing.stage
         if self.phase is not Phase.OPEN or not self.closing.advance():
             return
-        if self.closing.stage is Stage.BYE:
+        if self.closing.stage is Stage.ALL_DONE:
             self.phase = Phase.CLOSED
             out += [CancelTimer("closing"), Closed(), SetTimer("linger", self.config.linger)]
         out.append(SendControl(Heartbeat(self.closing.stage)))

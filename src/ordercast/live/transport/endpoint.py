@@ -14,7 +14,7 @@ from errno import EINVAL, EIO, EOPNOTSUPP
 from sys import byteorder
 
 from ordercast.live.transport.addresses import Address
-from ordercast.live.transport.fragmentation import Reassembler, fragment
+from ordercast.live.transport.fragmentation import DatagramReassembler, fragment
 from ordercast.live.transport.sockets import SocketAddress, receive_buffer, socket_address, source_address
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
@@ -53,7 +53,7 @@ class Endpoint:
         """The system cuts datagrams into segments (GSO); False once it has refused to."""
         self.next_number = secrets.randbits(32)
         """Of a fragmented datagram; random at first: fragments of a former process at our address do not fit."""
-        self.reassembler = Reassembler()
+        self.reassembler = DatagramReassembler()
         self.knows(others)
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()

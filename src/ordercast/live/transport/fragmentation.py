@@ -6,6 +6,10 @@ is opened when it is complete, like any other, and fragments that a stranger add
 has room of its own for incomplete datagrams, and strangers share theirs: nobody can push out what another has begun,
 except by sending under its address, which UDP does not prevent.
 
+A datagram that lacks a fragment is given up, and no fragment is retransmitted by itself: the protocols repeat what was
+in the datagram. (Large messages are cut above the protocols, by `host.batching`: their fragments are packets, each
+retransmitted if lost; see `host.message_fragments`.)
+
 Fragment, network byte order: u8 magic 0xC6, u8 spare, u32 datagram, u16 index, u16 fragments in all; then the piece.
 """
 
@@ -52,7 +56,7 @@ class _Partial:
 _Partials = OrderedDict[tuple[Source, int, int], _Partial]
 
 
-class Reassembler:
+class DatagramReassembler:
     """Puts datagrams together, whatever the order of their fragments."""
 
     def __init__(self) -> None:

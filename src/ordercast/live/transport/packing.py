@@ -2,7 +2,7 @@
 
 from ordercast.wire.datagram import LENGTH_SIZE, MAX_DATAGRAM_SIZE, pack_records
 
-ALL, RELAYED = -1, -2
+ALL, BY_RELAY = -1, -2
 """Destinations: every other member; all members by the relay. Any other number is a member."""
 
 

@@ -25,7 +25,7 @@ from struct import Struct
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.reorder_buffer import Stream
 from ordercast.wire.datagram import FROM_RELAY, RELAY, TO_RELAY, Datagram
-from ordercast.wire.sealing import Seal
+from ordercast.wire.seal import Seal
 
 ORIGIN = Struct(">HQ")
 """In front of the records that a relay passes on: who sent them, in which session."""

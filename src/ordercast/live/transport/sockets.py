@@ -1,4 +1,4 @@
-"""Handshake sockets: bound, with large buffers, with or without multicast."""
+"""Opening sockets: bound, with large buffers, with or without multicast."""
 
 import socket
 import sys

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.packing import ALL, RELAYED, Packer
+from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RELAY_INCARNATION_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer, Stream
 from ordercast.model.runs import Channel
@@ -23,10 +23,10 @@ from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, Control
 from ordercast.wire.datagram import (
     FROM_RELAY,
+    HANDSHAKE,
     HEADER,
     LENGTH_SIZE,
     MAX_DATAGRAM_SIZE,
-    OPENING,
     RELAY,
     TO_ALL,
     TO_RELAY,
@@ -37,7 +37,7 @@ from ordercast.wire.datagram import (
     unpack_records,
 )
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.sealing import Seal
+from ordercast.wire.seal import Seal
 
 
 class Receiver(Protocol):
@@ -90,7 +90,7 @@ class Transport:
         self._looping_back = self._closed = False
         self.relayed = False
         """What is sent to all goes by a relay."""
-        self.stranger_received: Callable[[bytes], None] | None = None
+        self.answer_discovery: Callable[[bytes], None] | None = None
         """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
         """Datagrams and records that were dropped, by reason."""
@@ -178,11 +178,11 @@ class Transport:
         if isinstance(message, IN_SESSION):
             self._send(target, self._sealed(0, self._session or 0, body, target))
         else:  # it names the incarnations that it is for: who has other members counts other places
-            self._send(target, self._sealed(OPENING, self._incarnation, body, ALL))
+            self._send(target, self._sealed(HANDSHAKE, self._incarnation, body, ALL))
 
     def send(self, unit: Unit, to: int | None) -> None:
         """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
-        target = (RELAYED if self.relayed else ALL) if to is None else to
+        target = (BY_RELAY if self.relayed else ALL) if to is None else to
         full = self._packer.add(self._codec.encode(unit), target)
         if full is not None:
             self.send_records(full, target)
@@ -200,10 +200,10 @@ class Transport:
         return received
 
     def send_records(self, body: bytes, target: int) -> None:
-        """Sends packed records in the session: to a member, to `ALL` the others, or to all by the relay (`RELAYED`)."""
+        """Sends packed records in the session: to a member, to `ALL` the others, or to all members `BY_RELAY`."""
         session = self._session
         assert session is not None, "units are sent in an open session"
-        if target != RELAYED:
+        if target != BY_RELAY:
             self._send(target, self._sealed(0, session, body, target))
         elif self._own_relay is not None:
             self._own_relay.pass_on(self._me, session, body)
@@ -262,28 +262,28 @@ class Transport:
         elif datagram.flags & FROM_RELAY:
             self._receive_relayed(datagram)
         elif datagram.sender >= self._nodes:
-            self._receive_from_stranger(datagram)
-        elif datagram.flags & OPENING:
+            self._receive_from_non_member(datagram)
+        elif datagram.flags & HANDSHAKE:
             self._unpack(datagram.sender, datagram.body, in_session=False)
         elif datagram.tag != self._session and not self._receiver.session_received(datagram.sender, datagram.tag):
             self.dropped["session"] += 1
         elif datagram.to not in self._for_us:
-            self.dropped["redirected"] += 1
+            self.dropped["not_addressed"] += 1
         elif self._keeps_order:
             self._reorder(self._streams[datagram.sender], datagram)
         else:
             self._process(datagram)
 
-    def _receive_from_stranger(self, datagram: Datagram) -> None:
-        if datagram.sender == UNKNOWN and datagram.flags & OPENING and self.stranger_received is not None:
-            self.stranger_received(datagram.body)
+    def _receive_from_non_member(self, datagram: Datagram) -> None:
+        if datagram.sender == UNKNOWN and datagram.flags & HANDSHAKE and self.answer_discovery is not None:
+            self.answer_discovery(datagram.body)
         else:
-            self.dropped["stranger"] += 1
+            self.dropped["non_member"] += 1
 
     def _receive_relayed(self, datagram: Datagram) -> None:
         relay = self._relay
         if datagram.sender != RELAY or (relay is None and self._session is not None):
-            self.dropped["stranger"] += 1
+            self.dropped["non_member"] += 1
         elif len(datagram.body) < ORIGIN_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
         elif relay is None or ORIGIN.unpack_from(datagram.body)[1] != self._session:
@@ -334,7 +334,7 @@ class Transport:
     def _pass_on(self, datagram: Datagram) -> None:
         """If we are the relay it goes to everybody, us included."""
         if self._own_relay is None:
-            self.dropped["stranger"] += 1
+            self.dropped["non_member"] += 1
         elif len(datagram.body) < RELAY_INCARNATION_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
         else:
@@ -357,7 +357,7 @@ class Transport:
         if origin < self._nodes:
             self._unpack(origin, records, in_session=True)
         elif origin != RELAY:  # which only announces itself
-            self.dropped["stranger"] += 1
+            self.dropped["non_member"] += 1
 
     def _unpack(self, member: int, body: bytes | memoryview, *, in_session: bool) -> None:
         records = unpack_records(body)

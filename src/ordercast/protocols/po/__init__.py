@@ -1,1 +1,1 @@
-"""PO: partial order to everybody, with go-back-n: the baseline that the papers compare SPO with."""
+"""PO: FIFO order broadcast to all nodes, with go-back-n: the baseline that the papers compare SPO with."""

@@ -13,19 +13,18 @@ again. PO is therefore an SPO machine (`spo.machine`, with its papers and depart
 
 Two rules keep retransmissions from multiplying. Only a unit ahead of a gap whose first number was never requested
 causes a request at once: retransmitted packets come in order, and while they do nothing more is lost. And a source that
-has just gone back to before a number does not do so again for a short time, whoever asks: one retransmission serves
-all nodes that lost something of it.
+has just gone back to before a number does not do so again for a short time, whichever node asks: one retransmission
+serves all nodes that lost something of it.
 """
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import Discard, Echo, Input, LogSizes, Output, Submit
-from ordercast.model.nodes import names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
+from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.repair import Repair
 from ordercast.protocols.spo.units import Data, Missing, Ranges
@@ -97,12 +96,8 @@ class Po(DeclaredState):
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all outputs that follow from it."""
         spo = self.spo
-        if type(event) is Submit and event.destinations != spo.everybody and not spo.aborted:
-            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"destinations {given} are invalid: PO delivers every message to all {spo.nodes} nodes, "
-                "the sender included"
-            )
+        if type(event) is Submit and not spo.aborted:
+            check_broadcast(event.destinations, spo.nodes)
         return spo.handle(event)
 
     def waits_for(self) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ class PriorityOrder(DeliveryPolicy):
         return unacknowledged + len(self.overtaken)
 
     def waits_for(self) -> tuple[str, ...]:
-        """What packets wait for besides acknowledgment, in words."""
+        """What packets wait for besides acknowledgment, as text."""
         if not self.overtaken:
             return ()
         return (f"{len(self.overtaken)} acknowledged packets wait behind more urgent ones",)

@@ -11,11 +11,13 @@ Departures from the paper:
  2. The first packet is looked at after *every* unit of the sequence: if several units are taken at once, an urgent one
     among them overtakes what was due before it (F4), and how many are taken at once depends on losses.
  3. No node stops to end a run, and a clock decides only when a marker is *sent* (F6: stopping when a timer fires gives
-    different runs even without loss). Markers replace the printed three rounds, which block for ever if a unit is lost.
+    different runs even without loss). Markers replace the printed three rounds, which block forever if a unit is lost.
  4. The marker names one position in the common sequence instead of a number for each source: acknowledgment follows the
     sequence, so the packets that have waited longest are a prefix of it.
  5. A node that gives the group up delivers nothing more: a node that knows more of the sequence may have delivered
     something more urgent first.
+
+Not here: membership, as in `to`.
 """
 
 from ordercast.model.config import GroupConfig

@@ -5,8 +5,8 @@ for less than PriTO: packets of one priority and different senders may be delive
 
 On one channel that freedom is empty, and PriO is PriTO's machine with PriTO's delivery policy. Suppose that of two
 packets of one priority, p before q in the common sequence, q might be delivered first somewhere. It must be
-acknowledged by then, and p not yet: otherwise p, which stands before it, can go first at no cost. But acknowledgment
-follows the sequence (`to.reception`): whoever acknowledges q had accepted p before it. So q gains nothing by passing p.
+acknowledged by then, and p not yet: otherwise p, which precedes it, can go first at no cost. But acknowledgment
+follows the sequence (`to.reception`): who acknowledges q had accepted p before. So q gains nothing by passing p.
 Nor is there anything to gain before that: *which* packets form a run must be the same at all nodes, and that is decided
 by where each packet stands among those of *other* priorities, hence by positions in one sequence that all must know
 alike.

@@ -8,7 +8,7 @@ the view, and installs it when enough nodes hold everything below the cut and ha
 finds an accepted view proposes that view.
 
  - A node that has promised processes no broadcasts and delivers nothing, so that its report stays true.
- - Quorum of reports: a majority, and with resilience r >= 1 all but r (W3): it holds whatever anybody has delivered.
+ - Quorum of reports: a majority, and with resilience r >= 1 all but r (W3): it holds all that any node has delivered.
  - A view is decided when a majority of the old members and half of the new ones have accepted it (W1): every majority
    of the new members then has a node that holds all that the old view left.
  - Fetched broadcasts are set aside until the view is installed, and only those below its cut are then taken (W2).
@@ -83,7 +83,7 @@ class ViewAgreement(DeclaredState):
 
     suspects: int  # members taken for failed, one bit each
     promised: Ballot | None  # the highest ballot promised to; a node that has promised has stopped
-    highest_round: int  # of the ballots heard of
+    highest_round: int  # of the ballots seen
     accepted: tuple[Ballot, NextView] | None
     proposal: tuple[Ballot, NextView] | None  # accepted as soon as everything below its cut is here
     holder: int  # the node to fetch that from
@@ -93,7 +93,7 @@ class ViewAgreement(DeclaredState):
     reports: dict[int, Flushed]  # to the coordinator, by node
     accepts: int  # members that have accepted the proposal, one bit each
     rounds: int  # of repetition in the coordinator's current step
-    guided: bool  # the coordinator was heard since the view timer was set
+    guided: bool  # received from the coordinator since the view timer was set
     answered: int  # nodes of other views that were answered since the answer timer was set, one bit each
 
     def __init__(self, me: int, config: GroupConfig, view: CurrentView, log: OrderedLog, timers: Timers) -> None:
@@ -226,7 +226,7 @@ class ViewAgreement(DeclaredState):
         elif self.rounds > TAKEOVER_ROUNDS * self.config.sequencer.suspect_after:
             self._begin_ballot(out)  # the holder of what is lacking, or members that must accept, have failed
         elif self.accepted != self.proposal:
-            out.append(Send(Flush(number, self.me, ballot, self.view.members)))  # so that nobody takes over
+            out.append(Send(Flush(number, self.me, ballot, self.view.members)))  # so that no other node takes over
             self._obtain(self.proposal, out)
         else:
             out.append(Send(Propose(number, self.me, ballot, self.proposal[1], self.accepts)))
@@ -234,8 +234,8 @@ class ViewAgreement(DeclaredState):
     def _has_gathered(self) -> bool:
         """A quorum has reported and the others had their time; when all have, `_receive_flushed` goes on at once."""
         silent = self.view.members & ~mask_of(self.reports)
-        patience = self.config.sequencer.suspect_after if silent & ~self.suspects else GATHER_ROUNDS
-        return len(self.reports) >= self._quorum() and self.rounds >= patience
+        rounds = self.config.sequencer.suspect_after if silent & ~self.suspects else GATHER_ROUNDS
+        return len(self.reports) >= self._quorum() and self.rounds >= rounds
 
     def _receive_flushed(self, unit: Flushed, out: list[Output]) -> None:
         if not self.coordinates or unit.ballot != self.promised or self.proposal is not None:

@@ -1,11 +1,11 @@
-"""Fixed-sequencer atomic broadcast: everything to everybody in one total order, over an unreliable network.
+"""Fixed-sequencer atomic broadcast: every message to all nodes in one total order, over an unreliable network.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989). A node offers a
 packet to the sequencer, which gives it the next sequence number and broadcasts it: two units for each broadcast. A node
 that sees a gap in the numbers requests what is missing. These are the `sound` rules; the printed ones are in
 `sequencer.paper`, and docs/protocols/sequencer.md says why they do not suffice.
 
-The machine dispatches to its parts, each with a state of its own. A part knows those that stand above it here:
+The machine dispatches to its parts, each with a state of its own. A part uses those listed above it:
 
     view        the current view
     timers      running timers and back-off
@@ -28,12 +28,13 @@ Departures from the paper:
     papers).
  7. A large packet is broadcast by its sender, and the sequencer broadcasts only its number (likewise).
  8. Views: when a node fails, the others agree to go on without it (S8); every unit names its sender's view.
+
+Not here: nodes that join or return, fragmentation of large messages, the network.
 """
 
 from typing import ClassVar, Final, TypeGuard
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -51,7 +52,7 @@ from ordercast.model.machine import (
     TimerFired,
     View,
 )
-from ordercast.model.nodes import everybody, name_of, names_of
+from ordercast.model.nodes import name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
@@ -73,6 +74,7 @@ from ordercast.protocols.sequencer.units import (
 )
 from ordercast.protocols.sequencer.view import CurrentView
 from ordercast.protocols.sequencer.window import SendWindow
+from ordercast.protocols.shared.destinations import check_broadcast
 
 
 class Sequencer(DeclaredState):
@@ -132,10 +134,7 @@ class Sequencer(DeclaredState):
     # --- sending ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != everybody(self.config.nodes):
-            raise LocalProtocolError(
-                f"a message must go to all {self.config.nodes} nodes: the sequencer's is a broadcast"
-            )  # fmt: skip
+        check_broadcast(event.destinations, self.config.nodes)
         self.window.waiting.append(event)
 
     def _send_waiting(self, out: list[Output]) -> None:
@@ -159,7 +158,7 @@ class Sequencer(DeclaredState):
         source = unit.source
         stopped = agreement.promised is not None
         if type(unit) is Broadcast and number == view.number and source == view.sequencer and not stopped:
-            self.sender.heard, agreement.suspects = True, 0
+            self.sender.answered, agreement.suspects = True, 0
             self.receiver.receive_broadcast(unit, out)  # the usual case
         elif number is None or source == self.me:
             out.append(Discard(unit, "stray"))
@@ -179,14 +178,14 @@ class Sequencer(DeclaredState):
         elif type(unit) is Offer:
             self.receiver.keep_unnumbered(unit, out)
         elif source == view.sequencer:
-            self.sender.heard, agreement.suspects = True, 0
+            self.sender.answered, agreement.suspects = True, 0
             self._receive_from_sequencer(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 
     def _receive_as_sequencer(self, unit: Unit, out: list[Output]) -> None:
         if getattr(unit, "received_below", 0) > self.receiver.received_below:
-            out.append(Discard(unit, "impossible"))  # nobody can have what is not numbered
+            out.append(Discard(unit, "impossible"))  # no node can have what is not numbered
         elif type(unit) is Offer:
             self.orderer.receive_offer(unit, out)
         elif type(unit) is Acknowledgment:
@@ -239,7 +238,7 @@ class Sequencer(DeclaredState):
     # --- view change ---
 
     def _take_view(self, value: NextView, out: list[Output]) -> None:
-        """Only members are sent a view that follows theirs: a node that hears of a later one is excluded."""
+        """Only members are sent a view that follows theirs: a node that learns of a later one is excluded."""
         if value.number == self.view.number + 1 and value.members & self.view.my_bit:
             self._install(value, out)
         else:
@@ -289,7 +288,7 @@ class Sequencer(DeclaredState):
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words."""
+        """What this node still waits for, as text."""
         if self.view.closed:
             return ()
         window, receiver, orderer, agreement = self.window, self.receiver, self.orderer, self.agreement

@@ -27,6 +27,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronised,
 )
 from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.shared.backoff import next_factor
 
 
 class FullHistory(IntEnum):
@@ -54,7 +55,7 @@ class Orderer(DeclaredState):
     number_of: dict[MessageId, int]  # of the packets in the history
     acknowledged: list[int]  # SequenceNr, by node: everything below has been received
     lowest: int  # of the members' acknowledgments
-    unanswered: list[int]  # by node: requests since it was last heard
+    unanswered: list[int]  # by node: requests since anything was received from it
     published_commit_below: int  # as last broadcast
     published_stable_below: int
     full_history: FullHistory
@@ -325,6 +326,6 @@ class Orderer(DeclaredState):
             self.full_history = FullHistory.REQUESTED
             self.publish(out, reply_from=self._far_behind())
         most = MAX_BACKOFF_UNANSWERED if self._is_stuck() else MAX_BACKOFF
-        self.timers.status_backoff = 1 if self.progressed else min(most, 2 * self.timers.status_backoff)
+        self.timers.status_backoff = next_factor(self.timers.status_backoff, progress=self.progressed, limit=most)
         self.progressed = False
         return suspects

@@ -16,6 +16,7 @@ from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSW
 from ordercast.protocols.sequencer.units import Acknowledgment, Offer, SequencerStatus, Synchronise, Synchronised
 from ordercast.protocols.sequencer.view import CurrentView
 from ordercast.protocols.sequencer.window import SendWindow
+from ordercast.protocols.shared.backoff import next_factor
 
 MAX_REPEATED_OFFERS = 4
 """Own packets that are offered again at once: the oldest, since the others may only be waiting for them."""
@@ -36,7 +37,7 @@ class Sender(DeclaredState):
     wanted_below: int  # the sequencer wants an acknowledgment as soon as these are received
     due_below: int  # own packets below were offered before the need timer was last set
     overdue_below: int  # broadcasts below were known before the need timer was last set
-    heard: bool  # from the sequencer, since the need timer was set
+    answered: bool  # something was received from the sequencer since the need timer was set
     asked: bool  # something was sent that the sequencer answers, since the need timer was set
     sync_round: int  # the latest synchronisation seen
     paused_through: int | None  # PHASE1 holds back own packets until this number, or PHASE2, is received
@@ -54,7 +55,7 @@ class Sender(DeclaredState):
     def start_view(self) -> None:
         """Acknowledgments and requests are those of one view."""
         self.acknowledged_below = self.wanted_below = self.overdue_below = 0
-        self.heard = self.asked = False
+        self.answered = self.asked = False
         self.sync_round, self.paused_through = 0, None
 
     # --- offers ---
@@ -77,7 +78,7 @@ class Sender(DeclaredState):
         out += [Send(Offer(packet, number, received_below), again=True, to=sequencer) for packet in packets]
 
     def resume(self, out: list[Output]) -> None:
-        """In a new view: tells the sequencer what is received here, and offers what the old view did not number."""
+        """In a new view: reports what is received here to the sequencer, offers what the old view did not number."""
         mine = list(self.window.outstanding)
         missing = self.receiver.missing()
         if missing or not mine:
@@ -138,7 +139,7 @@ class Sender(DeclaredState):
     # --- the need timer ---
 
     def is_at_rest(self) -> bool:
-        """True if nothing is awaited that the sequencer can tell."""
+        """True if nothing is awaited from the sequencer."""
         window, receiver = self.window, self.receiver
         return not (
             window.outstanding
@@ -172,23 +173,23 @@ class Sender(DeclaredState):
         """
         receiver, timers = self.receiver, self.timers
         timers.need = False
-        heard, self.heard = self.heard, False
-        if heard:
+        answered, self.answered = self.answered, False
+        if answered:
             timers.unanswered = 0
         elif self.asked:
             timers.unanswered += 1
         if self.is_at_rest() and not self.config.sequencer.heartbeat:
             return False
         progressed, receiver.progressed, self.asked = receiver.progressed, False, False
-        most = MAX_BACKOFF if heard else MAX_BACKOFF_UNANSWERED
-        timers.need_backoff = 1 if progressed else min(most, 2 * timers.need_backoff)
+        most = MAX_BACKOFF if answered else MAX_BACKOFF_UNANSWERED
+        timers.need_backoff = next_factor(timers.need_backoff, progress=progressed, limit=most)
         overdue, missing = self._overdue(), receiver.missing(stop=self.overdue_below)
         if overdue:
             self.asked = True
             self.offer_again(overdue, out)
         if missing:
             self.acknowledge(missing, out)
-        elif not (overdue or progressed or (heard and self.is_at_rest())):
+        elif not (overdue or progressed or (answered and self.is_at_rest())):
             self.acknowledge((), out, wants_status=self.acknowledged_below == receiver.received_below)
         self.due_below, self.overdue_below = self.window.next_seq, receiver.known_below
         return timers.unanswered > self.config.sequencer.suspect_after

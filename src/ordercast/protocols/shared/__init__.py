@@ -1,1 +1,1 @@
-"""Structures of more than one protocol: gaps in sequence numbers, sending logs, pending acknowledgments, timers."""
+"""Shared by protocols: destinations, gaps in numbers, sending logs, pending acknowledgments, back-off, timers."""

@@ -25,7 +25,6 @@ Not here: membership, group establishment, batching (a host hands over ready bat
 from collections.abc import Callable
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     Deliver,
@@ -42,8 +41,9 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import members, name_of, names_of
+from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.repair import Node, Repair, SelectiveRepeat
 from ordercast.protocols.spo.state import SpoState
@@ -82,8 +82,9 @@ class Spo(SpoState):
         if self.status_due and not self.status_timer:
             self.status_timer, self.transmitted = True, False
             self.set_timer("status", self.config.timing.status, out)
-        if not self.polling.timer and self.unfinished():
-            self.polling.start(self.heads())
+        if not self.poll_timer and self.unfinished():
+            self.poll_timer, self.heads_at_poll = True, self.heads()
+            self.backoff.restart()
             self.set_timer("poll", self.config.timing.poll, out)
         return out
 
@@ -100,12 +101,7 @@ class Spo(SpoState):
 
     def submit(self, event: Submit) -> None:
         """Queues a submission; raises LocalProtocolError if its destinations are not nodes of the group."""
-        if not event.destinations or event.destinations & ~self.everybody:
-            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"destinations {given} are invalid: name at least one of the {self.nodes} nodes of the group, "
-                "and no others"
-            )
+        check_subset(event.destinations, self.nodes)
         self.waiting.append(event)
         self.window_changed = True
 
@@ -176,7 +172,7 @@ class Spo(SpoState):
         source, seq = packet.source, packet.seq
         if status.stamp > self.stamps[source]:
             self.take_status(source, status, out)
-        self.polling.unanswered[source] = 0
+        self.backoff.unanswered[source] = 0
         if seq < self.expected[source]:  # the duplicate condition; it must come first (D1)
             out.append(Discard(unit, "duplicate"))
             return
@@ -222,7 +218,7 @@ class Spo(SpoState):
         source = unit.source
         if unit.status.stamp > self.stamps[source]:
             self.take_status(source, unit.status, out)
-        self.polling.unanswered[source] = 0
+        self.backoff.unanswered[source] = 0
         if unit.next_seq >= self.seen[source]:
             self.seen[source], self.seen_to_me[source] = unit.next_seq, unit.next_seq_to[self.me]
         if self.expected_to_me[source] == self.seen_to_me[source]:
@@ -257,8 +253,8 @@ class Spo(SpoState):
         if self.preacknowledged.waiting_for[source]:
             for log in self.preacknowledged.unblocked_by(source):
                 self.acknowledge(log, out)
-        if self.config.infer_losses and not self.polling.inferred_loss_timer and self.unseen_sources(source):
-            self.polling.inferred_loss_timer = True
+        if self.config.infer_losses and not self.inferred_loss_timer and self.unseen_sources(source):
+            self.inferred_loss_timer = True
             self.set_timer("hearsay", self.config.timing.inferred_loss, out)
 
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
@@ -318,7 +314,7 @@ class Spo(SpoState):
 
         That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
         """
-        self.polling.inferred_loss_timer = False
+        self.inferred_loss_timer = False
         wants = 0
         for node in range(self.nodes):
             wants |= self.unseen_sources(node)
@@ -330,21 +326,20 @@ class Spo(SpoState):
 
         Progress of other logs does not count: a node that has nothing else to send would never be polled.
         """
-        polling = self.polling
-        polling.timer = False
+        self.poll_timer = False
         if not self.unfinished():
             return
-        heads = self.heads()
-        wants = self.blockers([before == now for before, now in zip(polling.heads, heads, strict=True)])
-        for node in members(wants):
-            polling.unanswered[node] += 1
-            if polling.unanswered[node] > self.config.polls_to_abort:
-                self.abort(f"{name_of(node)} left {self.config.polls_to_abort} polls in a row unanswered", out)
+        heads, backoff = self.heads(), self.backoff
+        wants = self.blockers([before == now for before, now in zip(self.heads_at_poll, heads, strict=True)])
+        backoff.progress = not wants
+        if backoff.advance():
+            silent = backoff.count_unanswered(wants)
+            if silent is not None:
+                self.abort(f"{name_of(silent)} left {backoff.limit} polls in a row unanswered", out)
                 return
-        if wants:
             self.send_status(out, wants=wants)
-        polling.next_round(heads, polled=bool(wants))
-        self.set_timer("poll", self.config.timing.poll * polling.backoff, out)
+        self.poll_timer, self.heads_at_poll = True, heads
+        self.set_timer("poll", self.config.timing.poll * backoff.factor, out)
 
     def abort(self, why: str, out: list[Output]) -> None:
         """Delivers what is pre-acknowledged: whatever any node delivered is pre-acknowledged at all destinations."""

@@ -2,7 +2,7 @@
 
 From: Nakamura and Takizawa, "Selective Broadcast Service for Distributed Systems" (EN, sections 4.1 to 4.5) and
 "Data Transmission Procedure of Selective Broadcast Protocol on Multi-Channel" (JP, sections 3.1 to 3.5). They are
-here for the papers' examples, evaluation and counterexamples: even without a loss a group may wait for ever. For the
+here for the papers' examples, evaluation and counterexamples: even without a loss a group may wait forever. For the
 service use `machine`, which lists why.
 
 Misprints corrected, and gaps filled in the only way that fits the papers' own examples:
@@ -10,7 +10,7 @@ Misprints corrected, and gaps filled in the only way that fits the papers' own e
  2. EN accept and PACK actions: the indices are AL_hj := p.ACK_h and PAL_hj := p.ACK_h, for all h.
  3. Both, initial values: PSEQ_j is a node's own ISS for every j; PAL starts like AL, and F_j at IBF_j.
  4. Both, ACK action: top(PPR) is top(PPL).
- 5. JP example 3.2: a node drops from SL what all destinations have accepted; no action says so.
+ 5. JP example 3.2: a node drops from SL what all destinations have accepted; no action specifies it.
  6. JP example 3.4: every source answers a request from its own entry of ACK, not only the one that lost a unit.
  7. The flow condition divides real numbers: with integers a group could be unable to send at all.
  8. BUF, which neither paper explains, is IBF less the packets in RPL and PPL, and never below zero.
@@ -25,7 +25,6 @@ from collections import deque
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig, LossInference
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
@@ -43,10 +42,11 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
+from ordercast.model.nodes import mask_of, members, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.spo.units import Data, RetransmitRequest, Status
 
 
@@ -100,7 +100,7 @@ class SpoPaper(DeclaredState):
         """Takes one input and returns all outputs that follow from it."""
         match event:
             case Submit():
-                self._check(event)
+                check_subset(event.destinations, self.config.nodes)
                 self.waiting.append(event)
                 return self._send_waiting()
             case Receive(unit=Data() as unit):
@@ -129,14 +129,6 @@ class SpoPaper(DeclaredState):
         return out + self._start_timers(unit)
 
     # --- transmission (EN 4.2 B, JP 3.2) ---
-
-    def _check(self, event: Submit) -> None:
-        nodes = self.config.nodes
-        if not event.destinations:
-            raise LocalProtocolError("destinations are empty: name at least one node of the group")
-        if event.destinations & ~everybody(nodes):
-            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(f"destinations {asked} are invalid: name nodes of the group, which has {nodes}")
 
     def _send_waiting(self) -> list[Output]:
         out: list[Output] = []

@@ -3,7 +3,7 @@
 From: EN section 4.5 and JP section 3.5 (see `machine`), failure condition (1) and the RETRANS procedure. A gap in the
 numbers to me is a loss. It is requested at once, then again with exponential back-off until it comes (C4).
 
-What the two protocols do differently is a policy that is handed to the machine: `SelectiveRepeat` here, and
+What the two protocols do differently is a policy, a parameter of the machine: `SelectiveRepeat` here, and
 `GoBackN` in `ordercast.protocols.po.machine`.
 """
 
@@ -14,9 +14,9 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Output
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.backoff import next_factor
 from ordercast.protocols.shared.gaps import missing_ranges
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.polling import MAX_BACKOFF
 from ordercast.protocols.spo.units import Data, Missing, Ranges
 
 
@@ -62,7 +62,7 @@ class Repair(DeclaredState):
     repeat_timer: bool
     progress: bool  # something missing came since the repeat timer was set
     repeat_backoff: int
-    just_retransmitted: set[int]  # own seqs; no copy is sent twice in a short time, whoever asks
+    just_retransmitted: set[int]  # own seqs; no copy is sent twice in a short time, whichever node asks
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -128,7 +128,7 @@ class Repair(DeclaredState):
         self.repeat_timer = False
         if node.expected_to_me == node.seen_to_me:
             return
-        self.repeat_backoff = 1 if self.progress else min(MAX_BACKOFF, 2 * self.repeat_backoff)
+        self.repeat_backoff = next_factor(self.repeat_backoff, progress=self.progress)
         self.repeat_timer, self.progress = True, False
         missing = self.missing(node.expected_to_me)
         if missing:

@@ -1,8 +1,8 @@
 """The variables of SPO at one node, with the papers' symbols, and questions about them.
 
-The rules that change them are in `machine`. Retransmission (`repair`) and polls (`polling`) are parts with states of
-their own. `Spo` derives from this class rather than having it as a part: its rules read several of these
-variables for every unit received, and an indirection for each would cost some per cent of the time.
+The rules that change them are in `machine`; retransmission (`repair`) is a part with a state of its own. `Spo` derives
+from this class rather than having it as a part: its rules read several of these variables for every unit received, and
+an indirection for each would cost some per cent of the time.
 """
 
 from collections import deque
@@ -15,9 +15,9 @@ from ordercast.model.machine import Echo, LogSizes, Submit
 from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState, Derived
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.polling import Polling
 from ordercast.protocols.spo.repair import Repair
 from ordercast.protocols.spo.units import Status
 
@@ -67,7 +67,12 @@ class SpoState(DeclaredState):
     status_timer: bool
     transmitted: bool  # since the status timer was set
 
-    polling: Polling
+    # Polls of the nodes that I wait for.
+    poll_timer: bool
+    heads_at_poll: tuple[int, ...]  # the head of each log when the poll timer was set
+    backoff: Backoff
+    inferred_loss_timer: bool
+
     aborted: bool
 
     def __init__(self, me: int, config: GroupConfig) -> None:
@@ -91,7 +96,8 @@ class SpoState(DeclaredState):
         self.stamp, self.status_due, self.unreported = 0, False, [0] * nodes
         self.reported_free = config.quota
         self.status_timer = self.transmitted = False
-        self.polling, self.aborted = Polling(nodes), False
+        self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_to_abort)
+        self.poll_timer = self.inferred_loss_timer = self.aborted = False
 
     def derive(self) -> None:
         """Between transitions nothing has changed."""

@@ -16,7 +16,7 @@ class FinishedEpochs(DeclaredState):
     packets: deque[tuple[int, Packet]]
     """Each with its epoch."""
     epoch_seen: list[int]
-    """The highest epoch in which each node was heard."""
+    """By node: the highest epoch of the units received from it."""
 
     def __init__(self, nodes: int) -> None:
         self.packets, self.epoch_seen = deque(), [0] * nodes

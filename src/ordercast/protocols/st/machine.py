@@ -10,7 +10,6 @@ parts, each with a state of its own:
     normal      transmission, acceptance, loss detection and acknowledgment within an epoch (section 3, 4.1)
     recovery    after a loss: agreement on one order, retransmission (section 4)
     finished    packets of finished epochs, until all nodes have finished them
-    retry       back-off, and when a silent node is given up
 
 An epoch is the time between two recoveries. A channel that does not keep one order is found out by a cycle in the
 merge of the logs, and the group is aborted.
@@ -23,8 +22,10 @@ Departures from the paper:
     (S1, S2, S8).
  4. Whatever is not answered is repeated, by naming what is lacking (S9).
  5. Acknowledgment uses what nodes say they have pre-acknowledged, never a time-out (S10, S13).
- 6. A status without data has no sequence number and is sent while anybody waits; a group in which nobody waits is
-    silent.
+ 6. A status without data has no sequence number and is sent while any node waits; a group in which no node waits
+    is silent.
+
+Not here: membership, group establishment, batching, the network.
 """
 
 from typing import ClassVar
@@ -46,11 +47,11 @@ from ordercast.model.nodes import names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.finished import FinishedEpochs
 from ordercast.protocols.st.normal import Normal
 from ordercast.protocols.st.recovery import Recovery
-from ordercast.protocols.st.retry import Retry
 from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 
@@ -63,13 +64,14 @@ class St(DeclaredState):
     has_views: ClassVar[bool] = False
 
     finished: FinishedEpochs
-    retry: Retry
+    backoff: Backoff
     normal: Normal
     recovery: Recovery
 
     def __init__(self, me: int, config: GroupConfig) -> None:
-        self.finished, self.retry = FinishedEpochs(config.nodes), Retry(config.nodes)
-        self.normal = Normal(me, config, self.finished, self.retry)
+        self.finished = FinishedEpochs(config.nodes)
+        self.backoff = Backoff(config.nodes, config.polls_to_abort)
+        self.normal = Normal(me, config, self.finished, self.backoff)
         self.recovery = Recovery(self.normal)
 
     def handle(self, event: Input) -> list[Output]:
@@ -113,7 +115,7 @@ class St(DeclaredState):
 
     def note_epoch(self, source: int, epoch: int, out: list[Output]) -> None:
         """A node is alive, and has finished all epochs before this one."""
-        self.retry.unanswered[source] = 0
+        self.backoff.unanswered[source] = 0
         if epoch > self.finished.epoch_seen[source]:
             self.finished.epoch_seen[source] = epoch
             self.normal.deliver_finished(out)
@@ -194,14 +196,14 @@ class St(DeclaredState):
         if self.recovery.active or not (normal.status_due or normal.unfinished()):
             return
         if normal.transmitted:
-            self.retry.backoff = 1
-        elif self.retry.back_off() and normal.abort_if_unanswered(normal.blockers(), out):
+            self.backoff.factor = 1
+        elif self.backoff.advance() and normal.abort_if_unanswered(normal.blockers(), out):
             return
         else:
             normal.send_status(out)
         if normal.unfinished():
             normal.status_timer, normal.transmitted = True, False
-            normal.set_timer("status", normal.config.timing.status * self.retry.backoff, out)
+            normal.set_timer("status", normal.config.timing.status * self.backoff.factor, out)
 
     # --- questions ---
 
@@ -248,5 +250,5 @@ class St(DeclaredState):
 
     @property
     def epoch_seen(self) -> list[int]:
-        """The highest epoch in which each node was heard."""
+        """By node: the highest epoch of the units received from it."""
         return self.finished.epoch_seen

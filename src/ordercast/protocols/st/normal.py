@@ -10,7 +10,6 @@ is missing. This needs two things: a packet waits for *all* nodes, not only its 
 units that are accepted count, own ones as the channel brings them back.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     Deliver,
@@ -23,8 +22,9 @@ from ordercast.model.machine import (
     SetTimer,
     Submit,
 )
-from ordercast.model.nodes import members, name_of, names_of
+from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.state import OWN, RECEIVED, EpochState
@@ -39,12 +39,7 @@ class Normal(EpochState):
 
     def submit(self, event: Submit) -> None:
         """Queues a submission; raises LocalProtocolError if its destinations are not nodes of the group."""
-        if not event.destinations or event.destinations & ~self.everybody:
-            given = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"destinations {given} are invalid: name at least one of the {self.nodes} nodes of the group, "
-                "and no others"
-            )
+        check_subset(event.destinations, self.nodes)
         self.waiting.append(event)
 
     def can_send(self) -> bool:
@@ -175,7 +170,7 @@ class Normal(EpochState):
     def preacknowledge(self, out: list[Output]) -> None:
         """PACK action: packets that all nodes have accepted or skipped (Lemma A)."""
         for packet in self.accepted.take_acknowledged(RECEIVED):
-            self.retry.progress = self.news = True
+            self.backoff.progress = self.news = True
             self.preacknowledged_count += 1
             self.unpreacknowledged[packet.source].popleft()
             out.append(Reached(PREACKNOWLEDGED, packet))
@@ -184,7 +179,7 @@ class Normal(EpochState):
     def release(self, out: list[Output]) -> None:
         """Drops own packets that all nodes have acknowledged; those not to me are pre-acknowledged thereby."""
         for packet in self.accepted.take_acknowledged(OWN):
-            self.retry.progress = True
+            self.backoff.progress = True
             if not packet.destinations & self.my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.await_acknowledgment(OWN, packet, out)
@@ -199,10 +194,10 @@ class Normal(EpochState):
     def acknowledge(self, log: int, out: list[Output]) -> None:
         """ACK action: packets that all their destinations have pre-acknowledged are delivered if they are to me.
 
-        Nothing of finished epochs is left then: all nodes have been heard in this one.
+        Nothing of finished epochs is left then: units of this epoch were received from all nodes.
         """
         for packet in self.preacknowledged.take_acknowledged(log):
-            self.retry.progress = True
+            self.backoff.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if log == RECEIVED:
                 self.acknowledged_count += 1
@@ -212,7 +207,7 @@ class Normal(EpochState):
     def deliver_finished(self, out: list[Output]) -> None:
         """Acknowledges packets of epochs that all nodes have finished, and delivers those to me."""
         for packet in self.finished.take_acknowledged():
-            self.retry.progress = True
+            self.backoff.progress = True
             out.append(Reached(ACKNOWLEDGED, packet))
             if packet.destinations & self.my_bit:
                 self.buffered -= 1
@@ -226,12 +221,12 @@ class Normal(EpochState):
 
     def spread(self, duration: int) -> int:
         """Changes with every transmission, and with every step of back-off when nothing is sent."""
-        return spread(duration, self.me, self.stamp + (self.retry.backoff << 16))
+        return spread(duration, self.me, self.stamp + (self.backoff.factor << 16))
 
     def start_status_timer(self, out: list[Output]) -> None:
         """A status is due, or I wait for something: one is sent soon."""
         self.status_timer, self.transmitted = True, False
-        self.retry.restart()
+        self.backoff.restart()
         self.set_timer("status", self.config.timing.status, out)
 
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
@@ -251,9 +246,8 @@ class Normal(EpochState):
 
     def abort_if_unanswered(self, blockers: int, out: list[Output]) -> bool:
         """Counts an unanswered question to these nodes; True if one of them has left too many, and ends the group."""
-        limit = self.config.polls_to_abort
-        silent = self.retry.count_unanswered(blockers, limit)
+        silent = self.backoff.count_unanswered(blockers)
         if silent is None:
             return False
-        self.abort(f"{name_of(silent)} left {limit} questions in a row unanswered", out)
+        self.abort(f"{name_of(silent)} left {self.backoff.limit} questions in a row unanswered", out)
         return True

@@ -21,7 +21,7 @@ from ordercast.protocols.st.units import ResetReply
 def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False) -> list[MessageId] | None:
     """All packets of an epoch in the agreed order; None if the logs contradict each other.
 
-    That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that nobody received to come
+    That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that no node received to come
     last: it discards everything from the first packet on that a destination lacks, and would never make progress.
     """
     destinations = known_packets(replies)

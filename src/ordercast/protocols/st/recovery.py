@@ -1,7 +1,7 @@
-"""Recovery of ST after a loss: all nodes stop, agree on one order of the epoch, and retransmit what somebody lacks.
+"""Recovery of ST after a loss: all nodes stop, agree on one order of the epoch, and retransmit what any of them lacks.
 
 From: Tachikawa and Takizawa, section 4, with the departures that `machine` lists. A node that detects a loss stops and
-says what it holds of the running epoch and in which order (ResetReply); whoever receives that stops too. A node that
+says what it holds of the running epoch and in which order (ResetReply); all that receive it stop too. A node that
 has the replies of all nodes knows the one order that all agree on (`order`), requests what it lacks (ResetNeed), and
 announces when it lacks nothing (ResetDone). When all nodes have announced that, the epoch is finished.
 
@@ -75,7 +75,7 @@ class Recovery(DeclaredState):
         for packet in normal.accepted.logs[OWN]:  # a packet to myself is never lost to me
             if packet.destinations & normal.my_bit and (normal.me, packet.seq) not in received:
                 normal.unplaced[normal.me, packet.seq] = packet
-        normal.retry.restart()
+        normal.backoff.restart()
         self.reply_sent = True
         out.append(Send(reply))
         normal.set_timer("reset", normal.config.timing.reset, out)
@@ -108,7 +108,7 @@ class Recovery(DeclaredState):
         if self.replies[reply.source] is not None:
             return
         self.replies[reply.source] = reply
-        normal.retry.progress = True
+        normal.backoff.progress = True
         replies = self._all_replies()
         if len(replies) < normal.nodes:
             return
@@ -148,16 +148,16 @@ class Recovery(DeclaredState):
         elif key in self.missing:
             normal.unplaced[key] = packet
             self.missing.remove(key)
-            normal.retry.progress = True
+            normal.backoff.progress = True
             if not self.missing:
                 self.lack_nothing(out)
 
     def request_missing(self, out: list[Output]) -> None:
-        """Says what I still wait for: replies, packets, and the word of others that they lack nothing."""
+        """Sends what I still wait for: replies, packets, and the announcements of others that they lack nothing."""
         normal = self.normal
         has = mask_of(node for node, reply in enumerate(self.replies) if reply is not None)
         missing = tuple(sorted(self.missing))
-        out.append(Send(ResetNeed(normal.me, normal.epoch, has, missing, self.done, normal.retry.backoff)))
+        out.append(Send(ResetNeed(normal.me, normal.epoch, has, missing, self.done, normal.backoff.factor)))
 
     def receive_need(self, need: ResetNeed, out: list[Output]) -> None:
         """Answers at once, but after a random delay if the node asks again: simultaneous answers may overrun it."""
@@ -227,7 +227,7 @@ class Recovery(DeclaredState):
         """A node, given as a bit, lacks nothing."""
         if self.active and not self.done & node:
             self.done |= node
-            self.normal.retry.progress = True
+            self.normal.backoff.progress = True
 
     def agreed_packets(self) -> list[Packet]:
         """The packets to me of the agreed order, in that order."""
@@ -281,10 +281,10 @@ class Recovery(DeclaredState):
         normal = self.normal
         self.reply_sent = self.done_sent = False
         self.resent.clear()
-        if normal.retry.back_off() and normal.abort_if_unanswered(self.blockers(), out):
+        if normal.backoff.advance() and normal.abort_if_unanswered(self.blockers(), out):
             return
         self.request_missing(out)
-        normal.set_timer("reset", normal.config.timing.reset * normal.retry.backoff, out)
+        normal.set_timer("reset", normal.config.timing.reset * normal.backoff.factor, out)
 
     # --- questions ---
 

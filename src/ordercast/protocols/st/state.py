@@ -2,7 +2,7 @@
 
 The rules that change them are in `normal`, whose class derives from this one: they read several of these variables for
 every unit received, and an indirection for each would cost some per cent of the time. Recovery (`recovery`), packets of
-finished epochs (`finished`) and back-off (`retry`) are parts with states of their own.
+finished epochs (`finished`) and back-off (`shared.backoff`) are parts with states of their own.
 """
 
 from collections import deque
@@ -13,10 +13,10 @@ from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, names_of
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import MessageId, Packet
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.finished import FinishedEpochs
-from ordercast.protocols.st.retry import Retry
 
 RECEIVED, OWN = 0, 1
 """The two logs of pending acknowledgments: packets to me in the order of the channel, and packets that I sent."""
@@ -33,7 +33,7 @@ class EpochState(DeclaredState):
     status_after: Final[int]
     """Packets of one source accepted without a transmission of ours after which a status is sent at once."""
     finished: Final[FinishedEpochs]
-    retry: Final[Retry]
+    backoff: Final[Backoff]
 
     # Sending.
     next_seq: int  # TSEQ
@@ -61,23 +61,23 @@ class EpochState(DeclaredState):
     acknowledged_count: int
     last_shows_gap: bool  # the last packet came behind a gap and is not accepted
     buffered: int  # receive buffers in use: packets to me that are accepted and not yet delivered
-    unplaced: dict[MessageId, Packet]  # came during recovery: their place in the order is not theirs to tell
+    unplaced: dict[MessageId, Packet]  # came during recovery: they do not determine their place in the order
     of_next_epoch: list[Data | Ready]  # came before this node has finished the epoch
     accepted_before: set[MessageId]  # go-back-n: accepted in an earlier epoch, discarded, and to be accepted again
 
     # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer waits for my status
-    news: bool  # and I have received or pre-acknowledged something since my last transmission
+    news: bool  # I have received or pre-acknowledged something since my last transmission
     unreported: list[int]  # packets accepted of each source since my last transmission
     status_timer: bool
     transmitted: bool  # since the status timer was set
     inferred_loss_timer: bool
     aborted: bool
 
-    def __init__(self, me: int, config: GroupConfig, finished: FinishedEpochs, retry: Retry) -> None:
+    def __init__(self, me: int, config: GroupConfig, finished: FinishedEpochs, backoff: Backoff) -> None:
         nodes, first = config.nodes, config.first_seqs()
-        self.me, self.config, self.finished, self.retry = me, config, finished, retry
+        self.me, self.config, self.finished, self.backoff = me, config, finished, backoff
         self.nodes, self.my_bit, self.everybody = nodes, 1 << me, everybody(nodes)
         self.status_after = max(1, config.window // 2)
 
@@ -122,7 +122,7 @@ class EpochState(DeclaredState):
         return self.next_seq, tuple(self.next_seq_to)
 
     def unfinished(self) -> bool:
-        """True if I wait for anything that others can tell me."""
+        """True if I wait for anything from others."""
         return bool(
             self.waiting
             or self.to_resend

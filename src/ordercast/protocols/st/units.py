@@ -7,7 +7,7 @@ from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
 class ResetReply(Unit, frozen=True, gc=False, tag=10):
     """RST_PAK: what a node held of an epoch when it stopped; it never changes.
 
-    It serves as RST too: whoever receives it stops.
+    It serves as RST too: a node that receives it stops.
     """
 
     source: int

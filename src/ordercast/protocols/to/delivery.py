@@ -1,4 +1,4 @@
-"""Delivery: which of the packets that all nodes know in one order is delivered next. Policies are handed in.
+"""Delivery: which of the packets that all nodes know in one order is next. The policy is a parameter of the machine.
 
 All nodes pre-acknowledge one common sequence (`reception`), each as far as it knows it. A **delivery policy** decides,
 at each position of that sequence, what is delivered. As long as it depends on the sequence alone, and neither on a
@@ -97,7 +97,7 @@ class DeliveryPolicy(DeclaredState):
         return unacknowledged
 
     def waits_for(self) -> tuple[str, ...]:
-        """What packets wait for besides acknowledgment, in words."""
+        """What packets wait for besides acknowledgment, as text."""
         return ()
 
     # --- units of its own ---

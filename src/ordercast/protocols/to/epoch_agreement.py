@@ -1,10 +1,10 @@
 """Recovery (section 4.2, which only cites the agreement): go-back-n for the whole group, by agreement on a cut.
 
-A node that lacks something stops and sends an **epoch vector**: what it has accepted of each source. Whoever receives
-one stops and sends its own. A vector never changes, so all nodes that have the vectors of all compute the same **cut**:
+A node that lacks something stops and sends an **epoch vector**: what it has accepted of each source. All that receive
+one stop and send their own. A vector never changes, so all nodes that have the vectors of all compute the same **cut**:
 the minimum for each source. Everything below the cut all nodes have accepted, and keep, in channel order (what group
 communication calls a virtually synchronous cut); everything above it all nodes discard, and its source sends it
-again under new numbers. A node that has rolled back to the cut says so, and the new epoch begins when all have.
+again under new numbers. A node that has rolled back to the cut announces it, and the new epoch begins when all have.
 """
 
 from enum import Enum
@@ -79,7 +79,7 @@ class EpochAgreement(DeclaredState):
         self.mode = Mode.INSTALLED
 
     def note_installed(self, nodes: int) -> bool:
-        """These nodes have rolled back; whether that is news."""
+        """These nodes have rolled back; True if any of them was not known to have."""
         known = self.installed
         self.installed |= nodes
         return self.installed != known

@@ -3,7 +3,7 @@
 From: Nakamura and Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol", sections 2.2, 4.1 and 4.2,
 without the priorities, which are a delivery policy (`prito`); the papers compare other protocols with it. Its parts:
 `transmission` (numbers, window), `reception` (acceptance, pre-acknowledgment, acknowledgment), `delivery` (what is
-delivered when), `epoch_agreement` (go-back-n recovery after a loss), `backoff` (polls). Here is how they work together.
+delivered when), `epoch_agreement` (go-back-n recovery after a loss). Here is how they work together.
 
 Departures from the paper:
  1. The cut is what *all* have accepted, and everything below it is pre-acknowledged before the epoch begins (F2: to
@@ -11,23 +11,22 @@ Departures from the paper:
  2. No node sends in a new epoch before all have rolled back; else the nodes that have not lose what is sent, again and
     again (F7: livelock).
  3. When an epoch begins, everything that was kept is acknowledged: all nodes are known to have pre-acknowledged it.
- 4. A loss shows in the acknowledgments of others (the test of ACK), and in statuses that are sent while anybody
-    waits; a group in which nobody waits is silent.
+ 4. A loss shows in the acknowledgments of others (the test of ACK), and in statuses that are sent while any node
+    waits; a group in which no node waits is silent.
  5. A status is sequenced only if its position matters, which is so when it acknowledges data; else its loss would cause
     a recovery for nothing.
- 6. A packet that was discarded once and may be discarded again is carried by the vector of its source. Whoever has all
-    vectors has it too: each recovery makes progress, whatever the loss rate and the size of the group.
+ 6. A packet that was discarded once and may be discarded again is carried by the vector of its source. A node with
+    all vectors has it too: each recovery makes progress, whatever the loss rate and the size of the group.
  7. A node whose packets were discarded halves the number that it has under way, and adds one for each that is
     pre-acknowledged (additive increase, multiplicative decrease): everything sent after a loss is discarded.
 
-Not there: membership. A group that is given up delivers what the policy allows and stops; no node goes on alone.
+Not here: membership. A group that is given up delivers what the policy allows and stops; no node goes on alone.
 """
 
 from collections.abc import Callable
 from typing import ClassVar, Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -51,8 +50,9 @@ from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.backoff import Backoff
+from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.shared.timers import spread
-from ordercast.protocols.to.backoff import Backoff
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
 from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
 from ordercast.protocols.to.reception import Reception
@@ -120,16 +120,16 @@ class TotalOrderBroadcast(DeclaredState):
         elif type(event) is Submit:
             self._submit(event)
         elif type(event) is TimerFired:
-            self._fire(event.name, out)
+            self.fire(event.name, out)
         elif type(event) is GiveUp:
             self._abort(event.why, out)
         elif self.reception.pending and self.agreement.mode is Mode.NORMAL:  # Drained
             self._send_status(out)
         if self.agreement.mode is Mode.NORMAL and not self.aborted:
-            self._settle(out)
+            self.settle(out)
         return out
 
-    def _settle(self, out: list[Output]) -> None:
+    def settle(self, out: list[Output]) -> None:
         """Sends what may be sent now, and sets the timers for what must be sent later."""
         reception = self.reception
         if self.transmission.waiting or self.transmission.resend:
@@ -149,24 +149,20 @@ class TotalOrderBroadcast(DeclaredState):
     # --- sending ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != self._everybody:
-            asked = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"invalid destinations {asked}: a broadcast goes to all {self.config.nodes} nodes, the sender included"
-            )
+        check_broadcast(event.destinations, self.config.nodes)
         self.transmission.waiting.append(event)
 
     def _send_waiting(self, out: list[Output]) -> None:
         transmission, deliveries = self.transmission, self.deliveries
         while transmission.resend and transmission.window_is_open():
-            self._transmit(transmission.resend.popleft(), out, again=True)
+            self.transmit(transmission.resend.popleft(), out, again=True)
         while transmission.waiting and transmission.window_is_open() and deliveries.has_room():
             packet = transmission.number(transmission.waiting.popleft())
             deliveries.own_undelivered += 1
             out.append(Numbered(packet))
-            self._transmit(packet, out, again=False)
+            self.transmit(packet, out, again=False)
 
-    def _transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
+    def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet; this node too accepts it when the channel brings it back."""
         self.transmission.sent.append((self.transmission.next_seq, packet))
         out.append(Send(OrderedData(packet, self.heading_in_sequence()), again))
@@ -197,14 +193,15 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) in self._normal_units:
-            self._receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
+            self.receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
         elif isinstance(unit, EpochVector | CarryingVector):
             self.backoff.unanswered[unit.source] = 0
             self._receive_vector(unit, vector_of(unit), out)
         else:
             out.append(Discard(unit, "stray"))
 
-    def _receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+        """A unit of normal operation; in the current epoch it is accepted, or shows a loss and stops this node."""
         heading, agreement = unit.heading, self.agreement
         self.backoff.unanswered[heading.source] = 0
         if heading.epoch != agreement.epoch:
@@ -251,7 +248,7 @@ class TotalOrderBroadcast(DeclaredState):
         elif agreement.mode is Mode.INSTALLED:
             self._note_installed(1 << vector.source if vector.installed else 0, out)
         elif agreement.mode is Mode.NORMAL and vector.wants & self._my_bit:
-            self.reception.pending = True  # any unit of this epoch tells that all have rolled back
+            self.reception.pending = True  # any unit of this epoch implies that all have rolled back
 
     def _install(self, vectors: list[Vector], out: list[Output]) -> None:
         """Rolls back: all nodes keep what lies below the cut, and nothing else."""
@@ -300,7 +297,8 @@ class TotalOrderBroadcast(DeclaredState):
     def _set_timer(self, name: str, duration: int, out: list[Output]) -> None:
         out.append(SetTimer(name, spread(duration, self.me, self.transmission.stamp)))
 
-    def _fire(self, name: str, out: list[Output]) -> None:
+    def fire(self, name: str, out: list[Output]) -> None:
+        """A timer fired; one that is no longer needed has no effect."""
         normal = self.agreement.mode is Mode.NORMAL
         if name == "status":
             self.status_timer = False
@@ -311,7 +309,7 @@ class TotalOrderBroadcast(DeclaredState):
             if normal and self.unfinished():
                 self._poll(out)
         elif name == "reset":
-            if not normal and (self._had_progress() or self._back_off(out)):
+            if not normal and not (self.backoff.advance() and self._abort_if_unanswered(out)):
                 self._send_vector(self.blockers(), out)
         elif name == self.policy.timer:
             self.policy.timer_fired()
@@ -320,26 +318,20 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _poll(self, out: list[Output]) -> None:
         """Without progress since the last poll, asks the nodes that block it; all see whether they lack something."""
-        if not self._had_progress():
-            if not self._back_off(out):
+        if self.backoff.advance():
+            if self._abort_if_unanswered(out):
                 return
             self._send_status(out, self.blockers())
         self.poll_timer = True
         self._set_timer("poll", self.config.timing.poll * self.backoff.factor, out)
 
-    def _had_progress(self) -> bool:
-        had = self.backoff.progress
-        if had:
-            self.backoff.restart()
-        return had
-
-    def _back_off(self, out: list[Output]) -> bool:
-        """Lengthens the interval of polls; False: the group was given up."""
-        silent = self.backoff.lengthen(self.blockers())
+    def _abort_if_unanswered(self, out: list[Output]) -> bool:
+        """Counts an unanswered poll of each node that blocks this one; True if one of them has left too many."""
+        silent = self.backoff.count_unanswered(self.blockers())
         if silent is None:
-            return True
-        self._abort(f"{name_of(silent)} left {self.config.polls_to_abort} polls in a row unanswered", out)
-        return False
+            return False
+        self._abort(f"{name_of(silent)} left {self.backoff.limit} polls in a row unanswered", out)
+        return True
 
     def _abort(self, why: str, out: list[Output]) -> None:
         """Gives the group up; what is still delivered is what the policy knows that others deliver at this place."""
@@ -361,7 +353,7 @@ class TotalOrderBroadcast(DeclaredState):
         return self.deliveries.delivered_by
 
     def unfinished(self) -> bool:
-        """Whether this node waits for anything that others can tell it."""
+        """True if this node waits for anything from others."""
         transmission, reception = self.transmission, self.reception
         return bool(
             transmission.waiting
@@ -395,7 +387,7 @@ class TotalOrderBroadcast(DeclaredState):
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words."""
+        """What this node still waits for, as text."""
         transmission, agreement = self.transmission, self.agreement
         lines: list[str] = []
         if transmission.waiting:

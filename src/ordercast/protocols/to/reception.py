@@ -6,8 +6,8 @@ had been accepted there; that came next after all sequenced units of its sender;
 three things: only what is accepted here counts; own units are accepted when the channel brings them back; and the first
 unit that is not pre-acknowledged blocks all behind it (head-of-line blocking, which gives the total order).
 
-**Second lemma.** Acknowledgment follows the same order: whoever acknowledges a packet has accepted everything before
-it. So a packet is acknowledged when for each node a *sequenced* unit that acknowledges it is pre-acknowledged, and the
+**Second lemma.** Acknowledgment follows the same order: a node that acknowledges a packet has accepted all before it.
+So a packet is acknowledged when for each node a *sequenced* unit that acknowledges it is pre-acknowledged, and the
 position of the last of these is the same at all nodes. What only pre-acknowledges need not be sequenced.
 """
 
@@ -18,7 +18,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Level, Output, Reached
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
-from ordercast.protocols.to.backoff import Backoff
+from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import DeliveryPolicy
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
@@ -50,7 +50,7 @@ class Reception(DeclaredState):
     """Packets pre-acknowledged so far: the length of the common sequence as it is known here."""
 
     pending: bool
-    """An acknowledgment is pending: somebody may wait for it."""
+    """An acknowledgment is pending: a peer may wait for it."""
     pending_in_sequence: bool
     """It must be sent in a sequenced unit."""
     unreported: int
@@ -93,7 +93,7 @@ class Reception(DeclaredState):
         if type(unit) is Standing and (
             heading.delivered < delivered_by[source] or any(map(gt, accepted.columns[source], heading.expects))
         ):
-            return ""  # a late duplicate: it has no number, but its source has said more since
+            return ""  # a late duplicate: it has no number, but its source has acknowledged more since
         if heading.wants & self._my_bit:
             self.pending = True
         delivered_by[source] = heading.delivered
@@ -107,7 +107,7 @@ class Reception(DeclaredState):
         return ""
 
     def _is_impossible(self, unit: Sequenced | Standing, heading: Heading) -> bool:
-        """Whether it claims to be mine and I never sent it, or is a unit that the policy says nobody can have sent."""
+        """Whether it claims to be mine and I never sent it, or is a unit that the policy rules out."""
         if isinstance(unit, PolicyUnit):
             known_below = self.preacknowledged_count + self.unpreacknowledged
             if not self.policy.is_possible(unit, known_below):

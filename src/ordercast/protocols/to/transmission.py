@@ -20,7 +20,7 @@ class Transmission(DeclaredState):
     next_packet: int
     next_message: int
     stamp: int
-    """Counts what this node has said: timers that run equally long at several nodes are spread by it."""
+    """Counts transmissions of this node; the spread of timers depends on it."""
     waiting: deque[Submit]
     """Submitted, not yet numbered: the window or the quota is exhausted."""
     sent: deque[tuple[int, Packet]]

@@ -22,7 +22,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False, array_like=True):
     expects: tuple[int, ...]
     """ACK_j: the seq that the sender expects next from j; for itself too, since it receives its own units."""
     delivered: int
-    """How many packets the sender has delivered. All deliver one sequence, so the count tells which (for BUF)."""
+    """How many packets the sender has delivered. All deliver one sequence, so the count determines which (for BUF)."""
     wants: int = 0
     """NEED: the nodes that the sender wants an acknowledgment from, one bit each."""
 
@@ -76,7 +76,7 @@ class PolicyUnit(Unit, frozen=True, gc=False):
         return self.heading.source
 
     def size(self) -> int:
-        """The heading; a unit that says more adds to it."""
+        """The heading; a unit with more fields adds to it."""
         return self.heading.size()
 
 
@@ -100,7 +100,7 @@ class Standing(Unit, frozen=True, gc=False, tag=23):
 
 
 class EpochVector(Unit, frozen=True, gc=False, tag=24):
-    """RST: what a node had accepted when it stopped, which never changes. Whoever receives it stops too."""
+    """RST: what a node had accepted when it stopped, which never changes. A node that receives it stops too."""
 
     source: int
     epoch: int
@@ -122,7 +122,7 @@ class EpochVector(Unit, frozen=True, gc=False, tag=24):
 
 
 class CarryingVector(DataUnit, frozen=True, gc=False, tag=25):
-    """RST that carries the sender's first unacknowledged packet: whoever has all vectors has that packet too."""
+    """RST that carries the sender's first unacknowledged packet: a node that has all vectors has that packet too."""
 
     vector: EpochVector
     seq: int

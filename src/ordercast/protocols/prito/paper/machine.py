@@ -12,7 +12,7 @@ Misprints corrected, and gaps filled in the way that fits the paper's own exampl
  4. Pseudo-PDUs of units without data leave when they are pre-acknowledged; ACK would never delete them.
  5. PACK and ACK run until nothing moves after every single acceptance, and at no other time: orders depend on it.
  6. A node sends a unit without data (RR) if it waits for something, or was polled, and has sent nothing for a while;
-    else nothing would ever be acknowledged. It has a number like any other. A group in which nobody waits is silent.
+    else nothing would ever be acknowledged. It has a number like any other. A group in which no node waits is silent.
  7. The window of the companion papers: so many data units of a source that not all are known to have accepted.
  8. 4.2, whose sentence is broken off: all broadcast their REQ; then from which number of each source on they reject,
     that is, what follows the first unit in their logs that some node lacks; then all reject from the lowest numbers
@@ -29,7 +29,6 @@ synchronisation are never repeated, so that the loss of one stops the group for 
 Other readings of the text, each with orders of its own (F1, F3, F4), are options: see `PriorityReadings`.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -48,7 +47,7 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import name_of, names_of
+from ordercast.model.nodes import name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.prito.paper.state import Entry, PritoPaperState, Stage, first_rejected, insert_by_priority
 from ordercast.protocols.prito.paper.units import (
@@ -62,6 +61,7 @@ from ordercast.protocols.prito.paper.units import (
     RunSyncAck,
     RunSyncPack,
 )
+from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.shared.timers import spread
 
 
@@ -85,7 +85,7 @@ class PritoPaper(PritoPaperState):
                 if self.stage is Stage.NORMAL and (self.pending or self.unfinished()):
                     self._broadcast(PrintedReady(self.me, self.next_seq, *self._heading()), out)
             case TimerFired(name=name):
-                self._time_out(name, out)
+                self.time_out(name, out)
         if self.stage is Stage.NORMAL and not self.aborted:
             while self.waiting and self._window_is_open():
                 self._send(self.waiting.popleft(), out)
@@ -113,11 +113,7 @@ class PritoPaper(PritoPaperState):
     # --- transmission procedure (4.1) ---
 
     def _submit(self, event: Submit) -> None:
-        if event.destinations != self._everybody:
-            asked_for = names_of(event.destinations) if event.destinations > 0 else event.destinations
-            raise LocalProtocolError(
-                f"invalid destinations {asked_for}: a broadcast goes to all {self._nodes} nodes, the sender included"
-            )
+        check_broadcast(event.destinations, self._nodes)
         self.waiting.append(event)
 
     def _window_is_open(self) -> bool:
@@ -191,10 +187,10 @@ class PritoPaper(PritoPaperState):
 
     def _rise(self, out: list[Output]) -> None:
         if not self.synchronising:
-            self._preacknowledge(self.accepted_minima(), out)
-            self._acknowledge(out)
+            self.preacknowledge(self.accepted_minima(), out)
+            self.acknowledge(out)
 
-    def _preacknowledge(self, below: list[int], out: list[Output]) -> None:
+    def preacknowledge(self, below: list[int], out: list[Output]) -> None:
         """PACK procedure. Only pseudo-PDUs are tested: they stand in channel order, and all data before them."""
         log = self.accepted
         while log and (not log[0].pseudo or log[0].unit.seq < below[log[0].unit.source]):
@@ -212,11 +208,11 @@ class PritoPaper(PritoPaperState):
                 if isinstance(unit, PrintedData):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
             if self._readings.acknowledges_each and not (entry.pseudo and isinstance(unit, PrintedData)):
-                self._acknowledge(out)  # the data of a pseudo-PDU follow it
+                self.acknowledge(out)  # the data of a pseudo-PDU follow it
         self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
 
-    def _acknowledge(self, out: list[Output]) -> None:
-        """ACK procedure; sets a timer for what is acknowledged and stands behind something that is not."""
+    def acknowledge(self, out: list[Output]) -> None:
+        """ACK procedure; sets a timer for what is acknowledged and is queued behind something that is not."""
         log = self.preacknowledged
         while log and not log[0].pseudo and self.is_acknowledged(log[0].unit):
             self._deliver(log[0], out)
@@ -299,7 +295,7 @@ class PritoPaper(PritoPaperState):
 
     # --- run synchronisation (5) ---
 
-    def _time_out(self, name: str, out: list[Output]) -> None:
+    def time_out(self, name: str, out: list[Output]) -> None:
         """Step (1). The initiator stops at once, wherever its Run-Sync will stand on the channel (F6)."""
         self.expired |= {key for key in self.acknowledged if _timer_of(*key) == name}
         if self.expired and not self.synchronising:
@@ -322,7 +318,7 @@ class PritoPaper(PritoPaperState):
         self._receive_stopped(unit, out)
 
     def _receive_stopped(self, unit: RunSync | RunSyncPack, out: list[Output]) -> None:
-        """Step (3): when all have stopped, says so."""
+        """Step (3): when all have stopped, broadcasts that."""
         self._merge(unit)
         self.stopped |= 1 << unit.source
         if self.stopped == self._everybody and not self.ack_sent:
@@ -335,14 +331,14 @@ class PritoPaper(PritoPaperState):
         self.agreed |= 1 << unit.source
         if self.agreed != self._everybody:
             return
-        self._preacknowledge(self.highest_preacknowledged, out)
+        self.preacknowledge(self.highest_preacknowledged, out)
         self.end_run(out)
         self.synchronising = self.pack_sent = self.ack_sent = False
         self.stopped = self.agreed = 0
         self.timed_out = [NIL] * self._nodes
-        self._preacknowledge(self.accepted_minima(), out)
-        self._acknowledge(out)
-        self._time_out("", out)
+        self.preacknowledge(self.accepted_minima(), out)
+        self.acknowledge(out)
+        self.time_out("", out)
 
     def _merge(self, unit: RunSync | RunSyncPack | RunSyncAck) -> None:
         self.timed_out = list(map(max, self.timed_out, unit.timed_out))

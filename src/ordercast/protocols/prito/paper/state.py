@@ -157,7 +157,7 @@ class PritoPaperState(DeclaredState):
         return unit.seq < min(self.own_preacknowledged_below[source], *self.preacknowledged_below[source])
 
     def unfinished(self) -> bool:
-        """Whether this node waits for anything that others can tell it."""
+        """True if this node waits for anything from others."""
         return bool(
             self.waiting
             or self.last_data >= min(self.preacknowledged_below[self.me])
@@ -176,7 +176,7 @@ class PritoPaperState(DeclaredState):
         return LogSizes(waiting=len(self.waiting), sent=data, held=0, accepted=low, preacknowledged=high)
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words."""
+        """What this node still waits for, as text."""
         lines = []
         if self.stage is not Stage.NORMAL:
             received = self.expectations if self.stage is Stage.AGREEING else self.rejections
@@ -184,8 +184,8 @@ class PritoPaperState(DeclaredState):
             what = "expects" if self.stage is Stage.AGREEING else "rejects"
             lines.append(f"recovery: not known what {names_of(silent)} {what}")
         if self.synchronising:
-            heard = self.agreed if self.ack_sent else self.stopped
-            lines.append(f"run synchronisation: waiting for {names_of(self._everybody & ~heard)}")
+            replied = self.agreed if self.ack_sent else self.stopped
+            lines.append(f"run synchronisation: waiting for {names_of(self._everybody & ~replied)}")
         if self.waiting:
             lines.append(f"{len(self.waiting)} submissions wait for the window")
         pseudo = [entry.unit for entry in (*self.preacknowledged, *self.accepted) if entry.pseudo]

@@ -4,7 +4,7 @@ From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcas
 which give the idea in three sentences and no rule. What is filled in is the least that makes it run: a node that
 suspects the sequencer announces its number, all that receive this announce theirs, and after a timeout the node with
 the highest number that it knows of (of several the first) announces that it continues from there. There is no quorum,
-nobody stops, and units of the old sequencer cannot be told from those of the new one (S8).
+no node stops, and units of the old sequencer cannot be distinguished from those of the new one (S8).
 """
 
 from ordercast.model.machine import CancelTimer, Output, Send, SetTimer

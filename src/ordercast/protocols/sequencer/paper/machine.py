@@ -1,7 +1,7 @@
 """The fixed-sequencer broadcast as printed: Figures 2 to 5 and the synchronization phase.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), section 2. It serves
-to reproduce the paper's numbers and to show counterexamples: as it stands, no first message is ever broadcast (S1). For
+to reproduce the paper's numbers and to show counterexamples: as printed, no first message is ever broadcast (S1). For
 the service use `sequencer`, which lists what it does differently.
 
 Filled in, because without it nothing could be run:
@@ -22,7 +22,6 @@ Not included: units of the synchronization phase are never repeated (the paper h
 stops the group), membership, the network.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -53,6 +52,7 @@ from ordercast.protocols.sequencer.paper.units import (
     PaperPhase,
     PaperRetransmit,
 )
+from ordercast.protocols.shared.destinations import check_broadcast
 
 
 class SequencerPaper(SequencerPaperState):
@@ -65,8 +65,7 @@ class SequencerPaper(SequencerPaperState):
         out: list[Output] = []
         match event:
             case Submit():
-                if event.destinations != self.everybody:
-                    raise LocalProtocolError(f"a broadcast must go to all of the {self.config.nodes} nodes")
+                check_broadcast(event.destinations, self.config.nodes)
                 self.waiting.append(event)
             case Receive(unit=unit):
                 self._receive(unit, out)
@@ -283,7 +282,7 @@ class SequencerPaper(SequencerPaperState):
         out.append(Send(PaperPhase(self.me, self.next_number - 1, phase)))
 
     def _enter_phase(self, unit: PaperPhase, out: list[Output]) -> None:
-        """At a node. An old PHASE1 cannot be told from a new one (S7)."""
+        """At a node. An old PHASE1 cannot be distinguished from a new one (S7)."""
         if unit.phase == 2:
             self.sync_through = None
             self._commit(out)

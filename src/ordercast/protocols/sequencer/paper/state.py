@@ -89,7 +89,7 @@ class SequencerPaperState(DeclaredState):
         return self.me == self.sequencer
 
     def acknowledgment(self) -> int:
-        """What this node tells the sequencer that it has received."""
+        """What this node reports to the sequencer as received."""
         return self.expected - 1 if self.readings.acknowledges_last else self.expected
 
     def log_sizes(self) -> LogSizes:
@@ -103,7 +103,7 @@ class SequencerPaperState(DeclaredState):
         )
 
     def waits_for(self) -> tuple[str, ...]:
-        """What this node still waits for, in words that follow its name."""
+        """What this node still waits for, as text that follows its name."""
         lines = [f"gave up: {self.why}"] if self.why else []
         if self.outstanding is not None:
             lines.append(f"waits for its message {self.outstanding.message} to come back as a broadcast")

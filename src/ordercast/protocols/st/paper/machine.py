@@ -2,7 +2,7 @@
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", sections 3
 and 4. It is here for the paper's examples, evaluation and counterexamples: after one lost unit, common destinations may
-deliver in different orders, or a group may wait for ever. For the service use `st.machine`, which lists why.
+deliver in different orders, or a group may wait forever. For the service use `st.machine`, which lists why.
 
 Misprints corrected, and gaps filled in the way that fits the paper's own examples:
  1. 3.3: `<` as in the action, not `≤`. 3.4: PAL_hj. 3.2: H is at least 1.
@@ -14,17 +14,16 @@ Misprints corrected, and gaps filled in the way that fits the paper's own exampl
  5. RET (2): PREQ_j and PSEQ_i; what comes out of order is asked for again. Its ACK is old, so AL is left alone.
  6. A node that has stopped sends neither data nor RR. Until step (6) packets are still acknowledged, since nothing
     forbids it; from then until it lacks nothing they are not, or a sort would come too late.
- 7. Nobody answers a second RST before it has recovered from the first (unspecified; S6, S12).
+ 7. No node answers a second RST before it has recovered from the first (unspecified; S6, S12).
  8. What all destinations have accepted leaves SL (as in the examples of SPO); what has not in time is sent again (4.1),
     once: if that is lost too, RR shows it.
- 9. RR, "every pre-defined period", is omitted while nobody waits for anything, so that an idle group is silent.
-ABORT is not a unit: whoever receives all RST_ACKs sees the disagreement itself.
+ 9. RR, "every pre-defined period", is omitted while no node waits for anything, so that an idle group is silent.
+ABORT is not a unit: a node that has all RST_ACKs sees the disagreement itself.
 Where the paper leaves a reading open, it is an option: see `PaperRules`.
 
 Not here: units of recovery are never repeated (the paper has no rule for that; S9), membership, the network.
 """
 
-from ordercast.model.errors import LocalProtocolError
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -45,6 +44,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.spo.units import Data, Ready, RetransmitRequest, Status
 from ordercast.protocols.st.paper.recovery import is_lacking, lacking_pairs, lowered, sort_point, sorted_log
 from ordercast.protocols.st.paper.state import Stage, StPaperState, is_below
@@ -61,11 +61,7 @@ class StPaper(StPaperState):
         out: list[Output] = []
         match event:
             case Submit():
-                if not event.destinations or event.destinations & ~self.everybody:
-                    raise LocalProtocolError(
-                        f"destinations {event.destinations:b} (a bit mask) are invalid: name at least one of the "
-                        f"{self.nodes} nodes of the group, and no others"
-                    )
+                check_subset(event.destinations, self.nodes)
                 self.waiting.append(event)
             case Receive(unit=unit):
                 self._receive(unit, out)

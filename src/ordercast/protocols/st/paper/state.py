@@ -95,7 +95,7 @@ class StPaperState(DeclaredState):
         self.sent_below = list(first)
 
     def unfinished(self) -> bool:
-        """True if I wait for anything that others can tell me."""
+        """True if I wait for anything from others."""
         return bool(self.waiting or self.sent or self.accepted or self.preacknowledged)
 
     def log_sizes(self) -> LogSizes:

@@ -1,4 +1,4 @@
-"""Encrypted datagrams: AES-256-GCM, with a key derived for each sender and each tag.
+"""Authentication and encryption of datagrams: AES-256-GCM, with a key derived for each sender and each tag.
 
 The header is not encrypted, but authenticated with the body. The nonce is the counter: it must never repeat under one
 key, which is why the tag, a random number of an incarnation or of a session, is part of the key's derivation, and why
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ordercast.model.errors import LocalProtocolError
-from ordercast.wire.datagram import HEADER, SEALED, TO_ALL, VERSION, Datagram, Rejection, read_header, write_header
+from ordercast.wire.datagram import ENCRYPTED, HEADER, TO_ALL, VERSION, Datagram, Rejection, read_header, write_header
 from ordercast.wire.keys import KEY_SIZE, GroupKeys
 from ordercast.wire.lru_map import LruMap
 from ordercast.wire.replay_window import ReplayWindows
@@ -22,8 +22,8 @@ _TAG_SIZE = 16
 _NONCE_SIZE = 12
 
 
-class AeadSeal:
-    """Datagrams that only those with a group key can read and write."""
+class AuthenticatedSeal:
+    """Encrypted and authenticated datagrams: only those with a group key can read and write them."""
 
     overhead: ClassVar[int] = HEADER.size + _TAG_SIZE
 
@@ -57,12 +57,12 @@ class AeadSeal:
         if cipher is None:
             cipher = self._cipher(self._keys.secrets[key_id], tag, sender)
             self._ciphers.keep((key_id, tag, sender), cipher)
-        header = write_header(flags | SEALED, key_id, sender, to, tag, counter)
+        header = write_header(flags | ENCRYPTED, key_id, sender, to, tag, counter)
         return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
 
     def open(self, datagram: bytes | memoryview) -> Datagram | Rejection:
         """The opened datagram, or why it is rejected. Only authenticated datagrams leave a trace in memory."""
-        header = read_header(datagram, SEALED, self.overhead)
+        header = read_header(datagram, ENCRYPTED, self.overhead)
         if isinstance(header, Rejection):
             return header
         flags, key_id, sender, to, tag, counter = header
@@ -84,7 +84,7 @@ class AeadSeal:
         else:
             self._ciphers.move_to_end((key_id, tag, sender))
         self._windows.take(tag, sender, window, counter)
-        return Datagram(flags & ~SEALED, sender, tag, counter, body, to)
+        return Datagram(flags & ~ENCRYPTED, sender, tag, counter, body, to)
 
     def _cipher(self, secret: bytes, tag: int, sender: int) -> AESGCM:
         """The cipher of what this sender sends with this tag, in this group."""

@@ -1,4 +1,7 @@
-"""The group's parameters, which all members must have in common: as one text, and what to report when they differ."""
+"""How the handshake compares the group's parameters: encoded as one text, and a sentence when two texts differ.
+
+`host.parameters` derives the parameters themselves.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from ordercast.model.errors import LocalProtocolError
 from ordercast.wire import lru_map
-from ordercast.wire.datagram import FROM_RELAY, OPENING, RELAY, TO_RELAY, UNKNOWN, Datagram, Rejection
+from ordercast.wire.authentication import AuthenticatedSeal
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.sealed import AeadSeal
-from ordercast.wire.sealing import ChecksumSeal, Seal, seal_for
+from ordercast.wire.seal import Seal, UnauthenticatedSeal, seal_for
 
 ONE, TWO = bytes(range(32)), bytes(range(100, 132))
 KEYS = GroupKeys({1: ONE})
@@ -30,7 +30,7 @@ def changed(datagram: bytes, offset: int, byte: int) -> bytes:
 
 
 @BOTH
-@pytest.mark.parametrize("flags", [0, OPENING, TO_RELAY, FROM_RELAY, OPENING | TO_RELAY | FROM_RELAY])
+@pytest.mark.parametrize("flags", [0, HANDSHAKE, TO_RELAY, FROM_RELAY, HANDSHAKE | TO_RELAY | FROM_RELAY])
 @pytest.mark.parametrize("sender", [0, 1, 0x1234, UNKNOWN, RELAY])
 @pytest.mark.parametrize(("tag", "counter"), [(1, 0), (TAG, 77), (2**64 - 1, 2**64 - 1)])
 def test_what_is_sealed_is_opened(keys: GroupKeys | None, flags: int, sender: int, tag: int, counter: int) -> None:
@@ -53,8 +53,8 @@ def test_a_view_of_a_buffer_is_opened_and_let_go(keys: GroupKeys | None) -> None
 def test_a_plain_datagram_byte_for_byte() -> None:
     group = hashlib.sha256(b"orders").digest()[:8]
     header = bytes.fromhex("c501 0400 0003 0000 0102030405060708 0000000000000009")
-    assert ChecksumSeal("orders").seal(TO_RELAY, 3, TAG, 9, b"body") == header + group + b"body"
-    assert ChecksumSeal.overhead == 32
+    assert UnauthenticatedSeal("orders").seal(TO_RELAY, 3, TAG, 9, b"body") == header + group + b"body"
+    assert UnauthenticatedSeal.overhead == 32
 
 
 def test_a_sealed_datagram_computed_from_its_definition() -> None:
@@ -66,15 +66,15 @@ def test_a_sealed_datagram_computed_from_its_definition() -> None:
     encryptor.authenticate_additional_data(header)
     body = encryptor.update(b"body") + encryptor.finalize()
     expected = header + body + encryptor.tag
-    assert AeadSeal("orders", GroupKeys({2: TWO, 1: ONE})).seal(TO_RELAY, 3, TAG, 9, b"body") == expected
-    assert AeadSeal.overhead == 40
+    assert AuthenticatedSeal("orders", GroupKeys({2: TWO, 1: ONE})).seal(TO_RELAY, 3, TAG, 9, b"body") == expected
+    assert AuthenticatedSeal.overhead == 40
 
 
 def test_no_bit_of_a_sealed_datagram_can_be_changed() -> None:
     """All key ids are known, with one secret: a changed id alone must not open either."""
     keys = GroupKeys(dict.fromkeys(range(1, 256), ONE))
-    datagram = AeadSeal("orders", keys).seal(OPENING, 3, TAG, 9, b"the body")
-    receiver = AeadSeal("orders", keys)
+    datagram = AuthenticatedSeal("orders", keys).seal(HANDSHAKE, 3, TAG, 9, b"the body")
+    receiver = AuthenticatedSeal("orders", keys)
     for offset, byte in enumerate(datagram):
         for bit in range(8):
             assert isinstance(receiver.open(changed(datagram, offset, byte ^ 1 << bit)), Rejection), (offset, bit)
@@ -85,9 +85,9 @@ def test_no_bit_of_a_sealed_datagram_can_be_changed() -> None:
 
 
 def test_the_kinds_do_not_mix() -> None:
-    plain, sealed = ChecksumSeal("orders"), AeadSeal("orders", KEYS)
-    assert sealed.open(ChecksumSeal("orders").seal(0, 1, TAG, 0, b"")) is Rejection.UNSEALED
-    assert plain.open(AeadSeal("orders", KEYS).seal(0, 1, TAG, 0, b"")) is Rejection.SEALED
+    plain, sealed = UnauthenticatedSeal("orders"), AuthenticatedSeal("orders", KEYS)
+    assert sealed.open(UnauthenticatedSeal("orders").seal(0, 1, TAG, 0, b"")) is Rejection.PLAINTEXT
+    assert plain.open(AuthenticatedSeal("orders", KEYS).seal(0, 1, TAG, 0, b"")) is Rejection.CIPHERTEXT
 
 
 @BOTH
@@ -105,22 +105,27 @@ def test_another_version_is_dropped(keys: GroupKeys | None) -> None:
 
 
 def test_another_group_is_told_apart() -> None:
-    assert ChecksumSeal("orders").open(ChecksumSeal("prices").seal(0, 1, TAG, 0, b"body")) is Rejection.GROUP
-    assert AeadSeal("orders", KEYS).open(AeadSeal("prices", KEYS).seal(0, 1, TAG, 0, b"body")) is Rejection.FORGED
+    assert (
+        UnauthenticatedSeal("orders").open(UnauthenticatedSeal("prices").seal(0, 1, TAG, 0, b"body")) is Rejection.GROUP
+    )
+    assert (
+        AuthenticatedSeal("orders", KEYS).open(AuthenticatedSeal("prices", KEYS).seal(0, 1, TAG, 0, b"body"))
+        is Rejection.FORGED
+    )
 
 
 def test_another_key_is_told_apart() -> None:
-    datagram = AeadSeal("orders", GroupKeys({2: TWO})).seal(0, 1, TAG, 0, b"body")
-    assert AeadSeal("orders", KEYS).open(datagram) is Rejection.KEY
-    assert AeadSeal("orders", GroupKeys({2: ONE})).open(datagram) is Rejection.FORGED
-    assert AeadSeal("orders", KEYS).open(changed(datagram, 3, 0)) is Rejection.KEY
-    plain = ChecksumSeal("orders").seal(0, 1, TAG, 0, b"body")
-    assert ChecksumSeal("orders").open(changed(plain, 3, 1)) is Rejection.KEY
+    datagram = AuthenticatedSeal("orders", GroupKeys({2: TWO})).seal(0, 1, TAG, 0, b"body")
+    assert AuthenticatedSeal("orders", KEYS).open(datagram) is Rejection.KEY
+    assert AuthenticatedSeal("orders", GroupKeys({2: ONE})).open(datagram) is Rejection.FORGED
+    assert AuthenticatedSeal("orders", KEYS).open(changed(datagram, 3, 0)) is Rejection.KEY
+    plain = UnauthenticatedSeal("orders").seal(0, 1, TAG, 0, b"body")
+    assert UnauthenticatedSeal("orders").open(changed(plain, 3, 1)) is Rejection.KEY
 
 
 def test_each_sender_and_each_tag_has_its_own_key() -> None:
     """The same body under the same counter: where two keys were the same, so would the bytes be."""
-    sealed = AeadSeal("orders", KEYS)
+    sealed = AuthenticatedSeal("orders", KEYS)
     bodies = {sealed.seal(0, sender, tag, 0, bytes(16))[24:40] for sender in range(5) for tag in range(5)}
     assert len(bodies) == 25
 
@@ -140,9 +145,9 @@ def test_nothing_is_opened_twice(keys: GroupKeys | None) -> None:
 
 def test_a_forger_neither_moves_the_window_nor_stays_in_memory() -> None:
     sender, forger, receiver = (
-        AeadSeal("orders", KEYS),
-        AeadSeal("orders", GroupKeys({1: TWO})),
-        AeadSeal("orders", KEYS),
+        AuthenticatedSeal("orders", KEYS),
+        AuthenticatedSeal("orders", GroupKeys({1: TWO})),
+        AuthenticatedSeal("orders", KEYS),
     )
     assert isinstance(receiver.open(sender.seal(0, 1, TAG, 0, b"body")), Datagram)
     for tag, counter in ((TAG, 2**64 - 1), (TAG + 1, 0)):
@@ -153,7 +158,7 @@ def test_a_forger_neither_moves_the_window_nor_stays_in_memory() -> None:
 
 def test_a_group_goes_from_one_key_to_the_next() -> None:
     both = GroupKeys({1: ONE, 2: TWO})
-    sender, receiver = AeadSeal("orders", KEYS), AeadSeal("orders", both)
+    sender, receiver = AuthenticatedSeal("orders", KEYS), AuthenticatedSeal("orders", both)
     old = sender.seal(0, 1, TAG, 0, b"body")
     late = sender.seal(0, 1, TAG, 1, b"body")
     sender.rotate(GroupKeys({2: TWO, 1: ONE}))
@@ -168,14 +173,14 @@ def test_a_group_goes_from_one_key_to_the_next() -> None:
 
 
 def test_a_key_with_an_old_id_and_a_new_secret_counts_at_once() -> None:
-    sender, receiver = AeadSeal("orders", KEYS), AeadSeal("orders", KEYS)
+    sender, receiver = AuthenticatedSeal("orders", KEYS), AuthenticatedSeal("orders", KEYS)
     assert isinstance(receiver.open(sender.seal(0, 1, TAG, 0, b"body")), Datagram)
     receiver.rotate(GroupKeys({1: TWO}))
     assert receiver.open(sender.seal(0, 1, TAG, 1, b"body")) is Rejection.FORGED
 
 
 def test_a_nonce_is_never_used_twice() -> None:
-    sealed = AeadSeal("orders", KEYS)
+    sealed = AuthenticatedSeal("orders", KEYS)
     sealed.seal(0, 1, TAG, 5, b"body")
     for counter in (5, 4, 0):
         with pytest.raises(LocalProtocolError, match=f"counter {counter} of sender 1"):
@@ -214,7 +219,7 @@ def test_nobody_can_make_us_forget_what_came_in_the_session(
     for each in after:
         assert isinstance(receiver.open(each), Datagram)
     for life in range(100):
-        assert isinstance(receiver.open(sender.seal(OPENING, 1, life, 0, b"old")), Datagram)
+        assert isinstance(receiver.open(sender.seal(HANDSHAKE, 1, life, 0, b"old")), Datagram)
     assert [receiver.open(each) for each in (before, *after)] == [Rejection.REPLAYED] * 4
 
 
@@ -222,9 +227,9 @@ def test_forgers_cannot_choose_what_is_remembered(monkeypatch: pytest.MonkeyPatc
     """What they send under a tag does not make its window one that was used lately."""
     monkeypatch.setattr(lru_map, "REMEMBERED", 8)
     sender, forger, receiver = (
-        AeadSeal("orders", KEYS),
-        AeadSeal("orders", GroupKeys({1: TWO})),
-        AeadSeal("orders", KEYS),
+        AuthenticatedSeal("orders", KEYS),
+        AuthenticatedSeal("orders", GroupKeys({1: TWO})),
+        AuthenticatedSeal("orders", KEYS),
     )
     ours = sender.seal(0, 1, TAG, 0, b"body")
     for old in range(7):
@@ -256,7 +261,7 @@ def mutated(datagram: bytes, mutation: tuple[int, bytes, list[tuple[int, int]]])
 def test_whatever_arrives_raises_nothing(keys: GroupKeys | None, data: st.DataObject) -> None:
     """And what is opened is what its own bytes say: sealed again it gives them back, and none comes twice."""
     sender, receiver, again = (seal_for("orders", keys) for _ in range(3))
-    real = [sender.seal(OPENING, 3, TAG, counter, b"\x00\x06record") for counter in range(3)]
+    real = [sender.seal(HANDSHAKE, 3, TAG, counter, b"\x00\x06record") for counter in range(3)]
     mutations = st.builds(mutated, st.sampled_from(real), MUTATIONS)
     random = st.binary(max_size=90) | st.binary(max_size=90).map(lambda rest: b"\xc5\x01" + rest)
     opened: dict[bytes, Datagram] = {}
@@ -276,7 +281,7 @@ import sys
 sys.modules["cryptography"] = None  # as if it were not installed
 from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys
-from ordercast.wire.sealing import seal_for
+from ordercast.wire.seal import seal_for
 datagram = seal_for("orders", None).seal(0, 1, 2, 3, b"body")
 print(seal_for("orders", None).open(datagram).body)
 try:
@@ -291,5 +296,5 @@ except ConfigError as error:
 
 
 def test_both_fulfil_the_one_interface() -> None:
-    both: list[Seal] = [ChecksumSeal("orders"), AeadSeal("orders", KEYS)]
+    both: list[Seal] = [UnauthenticatedSeal("orders"), AuthenticatedSeal("orders", KEYS)]
     assert [type(seal_for("orders", keys)) for keys in (None, KEYS)] == [type(each) for each in both]

@@ -1,4 +1,6 @@
-"""Sealing: between bodies and datagrams. Plain on a trusted network, encrypted and authenticated everywhere else.
+"""Seals make datagrams of bodies: plain on a trusted network, encrypted and authenticated everywhere else.
+
+Here are what both kinds have in common and the plain one; the other is in `authentication`.
 
 A group is one or the other; datagrams of the other kind are rejected. The package `cryptography` is imported only when
 there is a key, so that a group on one machine runs without it.
@@ -12,7 +14,7 @@ from ordercast.wire.datagram import HEADER, TO_ALL, Datagram, Rejection, read_he
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.replay_window import ReplayWindows
 
-_DIGEST_SIZE = 8
+_DIGEST_SIZE = 8  # of the group's name
 
 
 class Seal(Protocol):
@@ -46,18 +48,21 @@ class Seal(Protocol):
 def seal_for(group: str, keys: GroupKeys | None) -> Seal:
     """Encrypts if there are keys, and is plain if there are none."""
     if keys is None:
-        return ChecksumSeal(group)
+        return UnauthenticatedSeal(group)
     try:
-        from ordercast.wire.sealed import AeadSeal  # noqa: PLC0415 (only groups with a key need the package)
+        from ordercast.wire.authentication import AuthenticatedSeal  # noqa: PLC0415 (only groups with a key need the package)
     except ImportError as error:
         raise ConfigError(
             "a group with a key needs the package cryptography; install it with: pip install 'ordercast[live]'"
         ) from error
-    return AeadSeal(group, keys)
+    return AuthenticatedSeal(group, keys)
 
 
-class ChecksumSeal:
-    """Plain datagrams. A digest of the group's name tells groups apart that share an address; it protects nothing."""
+class UnauthenticatedSeal:
+    """Plain datagrams. A digest of the group's name tells groups apart that share an address.
+
+    Nothing is authenticated: anybody can send as a member.
+    """
 
     overhead: ClassVar[int] = HEADER.size + _DIGEST_SIZE
 

@@ -1,0 +1,56 @@
+"""Exponential back-off of whatever is repeated until it is answered, and when a silent node is given up.
+
+Repeating what may have been lost is a departure from the papers: see the lists in `spo.machine` (3 and 4),
+`st.machine` (4) and `to.machine` (4).
+"""
+
+from typing import Final
+
+from ordercast.model.nodes import members
+from ordercast.model.state import DeclaredState
+
+MAX_FACTOR = 4
+"""Intervals double while there is no progress, up to this multiple of their duration."""
+
+
+def next_factor(factor: int, *, progress: bool, limit: int = MAX_FACTOR) -> int:
+    """The next interval as a multiple of its duration: 1 after progress, else doubled up to the limit."""
+    return 1 if progress else min(limit, 2 * factor)
+
+
+class Backoff(DeclaredState):
+    """How long to wait before a request is repeated, and how many of them each node has left unanswered.
+
+    The machine sets `progress`, and `unanswered` of a node to 0 when anything is received from it.
+    """
+
+    limit: Final[int]
+    """The requests in a row that a node may leave unanswered."""
+    factor: int
+    """The current interval, as a multiple of its duration."""
+    progress: bool
+    """Something that this node waits for has happened since the last request."""
+    unanswered: list[int]
+    """By node: requests in a row that were due while this node waited for it and nothing was received from it."""
+
+    def __init__(self, nodes: int, limit: int) -> None:
+        self.limit = limit
+        self.factor, self.progress, self.unanswered = 1, False, [0] * nodes
+
+    def restart(self) -> None:
+        """Back to the shortest interval; what nodes have left unanswered stays counted."""
+        self.factor, self.progress = 1, False
+
+    def advance(self) -> bool:
+        """When an interval ends: sets the factor of the next one; True if there was no progress in this one."""
+        progress, self.progress = self.progress, False
+        self.factor = next_factor(self.factor, progress=progress)
+        return not progress
+
+    def count_unanswered(self, nodes: int) -> int | None:
+        """Counts one more unanswered request to each of these nodes; returns the first that exceeds the limit."""
+        for node in members(nodes):
+            self.unanswered[node] += 1
+            if self.unanswered[node] > self.limit:
+                return node
+        return None

@@ -1,0 +1,56 @@
+"""Back-off of repeated requests, and when a silent node is given up."""
+
+import pytest
+
+from ordercast.protocols.shared.backoff import MAX_FACTOR, Backoff, next_factor
+
+E1, E2, E3 = range(3)
+
+
+@pytest.mark.parametrize(("factor", "after"), [(1, 2), (2, 4), (4, 8), (8, 8)])
+def test_a_factor_doubles_up_to_its_limit_and_starts_over_after_progress(factor: int, after: int) -> None:
+    assert next_factor(factor, progress=False, limit=8) == after
+    assert next_factor(factor, progress=True, limit=8) == 1
+
+
+def test_without_a_limit_of_its_own_a_factor_has_the_usual_one() -> None:
+    assert [next_factor(factor, progress=False) for factor in (1, 2, 4)] == [2, 4, 4] == [2, MAX_FACTOR, MAX_FACTOR]
+
+
+def test_intervals_get_longer_without_progress_and_start_over_with_it() -> None:
+    backoff = Backoff(2, limit=9)
+    assert (backoff.factor, backoff.progress) == (1, False)
+    assert [(backoff.advance(), backoff.factor) for _ in range(3)] == [(True, 2), (True, 4), (True, 4)]
+    backoff.progress = True
+    assert not backoff.advance()
+    assert (backoff.factor, backoff.progress) == (1, False)
+    assert backoff.advance(), "progress counts once"
+
+
+def test_a_new_wait_has_the_shortest_interval_and_no_progress() -> None:
+    backoff = Backoff(2, limit=9)
+    backoff.advance()
+    backoff.count_unanswered(0b10)
+    backoff.progress = True
+    backoff.restart()
+    assert (backoff.factor, backoff.progress) == (1, False)
+    assert backoff.unanswered == [0, 1], "a node that did not answer still did not"
+
+
+def test_the_first_node_above_the_limit_is_named() -> None:
+    backoff = Backoff(3, limit=1)
+    assert backoff.count_unanswered(0) is None
+    assert backoff.count_unanswered(0b100) is None
+    assert backoff.count_unanswered(0b110) == E3
+    assert backoff.unanswered == [0, 1, 2]
+    assert backoff.count_unanswered(0b111) == E2
+    backoff.unanswered[E2] = 0
+    assert backoff.count_unanswered(0b010) is None
+
+
+def test_its_limit_is_no_state() -> None:
+    backoff, other = Backoff(2, limit=1), Backoff(2, limit=5)
+    backoff.advance()
+    backoff.count_unanswered(0b01)
+    other.restore(backoff.snapshot())
+    assert (other.factor, other.unanswered, other.limit) == (2, [1, 0], 5)
