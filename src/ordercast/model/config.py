@@ -45,7 +45,7 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
     repeat: int = 600 * MICROSECOND
     """T_RT: time after which everything missing is requested again."""
     guard: int = 200 * MICROSECOND
-    """T_GUARD: time after a retransmission in which it is not repeated, even if another node requests it."""
+    """T_GUARD: time after a retransmission in which it is not repeated, whichever node requests it."""
     inferred_loss: int = msgspec.field(default=200 * MICROSECOND, name="hearsay")
     """T_GAP: delay of a request for a loss inferred from peers' acknowledgments (the papers' hearsay)."""
     reset: int = 200 * MICROSECOND

@@ -53,7 +53,7 @@ MessageId = tuple[int, int]
 
 
 class Unit(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
-    """A protocol data unit. On the wire it is an array of its tag, which identifies its kind, and its fields."""
+    """A protocol data unit. On the wire it is an array of its tag, which identifies its class, and its fields."""
 
     @property
     def source(self) -> int:

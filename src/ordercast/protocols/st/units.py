@@ -45,7 +45,7 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     done: int
     """The nodes that it knows to lack nothing, one bit each."""
     backoff: int = 1
-    """Its back-off factor: above 1 it has asked before without progress. Answers are then delayed."""
+    """Its back-off: above 1 it has asked before without progress. Answers are then delayed."""
 
     def size(self) -> int:
         """A pair for each packet."""
