@@ -189,10 +189,10 @@ def node_command(
 
 
 def _keep_small() -> None:
-    """Halves the memory of a process that records; for a process of our own only: an application may use all of this.
+    """Saves memory in a process that records; for a process of our own only: an application may use all of this.
 
-    pyarrow, which writes the trace, imports numpy and pandas where they are installed, to see whether values are
-    theirs; and its default allocator keeps what it has freed.
+    pyarrow, which writes the trace, imports numpy where it is installed, and pandas for some functions, to see whether
+    values are theirs; and its default allocator keeps what it has freed.
     """
     for package in ("numpy", "pandas"):
         sys.modules.setdefault(package, None)  # type: ignore[arg-type] # None: an import fails

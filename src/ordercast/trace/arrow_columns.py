@@ -25,13 +25,14 @@ _INTEGERS = {pa.int32(): Struct("i"), pa.int64(): Struct("q")}
 _EMPTY = {pa.int32(): 0, pa.int64(): 0, pa.bool_(): False, pa.string(): "", pa.list_(pa.int32()): ()}
 """What is in the place of a null."""
 _RAMP = 50_000
+_POOL = pa.system_memory_pool()  # Arrow's default pool keeps what was freed
 
 
 def column(kind: pa.DataType, values: Values) -> pa.Array:
     """A column of these values."""
     digits = "".join(["0" if value is None else "1" for value in values])
     if "1" not in digits:
-        return pa.nulls(len(values), kind)
+        return pa.nulls(len(values), kind, _POOL)
     valid = None
     if "0" in digits:
         valid, empty = _bits(digits), _EMPTY[kind]
@@ -42,7 +43,7 @@ def column(kind: pa.DataType, values: Values) -> pa.Array:
 
 def constant(kind: pa.DataType, value: object, count: int) -> pa.Array:
     """A column of one value."""
-    return pa.nulls(count, kind) if value is None else pa.repeat(column(kind, (value,))[0], count)
+    return pa.nulls(count, kind, _POOL) if value is None else pa.repeat(column(kind, (value,))[0], count, _POOL)
 
 
 def repeated(kind: pa.DataType, values: Values, counts: Counts) -> pa.Array:
@@ -55,7 +56,7 @@ def repeated(kind: pa.DataType, values: Values, counts: Counts) -> pa.Array:
         return constant(kind, values[0], sum(counts))
     pairs = list(zip(values, counts, strict=True))
     pieces = {pair: constant(kind, *pair) for pair in set(pairs)}
-    return pa.concat_arrays(list(map(pieces.__getitem__, pairs)))
+    return pa.concat_arrays(list(map(pieces.__getitem__, pairs)), _POOL)
 
 
 def counted(values: Values, counts: Counts) -> pa.Array:

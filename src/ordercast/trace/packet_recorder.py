@@ -32,7 +32,7 @@ from ordercast.trace.schema import (
 )
 
 ROW_GROUP = 16_384
-"""Rows of a batch, which is expanded at once: six times as many take 10 MiB more."""
+"""Rows of a batch, which is expanded at once: larger ones take more memory, smaller ones more time and space."""
 
 Entry = tuple[
     int,  # rows
