@@ -16,7 +16,7 @@ class Inbox:
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
         self._names = names
-        self.reassembly = MessageReassembler(max_message_size)
+        self.reassembler = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
@@ -30,7 +30,7 @@ class Inbox:
     @property
     def too_large(self) -> int:
         """Messages that exceeded the maximum size, and were dropped."""
-        return self.reassembly.too_large
+        return self.reassembler.too_large
 
     def put(self, packet: Packet) -> None:
         """Adds a packet that was delivered."""
@@ -55,6 +55,8 @@ class Inbox:
             found = self._queue.popleft()
             if isinstance(found, View):
                 self._view = found.number
+                for name in found.left:
+                    self.reassembler.forget(self._names.index(name))
                 return found
             self.bytes -= len(found.payload)
             messages = self._messages(found)
@@ -73,7 +75,7 @@ class Inbox:
         await self._arrived.wait()
 
     def _messages(self, packet: Packet) -> list[Message]:
-        payloads, position = self.reassembly.messages(packet), self._position
+        payloads, position = self.reassembler.messages(packet), self._position
         count = len(payloads)
         self._position += count or messages_in(packet)  # one that is too large counts: all members drop it
         sender, destinations = self._names[packet.source], self._destinations.get(packet.destinations)
