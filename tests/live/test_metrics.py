@@ -68,7 +68,7 @@ def test_what_was_lost_for_its_size_is_told() -> None:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
                 for train in range(MAX_PARTIAL_PER_STRANGER + 2):
                     stranger.sendto(HEADING.pack(0xC6, train, 0, 2) + b"half", there)
-            member_of(groups["B"]).inbox.reassembly.max_message_size = 50_000
+            member_of(groups["B"]).inbox.reassembler.max_message_size = 50_000
             await groups["A"].send(bytes(60_000))
             await groups["A"].send(b"the next one")
             assert (await groups["B"].receive()).payload == b"the next one"

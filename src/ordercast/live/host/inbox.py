@@ -16,7 +16,7 @@ class Inbox:
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
         self._names = names
-        self.reassembly = MessageReassembler(max_message_size)
+        self.reassembler = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
@@ -31,7 +31,7 @@ class Inbox:
     @property
     def too_large(self) -> int:
         """Messages that exceeded the maximum size, and were dropped."""
-        return self.reassembly.too_large
+        return self.reassembler.too_large
 
     def put(self, packet: Packet) -> None:
         """Adds a packet that was delivered."""
@@ -57,6 +57,8 @@ class Inbox:
             found = self._queue.popleft()
             if isinstance(found, View):
                 self._view = found.number
+                for name in found.left:
+                    self.reassembler.forget(self._names.index(name))
                 return found
             self.bytes -= len(found.payload)
             messages = self._messages(found)
@@ -90,7 +92,7 @@ class Inbox:
         sender, payload, lengths = self._names[packet.source], packet.payload, packet.lengths
         if payload[:1] != WHOLE:
             self._position += messages_in(packet)  # one that is too large counts: all members drop it
-            return [Message(sender, each, index, origin) for each in self.reassembly.messages(packet)]
+            return [Message(sender, each, index, origin) for each in self.reassembler.messages(packet)]
         self._position += len(lengths)
         if len(lengths) == 1:
             return [Message(sender, payload[1 : 1 + lengths[0]], index, origin)]

@@ -29,6 +29,11 @@ class MessageReassembler:
         self.too_large = 0
         """Messages that were dropped for their size."""
 
+    def forget(self, source: int) -> None:
+        """A source has left: the messages that it began will never be complete."""
+        for key in [key for key in self._fragments if key[0] == source]:
+            del self._fragments[key], self._sizes[key]
+
     def messages(self, packet: Packet) -> list[bytes]:
         """The message that a packet with a fragment completes, or nothing."""
         payload = packet.payload
