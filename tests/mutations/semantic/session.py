@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.live.session import handshake, parameters
+from ordercast.live.session import handshake, parameter_comparison
 from ordercast.live.session.closing import Closing
 from ordercast.live.session.discovery import Discovery
 from ordercast.live.session.events import SendControl, Suspected
@@ -65,7 +65,7 @@ def _does_not_compare_parameters() -> None:
 
 @MUTANTS.add("of parameters that differ only the first is reported", "live.session.parameter_comparison")
 def _reports_one_difference() -> None:
-    wrap(parameters, "_without_derived", lambda found: lambda names: found(names)[:1])
+    wrap(parameter_comparison, "_without_derived", lambda found: lambda names: found(names)[:1])
 
 
 # --- failure detector ---
