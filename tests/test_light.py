@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
@@ -31,7 +32,7 @@ async def main():
 asyncio.run(main())
 """
 HEAVY = {"cryptography", "matplotlib", "numpy", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich", "scipy"}
-ALONE = ["node", "nobody else", "--members", "A,B", "--timeout", "0.5"]
+ALONE = ["node", f"nobody else {uuid4().hex}", "--members", "A,B", "--timeout", "0.5"]  # tests run at the same time
 
 
 def modules_after(code: str) -> set[str]:

@@ -264,12 +264,16 @@ def test_an_interrupt_from_outside_leaves_nothing_half_written(tmp_path: Path, b
     assert list(tmp_path.iterdir()) == []
 
 
-def test_our_own_mistakes_are_not_hidden(ordercast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack trace is right where nobody but us is wrong."""
+def test_our_own_mistakes_are_not_hidden_and_are_no_verdict(
+    ordercast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stack trace is right where nobody but us is wrong; the status is none that means something else."""
 
     def broken(*_: object, **__: object) -> RunResult:
         raise AssertionError("our own mistake")
 
     monkeypatch.setattr("ordercast.simulator.simulate", broken)
-    with pytest.raises(AssertionError, match="our own mistake"):
-        ordercast(SMALL)
+    done = ordercast(SMALL)
+    assert done.status == 70
+    assert "Traceback" in done.err
+    assert "our own mistake" in done.err

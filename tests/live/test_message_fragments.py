@@ -33,16 +33,19 @@ def test_what_is_too_large_is_dropped_and_the_next_is_not() -> None:
 def test_every_size_comes_back_whole_from_the_fragments_that_are_sent() -> None:
     room = 20
     for size in range(100):
-        outbox, reassembler = Outbox(room), MessageReassembler(1000)
+        outbox, inbox = Outbox(room), Inbox(("A", "B"), 1000)
         payload = bytes(range(size))
         outbox.add(payload, 0b11, 0)
-        found, counted = [], 0
+        found: list[bytes] = []
+        counted = 0
         while (batch := outbox.take()) is not None:
             submit = batch.submission()
             sent = Packet(0, 0b11, 0, (), 0, submit.lengths, submit.payload)
             assert sum(submit.lengths) + 3 <= room
             counted += messages_in(sent)
-            found += reassembler.messages(sent)
+            inbox.put(sent)
+            taken = inbox.take()
+            found += [message.payload for message in taken or () if isinstance(taken, list)]
         assert (found, counted) == ([payload], 1)
 
 

@@ -30,7 +30,7 @@ def start_channels(lab: Lab) -> dict[str, Process]:
 
 def start_channel(lab: Lab, order: str, port: int) -> Process:
     members = ",".join(f"{name}={address}" for name, address in lab.members(port).items())
-    told = ["channel", socket_address(port), "--group", order, "--members", members, "--key", str(lab.key)]
+    told = ["relay", socket_address(port), "--group", order, "--members", members, "--key", str(lab.key)]
     return lab.run("D", [sys.executable, "-m", "ordercast.cli", *told])
 
 

@@ -75,7 +75,7 @@ def drawn_settings(seed: int) -> dict[str, Any]:
         "window": chance.choice([1, 2, 4, 16]),
         "quota": chance.choice([1, 2, 4, 64]),
         "log_limit": chance.choice([1, 3, 400]),
-        "hearsay": maybe(),
+        "infer_losses": maybe(),
         "recovery": chance.choice(list(Recovery)),
         "first_seq": chance.choice([(), (3, 0, 5)]),
         "priority": PriorityConfig(synchronises=maybe()),
