@@ -45,7 +45,9 @@ def test_every_size_comes_back_whole_from_the_fragments_that_are_sent() -> None:
             counted += messages_in(sent)
             inbox.put(sent)
             taken = inbox.take()
-            found += [message.payload for message in taken or () if isinstance(taken, list)]
+            if taken is not None:
+                assert isinstance(taken, list)
+                found += [message.payload for message in taken]
         assert (found, counted) == ([payload], 1)
 
 
