@@ -12,7 +12,7 @@ from tests.mutations.suites import SUITES, Suite
 from tests.mutations.systematic import every_spot, stale_names
 from tests.mutations.trials import Trial, outcomes
 
-EVERY = 5
+EVERY = 9
 """One semantic mutant in so many is tried here."""
 PO = next(suite for suite in SUITES if suite.name == "po")
 

@@ -1,8 +1,10 @@
 """What a task does with runs, without Spark: rows as the simulator has them, errors as rows, nothing from elsewhere."""
 
 import gc
+import signal
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -102,7 +104,20 @@ def _collect_slowly() -> None:
         gc.callbacks.remove(_slow_to_collect)
 
 
-@pytest.mark.parametrize("linger", [_SlowToGo, _collect_slowly])
+class _Circle:
+    """Found by the collector alone."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def _collect_what_is_watched() -> None:
+    watch = weakref.ref(_Circle(), lambda _: _work(0.2))
+    gc.collect()
+    assert watch() is None
+
+
+@pytest.mark.parametrize("linger", [_SlowToGo, _collect_slowly, _collect_what_is_watched])
 def test_an_alarm_waits_for_whatever_would_print_and_forget_it(
     linger: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,9 +136,11 @@ def test_an_alarm_waits_for_whatever_would_print_and_forget_it(
 
 
 def test_an_alarm_that_is_not_needed_is_put_away() -> None:
+    callbacks = list(gc.callbacks)
     [config] = some_runs(1)
-    assert run_one(config, time_limit=0.3).get("error") is None
-    time.sleep(0.4)
+    assert run_one(config, time_limit=60).get("error") is None
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert gc.callbacks == callbacks
 
 
 def test_a_number_without_a_column_wide_enough_becomes_a_row() -> None:

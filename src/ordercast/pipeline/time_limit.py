@@ -26,28 +26,39 @@ def time_limit(seconds: float | None, *, cpu_time: bool = False) -> Iterator[Non
         yield
         return
 
+    collecting = False
+
+    def note_collection(phase: str, info: dict[str, int]) -> None:
+        nonlocal collecting
+        del info
+        collecting = phase == "start"
+
     def expire(number: int, frame: FrameType | None) -> None:
         del number
-        if _swallows_exceptions(frame):
+        if collecting or _swallows_exceptions(frame):
             signal.setitimer(clock, _RETRY, _REPEAT)
         else:
             raise OutOfTimeError
 
     clock, number = (signal.ITIMER_PROF, signal.SIGPROF) if cpu_time else (signal.ITIMER_REAL, signal.SIGALRM)
     before = signal.signal(number, expire)
+    gc.callbacks.append(note_collection)
     signal.setitimer(clock, seconds, _REPEAT)
     try:
         yield
     finally:
         signal.setitimer(clock, 0)
+        gc.callbacks.remove(note_collection)
         signal.signal(number, before)
 
 
 def _swallows_exceptions(frame: FrameType | None) -> bool:
-    """True within a destructor or a callback of the garbage collector, which print exceptions and drop them."""
+    """True within a destructor, or a callback of a weak reference or of the collector: exceptions are dropped there."""
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            return True
+        if frame.f_globals.get("__name__") in {"weakref", "_weakrefset"}:
             return True
         frame = frame.f_back
     return False
