@@ -7,7 +7,7 @@ from ordercast.model.machine import Deliver, Input, Output, SetTimer
 from ordercast.model.state import Snapshot
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.machine import Spo
-from ordercast.protocols.spo.repair import SelectiveRepeat
+from ordercast.protocols.spo.retransmission import SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Ready, Status
 
 
@@ -130,8 +130,11 @@ class ForgetsWhatItHolds(Spo):
     """Its snapshot leaves out what came ahead of a gap."""
 
     def snapshot(self) -> Snapshot:
-        kept, self.repair.out_of_order = self.repair.out_of_order, [{} for _ in self.repair.out_of_order]
+        kept, self.retransmission.out_of_order = (
+            self.retransmission.out_of_order,
+            [{} for _ in self.retransmission.out_of_order],
+        )
         try:
             return super().snapshot()
         finally:
-            self.repair.out_of_order = kept
+            self.retransmission.out_of_order = kept

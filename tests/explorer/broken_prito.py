@@ -9,10 +9,10 @@ from ordercast.model.machine import Output, Send
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.delivery import PriorityOrder
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
-from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode
 from ordercast.protocols.to.machine import To, TotalOrderBroadcast
 from ordercast.protocols.to.reception import Reception
-from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, Sequenced, Standing, Vector, vector_of
+from ordercast.protocols.to.recovery import Mode, Recovery
+from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, Sequenced, UnorderedReady, Vector, vector_of
 
 
 class Assembled(TotalOrderBroadcast):
@@ -20,12 +20,12 @@ class Assembled(TotalOrderBroadcast):
 
     policies: ClassVar[type[DeliveryPolicy]] = ChannelOrder
     receptions: ClassVar[type[Reception]] = Reception
-    agreements: ClassVar[type[EpochAgreement]] = EpochAgreement
+    recoveries: ClassVar[type[Recovery]] = Recovery
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         super().__init__(me, config, self.policies)
         self.reception = self.receptions(me, config, self.transmission, self.policy, self.backoff)
-        self.agreement = self.agreements(me, config.nodes)
+        self.recovery = self.recoveries(me, config, self.transmission, self.reception, self.backoff)
 
 
 class HearsItselfAtOnce(To):
@@ -39,7 +39,7 @@ class HearsItselfAtOnce(To):
         self.reception.receive(sent.unit, sent.unit.heading, out)
 
 
-class _HighestVectors(EpochAgreement):
+class _HighestVectors(Recovery):
     def collect(self, unit: Vector, vector: EpochVector) -> bool:
         del unit
         expects = tuple(map(max, vector.expects, vector_of(self.own_vector(0)).expects))
@@ -50,24 +50,24 @@ class _HighestVectors(EpochAgreement):
 class KeepsWhatSomebodyHas(Assembled):
     """Cuts at the highest vector instead of the lowest."""
 
-    agreements = _HighestVectors
+    recoveries = _HighestVectors
 
 
 class ChangesItsVector(To):
     """Goes on accepting after it has said what it has, and then says that."""
 
-    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
-        agreement, reception = self.agreement, self.reception
-        if agreement.mode is Mode.COLLECTING and unit.heading.epoch == agreement.epoch:
+    def receive_normal(self, unit: Sequenced | UnorderedReady, out: list[Output]) -> None:
+        recovery, reception = self.recovery, self.reception
+        if recovery.mode is Mode.COLLECTING and unit.heading.epoch == recovery.epoch:
             reception.receive(unit, unit.heading, out)
-            installed = agreement.installed
-            agreement.stop(reception.expected, self.transmission.discarded_before())
-            agreement.installed = installed
+            installed = recovery.installed
+            recovery.fix_vector(reception.expected, self.transmission.discarded_before())
+            recovery.installed = installed
         else:
             super().receive_normal(unit, out)
 
 
-class _AllInstalled(EpochAgreement):
+class _AllInstalled(Recovery):
     def note_installed(self, nodes: int) -> bool:
         return super().note_installed(nodes | self.everybody)
 
@@ -75,7 +75,7 @@ class _AllInstalled(EpochAgreement):
 class SendsAtOnce(Assembled):
     """Sends in a new epoch as soon as it knows what is kept, whoever else does not (F7)."""
 
-    agreements = _AllInstalled
+    recoveries = _AllInstalled
 
 
 class TakesAnyStatusForAnAcknowledgment(Assembled):
@@ -155,7 +155,7 @@ class _PutsOff(PriorityOrder):
 
 
 class _LooksAfterTheLoop(Reception):
-    def receive(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
+    def receive(self, unit: Sequenced | UnorderedReady, heading: Heading, out: list[Output]) -> str:
         policy = self.policy
         assert isinstance(policy, _PutsOff)
         policy.putting_off = True
@@ -178,6 +178,6 @@ class EndsRunsAtOnce(Assembled):
 
     def fire(self, name: str, out: list[Output]) -> None:
         super().fire(name, out)
-        if name == "run" and self.agreement.mode is Mode.NORMAL:
+        if name == "run" and self.recovery.mode is Mode.NORMAL:
             assert isinstance(self.policy, PriorityOrder)
             self.policy.end_run(self.policy.acknowledged_count, out)

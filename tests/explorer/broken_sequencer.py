@@ -3,19 +3,20 @@
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols.sequencer.agreement import ViewAgreement
+from ordercast.protocols.sequencer.loss_detection import Ranges
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.orderer import Orderer
-from ordercast.protocols.sequencer.receiver import Ranges, Receiver
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.sender import Sender
 from ordercast.protocols.sequencer.units import Broadcast, Flushed
+from ordercast.protocols.sequencer.view_agreement import ViewAgreement
 
 
-class _StoringReceiver(Receiver):
+class _StoringReception(Reception):
     def take(self, number: int, packet: Packet, out: list[Output]) -> bool:
         if number < self.received_below:
             return False
-        self.know_of(number + 1, out, lacks=self.known_below < number)
+        self.detect_loss(number + 1, out, lacks=self.known_below < number)
         self.store(packet, out)
         return True
 
@@ -25,7 +26,7 @@ class StoresWhatIsAhead(Sequencer):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         super().__init__(me, config)
-        self.receiver.__class__ = _StoringReceiver
+        self.reception.__class__ = _StoringReception
 
 
 class _TrustingOrderer(Orderer):
@@ -74,17 +75,17 @@ class ReceivesWhileStopped(Sequencer):
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) is Broadcast and (unit.view, unit.source) == (self.view.number, self.view.sequencer):
             self.sender.answered, self.agreement.suspects = True, 0
-            self.receiver.receive_broadcast(unit, out)
+            self.reception.receive_broadcast(unit, out)
         else:
             super()._receive(unit, out)
 
 
 class _RememberingOrderer(Orderer):
     def start_view(self) -> None:
-        receiver = self.receiver
+        reception = self.reception
         if self.view.is_sequencer:
-            self.acknowledged[self.me] = receiver.received_below
-            self.number_of = {(packet.source, packet.seq): number for number, packet in receiver.history.items()}
+            self.acknowledged[self.me] = reception.received_below
+            self.number_of = {(packet.source, packet.seq): number for number, packet in reception.history.items()}
 
 
 class KeepsTheTable(Sequencer):
@@ -95,7 +96,7 @@ class KeepsTheTable(Sequencer):
         self.orderer.__class__ = _RememberingOrderer
 
 
-class _HastyReceiver(Receiver):
+class _HastyReception(Reception):
     def deliver(self, out: list[Output]) -> None:
         commit_below, self.commit_below = self.commit_below, self.received_below
         super().deliver(out)
@@ -107,4 +108,4 @@ class DeliversBeforeCommit(Sequencer):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         super().__init__(me, config)
-        self.receiver.__class__ = _HastyReceiver
+        self.reception.__class__ = _HastyReception

@@ -10,7 +10,7 @@ from ordercast.model.units import Packet
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.machine import St
-from ordercast.protocols.st.normal import ACCEPTED, Normal
+from ordercast.protocols.st.normal_operation import ACCEPTED, NormalOperation
 from ordercast.protocols.st.recovery import Recovery
 from ordercast.protocols.st.state import RECEIVED
 from ordercast.protocols.st.units import ResetReply
@@ -19,7 +19,7 @@ from ordercast.protocols.st.units import ResetReply
 class StOfParts(St):
     """ST with other parts than its own."""
 
-    normal_operation: ClassVar[type[Normal]] = Normal
+    normal_operation: ClassVar[type[NormalOperation]] = NormalOperation
     recovering: ClassVar[type[Recovery]] = Recovery
 
     def __init__(self, me: int, config: GroupConfig) -> None:
@@ -69,7 +69,7 @@ class HearsItselfAtOnce(St):
                 (normal.preacknowledge if log == RECEIVED else normal.release)(out)
 
 
-class _DeliversFinishedAtOnce(Normal):
+class _DeliversFinishedAtOnce(NormalOperation):
     def deliver_finished(self, out: list[Output]) -> None:
         seen, self.finished.epoch_seen = self.finished.epoch_seen, [self.epoch] * self.nodes
         super().deliver_finished(out)

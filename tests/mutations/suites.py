@@ -76,13 +76,13 @@ def _tests(folder: str, *names: str) -> list[str]:
 _SPO = [
     *(
         "shared.gaps",
-        "shared.timers",
+        "shared.jitter",
         "shared.backoff",
         "shared.destinations",
         "shared.pending_acknowledgments",
         "shared.sending_log",
     ),
-    *("spo.state", "spo.repair", "spo.machine"),
+    *("spo.state", "spo.loss_detection", "spo.retransmission", "spo.machine"),
 ]
 _TO = Battery(
     [
@@ -101,12 +101,15 @@ SUITES = (
         _protocols(*_SPO),
         Battery(
             [
-                *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("receiving", "merge", "sending", "repair")),
+                *(
+                    f"protocols.spo.test_spo_sound_{rule}"
+                    for rule in ("receiving", "merge", "sending", "retransmission")
+                ),
                 *(f"protocols.spo.test_spo_sound_{rule}" for rule in ("status", "poll", "machine", "parts")),
                 "protocols.test_pending_acknowledgments",
                 "protocols.test_sending_log",
                 "protocols.test_gaps",
-                "protocols.test_timers",
+                "protocols.test_jitter",
                 "protocols.test_backoff",
                 "protocols.test_destinations",
             ],
@@ -114,12 +117,18 @@ SUITES = (
         ),
     ),
     Suite(
-        "po", "po", _protocols("po.machine"), Battery(_tests("po", "po_rules", "po_explored"), contract=["po sound"])
+        "po",
+        "po",
+        _protocols("po.go_back_n", "po.machine"),
+        Battery(_tests("po", "po_rules", "po_explored"), contract=["po sound"]),
     ),
     Suite(
         "st",
         "st",
-        _protocols(*(f"st.{part}" for part in ("order", "finished", "state", "normal", "recovery", "machine"))),
+        _protocols(
+            *("st.agreed_order", "st.finished_epochs", "st.state", "st.loss_detection"),
+            *("st.normal_operation", "st.recovery", "st.machine"),
+        ),
         Battery(
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
@@ -132,8 +141,8 @@ SUITES = (
         "to",
         "to",
         _protocols(
-            *("to.unanimous_log", "to.transmission", "to.reception", "to.delivery"),
-            *("to.epoch_agreement", "to.machine", "to.units"),
+            *("to.unanimous_log", "to.transmission", "to.loss_detection", "to.reception", "to.delivery"),
+            *("to.recovery", "to.machine", "to.units"),
         ),
         _TO,
     ),
@@ -142,8 +151,15 @@ SUITES = (
         "sequencer",
         "sequencer",
         _protocols(
-            *("sequencer.view", "sequencer.timers", "sequencer.window", "sequencer.receiver"),
-            *("sequencer.sender", "sequencer.orderer", "sequencer.agreement", "sequencer.machine"),
+            *("sequencer.view", "sequencer.timers", "sequencer.window"),
+            *(
+                "sequencer.loss_detection",
+                "sequencer.reception",
+                "sequencer.sender",
+                "sequencer.orderer",
+                "sequencer.view_agreement",
+                "sequencer.machine",
+            ),
         ),
         Battery(
             [

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from ordercast.protocols.po.machine import GoBackN, Po
-from ordercast.protocols.spo.repair import Repair, SelectiveRepeat
+from ordercast.protocols.po.go_back_n import GoBackN
+from ordercast.protocols.po.machine import Po
+from ordercast.protocols.spo.retransmission import Retransmission, SelectiveRepeat
 from tests.mutations.mutation import Mutants, replace, wrap
 
-MUTANTS = Mutants("protocols.po.machine")
+MUTANTS = Mutants("protocols.po.go_back_n")
 Method = Callable[..., Any]
 
 
-@MUTANTS.add("a message may go to some nodes only")
+@MUTANTS.add("a message may go to some nodes only", "protocols.po.machine")
 def _takes_any_destinations() -> None:
     replace(Po, "handle", lambda self, event: self.spo.handle(event))
 
@@ -28,11 +29,7 @@ def _requests_each_time() -> None:
 
 @MUTANTS.add("an accepted copy causes a request while the copies behind it are on their way")
 def _requests_while_copies_come() -> None:
-    def detect_gap(self: GoBackN, source: int, out: Any) -> None:
-        self.request_if_new(source, out)
-        self.start_repeating(out)
-
-    replace(GoBackN, "detect_gap", detect_gap)
+    replace(GoBackN, "request_gap", GoBackN.request_if_new)
 
 
 @MUTANTS.add("a gap that only a status shows is not requested at once")
@@ -99,4 +96,4 @@ def _goes_back_in_vain() -> None:
 
 @MUTANTS.add("new gaps are requested without a cool-down")
 def _never_cools_down() -> None:
-    replace(Repair, "request_unless_cooling_down", Repair.request_new)
+    replace(Retransmission, "request_unless_cooling_down", Retransmission.request_new)

@@ -1,85 +1,85 @@
-"""Semantic mutants of the sequencer's parts: receiver, orderer, sender, view agreement, and their wiring."""
+"""Semantic mutants of the sequencer's parts: reception, orderer, sender, view agreement, and their wiring."""
 
 from collections.abc import Callable
 from typing import Any
 
 from ordercast.model.units import Packet
-from ordercast.protocols.sequencer.agreement import ViewAgreement
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.orderer import FullHistory, Orderer
-from ordercast.protocols.sequencer.receiver import Receiver
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.sender import Sender
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import Acknowledgment, NextView, Offer, Propose, Synchronise
 from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.sequencer.view_agreement import ViewAgreement
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.sequencer.machine")
 Method = Callable[..., Any]
 
 
-# --- receiver ---
+# --- reception ---
 
 
-@MUTANTS.add("what is ahead of a gap is thrown away (S5)", "protocols.sequencer.receiver")
+@MUTANTS.add("what is ahead of a gap is thrown away (S5)", "protocols.sequencer.reception")
 def _throws_away_what_is_ahead() -> None:
-    def take(self: Receiver, number: int, packet: Packet, out: list[Any]) -> bool:
+    def take(self: Reception, number: int, packet: Packet, out: list[Any]) -> bool:
         if number < self.received_below:
             return False
-        self.know_of(number + 1, out, lacks=self.known_below < number)
+        self.detect_loss(number + 1, out, lacks=self.known_below < number)
         if number == self.received_below:
             self.store(packet, out)
         return True
 
-    replace(Receiver, "take", take)
+    replace(Reception, "take", take)
 
 
-@MUTANTS.add("a gap is requested again by each expiry of its timer (S5)", "protocols.sequencer.receiver")
+@MUTANTS.add("a gap is requested again by each expiry of its timer (S5)", "protocols.sequencer.loss_detection")
 def _requests_a_gap_again() -> None:
-    def due_gaps(self: Receiver) -> Any:
+    def due_gaps(self: Reception) -> Any:
         self.timers.gap = False
         return self.missing()
 
-    replace(Receiver, "due_gaps", due_gaps)
+    replace(Reception, "due_gaps", due_gaps)
 
 
-@MUTANTS.add("the resilience degree is not waited for", "protocols.sequencer.receiver")
+@MUTANTS.add("the resilience degree is not waited for", "protocols.sequencer.reception")
 def _delivers_before_commit() -> None:
     def around(deliver: Method) -> Method:
-        def changed(self: Receiver, out: list[Any]) -> None:
+        def changed(self: Reception, out: list[Any]) -> None:
             commit_below, self.commit_below = self.commit_below, self.received_below
             deliver(self, out)
             self.commit_below = commit_below
 
         return changed
 
-    wrap(Receiver, "deliver", around)
+    wrap(Reception, "deliver", around)
 
 
-@MUTANTS.add("what was fetched for a ballot that lost is kept beyond the cut (W2)", "protocols.sequencer.receiver")
+@MUTANTS.add("what was fetched for a ballot that lost is kept beyond the cut (W2)", "protocols.sequencer.reception")
 def _keeps_what_lies_beyond_the_cut() -> None:
     def around(end_view: Method) -> Method:
-        def changed(self: Receiver, value: NextView, supplied: dict[int, Packet], out: list[Any]) -> None:
+        def changed(self: Reception, value: NextView, supplied: dict[int, Packet], out: list[Any]) -> None:
             found = {**supplied, **self.ahead}
             end_view(self, value, supplied, out)
             self.ahead.update({number: packet for number, packet in found.items() if number >= value.cut_below})
 
         return changed
 
-    wrap(Receiver, "end_view", around)
+    wrap(Reception, "end_view", around)
 
 
-@MUTANTS.add("announced numbers outlive their view", "protocols.sequencer.receiver")
+@MUTANTS.add("announced numbers outlive their view", "protocols.sequencer.reception")
 def _keeps_announced_numbers() -> None:
     def around(end_view: Method) -> Method:
-        def changed(self: Receiver, value: NextView, supplied: dict[int, Packet], out: list[Any]) -> None:
+        def changed(self: Reception, value: NextView, supplied: dict[int, Packet], out: list[Any]) -> None:
             announced = dict(self.announced)
             end_view(self, value, supplied, out)
             self.announced.update(announced)
 
         return changed
 
-    wrap(Receiver, "end_view", around)
+    wrap(Reception, "end_view", around)
 
 
 # --- orderer ---
@@ -110,7 +110,7 @@ def _highest_is_stable() -> None:
 @MUTANTS.add("the history holds one more than its size", "protocols.sequencer.orderer")
 def _history_of_one_more() -> None:
     def is_full(self: Orderer) -> bool:
-        return self.receiver.received_below - self.receiver.stable_below > self.max_history
+        return self.reception.received_below - self.reception.stable_below > self.max_history
 
     replace(Orderer, "is_full", is_full)
 
@@ -183,12 +183,12 @@ def _suspects_who_is_heard() -> None:
 # --- view agreement ---
 
 
-@MUTANTS.add("a majority of reports is enough whatever the resilience (W3)", "protocols.sequencer.agreement")
+@MUTANTS.add("a majority of reports is enough whatever the resilience (W3)", "protocols.sequencer.view_agreement")
 def _majority_is_enough() -> None:
     replace(ViewAgreement, "_quorum", lambda self: self.view.members.bit_count() // 2 + 1)
 
 
-@MUTANTS.add("members that are excluded decide a view (W1)", "protocols.sequencer.agreement")
+@MUTANTS.add("members that are excluded decide a view (W1)", "protocols.sequencer.view_agreement")
 def _excluded_members_decide() -> None:
     def is_decided(self: ViewAgreement, value: NextView) -> bool:
         del value
@@ -197,7 +197,7 @@ def _excluded_members_decide() -> None:
     replace(ViewAgreement, "_is_decided", is_decided)
 
 
-@MUTANTS.add("the next view begins at the shortest log (S8)", "protocols.sequencer.agreement")
+@MUTANTS.add("the next view begins at the shortest log (S8)", "protocols.sequencer.view_agreement")
 def _shortest_log() -> None:
     def shortest(self: ViewAgreement) -> Any:
         return min(self.reports.values(), key=lambda report: (report.received_below, -report.source))
@@ -205,7 +205,7 @@ def _shortest_log() -> None:
     replace(ViewAgreement, "_longest_report", shortest)
 
 
-@MUTANTS.add("a view is accepted by a node that lacks broadcasts of it", "protocols.sequencer.agreement")
+@MUTANTS.add("a view is accepted by a node that lacks broadcasts of it", "protocols.sequencer.view_agreement")
 def _accepts_without_having() -> None:
     def around(receive: Method) -> Method:
         def changed(self: ViewAgreement, unit: Propose, out: list[Any]) -> None:
@@ -218,7 +218,7 @@ def _accepts_without_having() -> None:
     wrap(ViewAgreement, "_receive_propose", around)
 
 
-@MUTANTS.add("what was accepted in an earlier ballot is not reported (S8)", "protocols.sequencer.agreement")
+@MUTANTS.add("what was accepted in an earlier ballot is not reported (S8)", "protocols.sequencer.view_agreement")
 def _forgets_what_it_accepted() -> None:
     def around(report: Method) -> Method:
         def changed(self: ViewAgreement, ballot: Any) -> Any:

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 
 from ordercast.model.machine import Abort
-from ordercast.protocols.shared import timers
+from ordercast.protocols.shared import jitter
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
 from ordercast.protocols.spo.machine import Spo
-from ordercast.protocols.spo.repair import Repair, SelectiveRepeat
+from ordercast.protocols.spo.retransmission import Retransmission, SelectiveRepeat
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.spo.machine")
 Method = Callable[..., Any]
-_REPAIR = "protocols.spo.repair"
+_RETRANSMISSION = "protocols.spo.retransmission"
 
 
 @MUTANTS.add("a duplicate is accepted again (D1)")
@@ -123,7 +123,7 @@ def _ignores_transmissions() -> None:
     replace(Spo, "status_timer_fired", status_timer_fired)
 
 
-@MUTANTS.add("a packet ahead of a gap is accepted", _REPAIR)
+@MUTANTS.add("a packet ahead of a gap is accepted", _RETRANSMISSION)
 def _accepts_ahead() -> None:
     def receive_ahead(self: SelectiveRepeat, unit: Any, number: int, out: Any) -> None:
         node: Any = self.node
@@ -133,16 +133,16 @@ def _accepts_ahead() -> None:
     replace(SelectiveRepeat, "receive_ahead", receive_ahead)
 
 
-@MUTANTS.add("a request is not repeated (C4)", _REPAIR)
+@MUTANTS.add("a request is not repeated (C4)", _RETRANSMISSION)
 def _requests_once() -> None:
-    def repeat_requests(self: Repair, out: Any) -> None:
+    def repeat_requests(self: Retransmission, out: Any) -> None:
         del out
         self.repeat_timer = False
 
-    replace(Repair, "repeat_requests", repeat_requests)
+    replace(Retransmission, "repeat_requests", repeat_requests)
 
 
-@MUTANTS.add("everything from the first missing number on is requested", _REPAIR)
+@MUTANTS.add("everything from the first missing number on is requested", _RETRANSMISSION)
 def _requests_too_much() -> None:
     def around(missing: Method) -> Method:
         def changed(self: SelectiveRepeat, since: Any) -> Any:
@@ -155,9 +155,9 @@ def _requests_too_much() -> None:
     wrap(SelectiveRepeat, "missing", around)
 
 
-@MUTANTS.add("a copy is sent to everyone who asks, however short ago it was sent", _REPAIR)
+@MUTANTS.add("a copy is sent to everyone who asks, however short ago it was sent", _RETRANSMISSION)
 def _forgets_copies() -> None:
-    replace(Repair, "note_retransmission", lambda *_: None)
+    replace(Retransmission, "note_retransmission", lambda *_: None)
 
 
 @MUTANTS.add("a packet leaves its log by one acknowledgment", "protocols.shared.pending_acknowledgments")
@@ -184,6 +184,6 @@ def _drops_early() -> None:
     wrap(SendingLog, "append", around)
 
 
-@MUTANTS.add("all nodes' timers are equally long", "protocols.shared.timers")
+@MUTANTS.add("all nodes' timers are equally long", "protocols.shared.jitter")
 def _answers_in_step() -> None:
-    replace(timers, "spread", lambda duration, *_: duration)
+    replace(jitter, "spread", lambda duration, *_: duration)

@@ -8,16 +8,16 @@ import msgspec
 from ordercast.model.machine import Reached
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import PendingAcknowledgments
-from ordercast.protocols.st import order
-from ordercast.protocols.st.finished import FinishedEpochs
+from ordercast.protocols.st import agreed_order
+from ordercast.protocols.st.finished_epochs import FinishedEpochs
 from ordercast.protocols.st.machine import St
-from ordercast.protocols.st.normal import ACCEPTED, Normal
+from ordercast.protocols.st.normal_operation import ACCEPTED, NormalOperation
 from ordercast.protocols.st.recovery import Recovery
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("protocols.st.machine")
 Method = Callable[..., Any]
-_NORMAL, _RECOVERY, _ORDER = "protocols.st.normal", "protocols.st.recovery", "protocols.st.order"
+_NORMAL, _RECOVERY, _ORDER = "protocols.st.normal_operation", "protocols.st.recovery", "protocols.st.agreed_order"
 
 
 # --- normal operation ---
@@ -26,13 +26,13 @@ _NORMAL, _RECOVERY, _ORDER = "protocols.st.normal", "protocols.st.recovery", "pr
 @MUTANTS.add("a packet is pre-acknowledged by its destinations only (S3)", "protocols.st.state")
 def _waits_for_destinations() -> None:
     def around(initialise: Method) -> Method:
-        def changed(self: Normal, *args: Any) -> None:
+        def changed(self: NormalOperation, *args: Any) -> None:
             initialise(self, *args)
             self.accepted = PendingAcknowledgments(2, self.accepted.acknowledged_below)
 
         return changed
 
-    wrap(Normal, "__init__", around)
+    wrap(NormalOperation, "__init__", around)
 
 
 @MUTANTS.add("the status of a unit that is not accepted counts (Lemma A)")
@@ -51,52 +51,52 @@ def _takes_every_status() -> None:
 @MUTANTS.add("a loss that data show is not detected (4.1)", _NORMAL)
 def _passes_over_gaps() -> None:
     def around(receive_data: Method) -> Method:
-        def changed(self: Normal, unit: Any, out: Any) -> bool:
+        def changed(self: NormalOperation, unit: Any, out: Any) -> bool:
             receive_data(self, unit, out)
             return False
 
         return changed
 
-    wrap(Normal, "receive_data", around)
+    wrap(NormalOperation, "receive_data", around)
 
 
 @MUTANTS.add("a loss that a status shows is not detected (4.1)", _NORMAL)
 def _passes_over_gaps_before_statuses() -> None:
     def around(receive_ready: Method) -> Method:
-        def changed(self: Normal, unit: Any, out: Any) -> bool:
+        def changed(self: NormalOperation, unit: Any, out: Any) -> bool:
             receive_ready(self, unit, out)
             return False
 
         return changed
 
-    wrap(Normal, "receive_ready", around)
+    wrap(NormalOperation, "receive_ready", around)
 
 
-@MUTANTS.add("no loss is inferred from peers' acknowledgments (4.1)", "protocols.st.state")
+@MUTANTS.add("no loss is inferred from peers' acknowledgments (4.1)", "protocols.st.loss_detection")
 def _infers_nothing() -> None:
-    replace(Normal, "loss_inferred_from_peers", lambda _: False)
+    replace(NormalOperation, "loss_inferred_from_peers", lambda _: False)
 
 
 @MUTANTS.add("the window is never closed", _NORMAL)
 def _sends_always() -> None:
-    replace(Normal, "can_send", lambda _: True)
+    replace(NormalOperation, "can_send", lambda _: True)
 
 
 @MUTANTS.add("packets received during recovery take no buffer", "protocols.st.state")
 def _forgets_unplaced_packets() -> None:
-    replace(Normal, "buffers_in_use", lambda self: self.buffered)
+    replace(NormalOperation, "buffers_in_use", lambda self: self.buffered)
 
 
 @MUTANTS.add("giving up delivers what is only accepted", _NORMAL)
 def _delivers_too_much() -> None:
     def around(abort: Method) -> Method:
-        def changed(self: Normal, why: str, out: Any) -> None:
+        def changed(self: NormalOperation, why: str, out: Any) -> None:
             self.preacknowledged.logs[0].extend(self.accepted.logs[0])
             abort(self, why, out)
 
         return changed
 
-    wrap(Normal, "abort", around)
+    wrap(NormalOperation, "abort", around)
 
 
 # --- recovery ---
@@ -130,18 +130,18 @@ def _extends_its_reply() -> None:
 
 @MUTANTS.add("the order ignores what is pre-acknowledged: rule (c) (S4)", _ORDER)
 def _ignores_prefixes() -> None:
-    def around(agreed_order: Method) -> Method:
+    def around(merge: Method) -> Method:
         def changed(replies: Any, **how: Any) -> Any:
-            return agreed_order([msgspec.structs.replace(reply, preacknowledged=0) for reply in replies], **how)
+            return merge([msgspec.structs.replace(reply, preacknowledged=0) for reply in replies], **how)
 
         return changed
 
-    wrap(order, "agreed_order", around)
+    wrap(agreed_order, "agreed_order", around)
 
 
 @MUTANTS.add("the order is by source and number, whatever the logs say: rule (a)", _ORDER)
 def _ignores_logs() -> None:
-    replace(order, "agreed_order", lambda replies, **_: sorted(order.known_packets(replies)))
+    replace(agreed_order, "agreed_order", lambda replies, **_: sorted(agreed_order.known_packets(replies)))
 
 
 @MUTANTS.add("what is not answered is not said again (S9)", _RECOVERY)
@@ -178,7 +178,7 @@ def _never_goes_back() -> None:
 # --- finished epochs, back-off ---
 
 
-@MUTANTS.add("packets of an epoch are delivered when one node has finished it", "protocols.st.finished")
+@MUTANTS.add("packets of an epoch are delivered when one node has finished it", "protocols.st.finished_epochs")
 def _delivers_when_one_has_finished() -> None:
     def take_acknowledged(self: FinishedEpochs) -> list[Any]:
         finished_below, taken = max(self.epoch_seen), []

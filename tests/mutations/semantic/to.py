@@ -6,11 +6,11 @@ from typing import Any
 from ordercast.model.machine import Output
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
-from ordercast.protocols.to import epoch_agreement
+from ordercast.protocols.to import recovery
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries
-from ordercast.protocols.to.epoch_agreement import EpochAgreement
 from ordercast.protocols.to.machine import TotalOrderBroadcast
 from ordercast.protocols.to.reception import Reception
+from ordercast.protocols.to.recovery import Recovery
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
 from ordercast.protocols.to.units import Vector, vector_of
@@ -83,26 +83,26 @@ def _() -> None:
     replace(UnanimousLog, "rise", rise)
 
 
-@MUTANTS.add("the cut is what somebody has accepted", "protocols.to.epoch_agreement")
+@MUTANTS.add("the cut is what somebody has accepted", "protocols.to.recovery")
 def _() -> None:
     def highest(vectors: list[Vector]) -> list[int]:
         return [max(column) for column in zip(*[vector_of(unit).expects for unit in vectors], strict=True)]
 
-    replace(epoch_agreement, "cut_of", highest)
+    replace(recovery, "cut_of", highest)
 
 
-@MUTANTS.add("an epoch begins as soon as this node has rolled back", "protocols.to.epoch_agreement")
+@MUTANTS.add("an epoch begins as soon as this node has rolled back", "protocols.to.recovery")
 def _() -> None:
-    def around(note: Callable[[EpochAgreement, int], bool]) -> Callable[[EpochAgreement, int], bool]:
+    def around(note: Callable[[Recovery, int], bool]) -> Callable[[Recovery, int], bool]:
         return lambda self, nodes: note(self, nodes | self.everybody)
 
-    wrap(EpochAgreement, "note_installed", around)
+    wrap(Recovery, "note_installed", around)
 
 
-@MUTANTS.add("vectors are sent once")
+@MUTANTS.add("vectors are sent once", "protocols.to.recovery")
 def _() -> None:
     def around(send: Callable[..., None]) -> Callable[..., None]:
-        def once(self: TotalOrderBroadcast, wants: int, out: list[Output]) -> None:
+        def once(self: Recovery, wants: int, out: list[Output]) -> None:
             sent = len(out)
             send(self, wants, out)
             if wants:
@@ -110,7 +110,7 @@ def _() -> None:
 
         return once
 
-    wrap(TotalOrderBroadcast, "_send_vector", around)
+    wrap(Recovery, "send_vector", around)
 
 
 @MUTANTS.add("a node that waits never polls")

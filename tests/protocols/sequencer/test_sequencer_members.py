@@ -165,7 +165,7 @@ def test_data_wait_for_their_number() -> None:
     node = Node(E3)
     assert not node.hears(direct(E2, 0, "a"), direct(E2, 1, "b")).delivered
     assert node.hears(announcement(0, (E2, 0), (E2, 1))).delivered == ["a", "b"]
-    assert not node.machine.receiver.unnumbered
+    assert not node.machine.reception.unnumbered
 
 
 def test_a_number_waits_for_its_data_and_asks_for_them() -> None:
@@ -177,7 +177,7 @@ def test_a_number_waits_for_its_data_and_asks_for_them() -> None:
     node.hears(announcement(1, (E2, 1)))
     assert node.fires("gap").of(Acknowledgment) == [acknowledgment(E3, 1, (1, 2))]
     assert node.hears(broadcast(1, "b")).delivered == ["b"]
-    assert not node.machine.receiver.announced
+    assert not node.machine.reception.announced
 
 
 def test_a_sender_has_its_own_data() -> None:
@@ -194,7 +194,7 @@ def test_data_are_kept_once_and_not_without_end() -> None:
     assert node.hears(direct(E2, 5, "f")).discards == ["ahead"]
     assert not node.hears(direct(E2, 4, "e")).discards
     node.hears(broadcast(0, "a"), broadcast(1, "b"))
-    assert list(node.machine.receiver.unnumbered) == [(E2, 4)]
+    assert list(node.machine.reception.unnumbered) == [(E2, 4)]
     assert node.hears(direct(E2, 1, "b")).discards == ["duplicate"]
     assert not node.hears(direct(E2, 5, "f")).discards
 
@@ -204,7 +204,7 @@ def test_an_order_that_came_before_changes_nothing() -> None:
     node.hears(broadcast(0, "a"), broadcast(2, "c"))
     did = node.hears(announcement(0, (E2, 0), (E2, 1), (E2, 2)))
     assert not did.delivered
-    assert node.machine.receiver.announced == {(E2, 1): 1}
+    assert node.machine.reception.announced == {(E2, 1): 1}
 
 
 # --- saying what it has ---
@@ -242,7 +242,7 @@ def test_s6_after_a_while_of_silence_it_says_what_it_has_and_then_asks() -> None
     assert node.fires("need").to(E1) == [acknowledgment(E3, 1, wants_status=True)]
     did = node.hears(status(1, stable=1))
     assert did.everywhere == ["a"]
-    assert not node.machine.receiver.history
+    assert not node.machine.reception.history
     assert not node.fires("need").units
     assert not node.running, "it is at rest"
 
@@ -368,7 +368,7 @@ def test_w4_what_everybody_has_is_delivered_before_it_is_forgotten() -> None:
     node.hears(broadcast(0, "a", commit=0))
     did = node.hears(status(1, commit=0, stable=1))
     assert did.delivered == did.everywhere == ["a"]
-    assert not node.machine.receiver.history
+    assert not node.machine.reception.history
     assert node.hears(announcement(1, (E3, 0))).delivered == []
 
 

@@ -70,7 +70,7 @@ def test_s4_a_delayed_copy_of_an_old_offer_is_not_numbered_again() -> None:
     node = sequencer()
     node.hears(offer(E2, 0, "a"), offer(E2, 1, "b"))
     assert node.hears(offer(E2, 0, "a", received=2)).discards == ["duplicate"]
-    assert node.machine.receiver.received_below == 2
+    assert node.machine.reception.received_below == 2
     assert node.machine.orderer.acknowledged == [2, 2, 0]
 
 
@@ -86,8 +86,8 @@ def test_purging_takes_the_lowest_of_the_table() -> None:
     node.submits(*"abcdefghi")
     for member, has in zip(range(1, 6), (7, 9, 8, 6, 8), strict=True):
         node.hears(acknowledgment(member, has))
-    assert node.machine.receiver.stable_below == 6
-    assert min(node.machine.receiver.history) == 6
+    assert node.machine.reception.stable_below == 6
+    assert min(node.machine.reception.history) == 6
     assert node.did.everywhere == list("abcdef")
     assert set(node.machine.orderer.number_of.values()) == {6, 7, 8}
 
@@ -222,7 +222,7 @@ def test_s7_an_old_answer_ends_no_later_phase() -> None:
     node.fires("status")
     node.hears(acknowledgment(E3, 1))
     node.hears(Synchronised(0, E2, 1, 1), Synchronised(0, E3, 1, 1))
-    assert node.machine.receiver.received_below == 2
+    assert node.machine.reception.received_below == 2
     node.hears(offer(E2, 2, "c", received=2))
     node.fires("status")
     node.fires("status")

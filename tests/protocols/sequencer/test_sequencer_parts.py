@@ -7,9 +7,9 @@ import pytest
 
 from ordercast.model.machine import CancelTimer, Deliver, Output, Send, SetTimer, Submit
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols.sequencer.agreement import OrderedLog, ViewAgreement
+from ordercast.protocols.sequencer.loss_detection import Ranges
 from ordercast.protocols.sequencer.orderer import FullHistory, Orderer
-from ordercast.protocols.sequencer.receiver import Ranges, Receiver
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.sender import Sender
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
@@ -30,6 +30,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronise,
 )
 from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.sequencer.view_agreement import OrderedLog, ViewAgreement
 from ordercast.protocols.sequencer.window import SendWindow
 from tests.protocols.driver import E1, E2, E3, E4, E5, name_of_packet
 from tests.protocols.sequencer.driver import broadcast, config, packet, status
@@ -111,16 +112,16 @@ def test_a_window_numbers_packets_and_messages() -> None:
     assert window.has_room()
 
 
-# --- the receiver ---
+# --- the reception ---
 
 
-def receiver(me: int = E3, **options: Any) -> Receiver:
+def reception(me: int = E3, **options: Any) -> Reception:
     settings = config(**options)
-    return Receiver(me, settings, CurrentView(me, settings), SendWindow(me, settings), Timers(me))
+    return Reception(me, settings, CurrentView(me, settings), SendWindow(me, settings), Timers(me))
 
 
 def test_a_receiver_delivers_in_order_and_shows_its_gaps() -> None:
-    log, out = receiver(), list[Output]()
+    log, out = reception(), list[Output]()
     for number, name in ((0, "a"), (3, "d"), (2, "c")):
         log.receive_broadcast(broadcast(number, name), out)
     assert delivered(out) == ["a"]
@@ -135,7 +136,7 @@ def test_a_receiver_delivers_in_order_and_shows_its_gaps() -> None:
 
 
 def test_a_receiver_waits_for_the_resilience_degree() -> None:
-    log, out = receiver(resilience=1), list[Output]()
+    log, out = reception(resilience=1), list[Output]()
     log.receive_broadcast(broadcast(0, "a", commit=0), out)
     assert delivered(out) == []
     log.learn(E1, 1, 0, out)
@@ -144,7 +145,7 @@ def test_a_receiver_waits_for_the_resilience_degree() -> None:
 
 @pytest.mark.parametrize("number_first", [True, False])
 def test_a_number_and_its_packet_may_come_in_either_order(*, number_first: bool) -> None:
-    log, out = receiver(), list[Output]()
+    log, out = reception(), list[Output]()
     number, data = NumberAnnouncement(0, E1, 0, ((E2, 0),), 1, 0), Offer(packet(E2, 0, "a"), 0, 0, direct=True)
     if number_first:
         log.receive_announcement(number, out)
@@ -160,7 +161,7 @@ def test_a_number_and_its_packet_may_come_in_either_order(*, number_first: bool)
 
 
 def test_a_receiver_ends_a_view_at_the_cut() -> None:
-    log, out = receiver(), list[Output]()
+    log, out = reception(), list[Output]()
     log.receive_broadcast(broadcast(0, "a"), out)
     log.receive_broadcast(broadcast(3, "d"), out)
     assert log.lacking(3, {2}) == ((1, 2),)
@@ -178,7 +179,7 @@ def test_a_receiver_ends_a_view_at_the_cut() -> None:
 def orderer(nodes: int = 3, **options: Any) -> Orderer:
     settings = config(nodes, **options)
     view, timers = CurrentView(E1, settings), Timers(E1)
-    return Orderer(E1, settings, view, Receiver(E1, settings, view, SendWindow(E1, settings), timers), timers)
+    return Orderer(E1, settings, view, Reception(E1, settings, view, SendWindow(E1, settings), timers), timers)
 
 
 def test_an_orderer_numbers_each_sender_in_its_order() -> None:
@@ -196,10 +197,10 @@ def test_an_orderer_keeps_what_is_not_acknowledged_by_all() -> None:
     for seq in range(3):
         part.take_offer(packet(E2, seq, "m"), out, direct=False)
     part.note(E2, 3, out)
-    assert (part.lagging(), part.receiver.stable_below) == (0b100, 0)
+    assert (part.lagging(), part.reception.stable_below) == (0b100, 0)
     part.note(E3, 2, out)
     part.note(E3, 1, out)
-    assert (part.acknowledged, part.lowest, part.receiver.stable_below) == ([3, 3, 2], 2, 2)
+    assert (part.acknowledged, part.lowest, part.reception.stable_below) == ([3, 3, 2], 2, 2)
     assert part.number_of == {(E2, 2): 2}
 
 
@@ -237,12 +238,12 @@ def test_an_orderer_asks_who_lags_and_suspects_who_does_not_reply() -> None:
 def sender(**options: Any) -> Sender:
     settings = config(**options)
     view, window, timers = CurrentView(E3, settings), SendWindow(E3, settings), Timers(E3)
-    return Sender(E3, settings, view, window, Receiver(E3, settings, view, window, timers), timers)
+    return Sender(E3, settings, view, window, Reception(E3, settings, view, window, timers), timers)
 
 
 def test_an_offer_carries_an_acknowledgment_and_is_repeated_until_it_has_a_number() -> None:
     part, out = sender(), list[Output]()
-    part.receiver.receive_broadcast(broadcast(0, "a"), out)
+    part.reception.receive_broadcast(broadcast(0, "a"), out)
     part.window.waiting.append(Submit(0b111, (1,), b"m"))
     part.offer(part.window.next_packet(), out)
     mine = Offer(packet(E3, 0, "m"), 0, 1)
@@ -255,7 +256,7 @@ def test_an_offer_carries_an_acknowledgment_and_is_repeated_until_it_has_a_numbe
     assert sent(out) == [], "it was only just offered"
     part.need_due(out)
     assert out == [Send(mine, again=True, to=E1)]
-    part.receiver.receive_broadcast(broadcast(1, "m", E3, 0), out)
+    part.reception.receive_broadcast(broadcast(1, "m", E3, 0), out)
     assert not part.window.outstanding
 
 
@@ -268,7 +269,7 @@ def test_a_sender_pauses_between_the_phases_of_a_synchronisation() -> None:
     part.receive_synchronise(Synchronise(0, E1, 1, 2, 0, 0, 0), out)
     assert not part.is_paused()
     part.receive_synchronise(Synchronise(0, E1, 2, 1, 0, 0, 0), out)
-    part.receiver.receive_broadcast(broadcast(0, "a"), out)
+    part.reception.receive_broadcast(broadcast(0, "a"), out)
     assert not part.is_paused(), "a later broadcast shows that it is over"
 
 
@@ -276,7 +277,7 @@ def test_a_sender_acknowledges_what_is_wanted_as_soon_as_it_is_received() -> Non
     part, out = sender(), list[Output]()
     part.receive_status(status(1, reply_from=0b100), out)
     assert sent(out) == []
-    part.receiver.receive_broadcast(broadcast(0, "a"), out)
+    part.reception.receive_broadcast(broadcast(0, "a"), out)
     part.settle(out)
     assert sent(out) == [Acknowledgment(0, E3, 1)]
 

@@ -115,7 +115,7 @@ def test_what_lies_ahead_of_the_cut_is_forgotten() -> None:
     node = Node(E3)
     node.hears(broadcast(1, "b", E1), broadcast(4, "e", E1), Flush(0, E2, (1, E2), 0))
     node.hears(Install(1, E2, NextView(1, 0b110, E2, 2, "why")))
-    assert list(node.machine.receiver.ahead) == [1]
+    assert list(node.machine.reception.ahead) == [1]
     assert node.hears(broadcast(0, "a", E1, view=1, by=E2)).told == ["a", "b", "[1:2,3]"]
     assert node.hears(broadcast(4, "z", E2, 0, view=1, by=E2)).discards == []
 
@@ -124,9 +124,9 @@ def test_data_without_a_number_outlive_a_view_if_their_source_does() -> None:
     node = Node(E3)
     node.hears(offer(E2, 0, "a", direct=True), offer(E1, 0, "z", direct=True), Flush(0, E2, (1, E2), 0))
     node.hears(Install(1, E2, NextView(1, 0b110, E2, 0, "why")))
-    assert list(node.machine.receiver.unnumbered) == [(E2, 0)]
+    assert list(node.machine.reception.unnumbered) == [(E2, 0)]
     assert not node.hears(offer(E2, 1, "b", direct=True)).of(Install), "nor are those of the old view refused"
-    assert len(node.machine.receiver.unnumbered) == 2
+    assert len(node.machine.reception.unnumbered) == 2
 
 
 def test_orders_of_the_old_view_are_void() -> None:
@@ -173,7 +173,7 @@ def test_w5_what_everybody_had_is_not_taken_back_by_a_new_table() -> None:
     group.lose(E3)
     group.begins_ballot(E2)
     group.settle(E1)
-    assert group.nodes[E2].machine.receiver.stable_below == 2
+    assert group.nodes[E2].machine.reception.stable_below == 2
     assert group.nodes[E2].did.everywhere == group.nodes[E3].did.everywhere == ["a", "b"]
 
 
@@ -229,7 +229,7 @@ def test_offers_of_the_old_view_are_kept_only_where_a_sequencer_may_number_what_
     sequencer = Node(E2)
     sequencer.hears(Flush(0, E3, (1, E3), 0), Install(1, E3, NextView(1, 0b110, E2, 0, "why")))
     assert len(sequencer.hears(offer(E3, 0, "a", direct=True)).of(Install)) == 1
-    assert not [*node.machine.receiver.unnumbered, *sequencer.machine.receiver.unnumbered]
+    assert not [*node.machine.reception.unnumbered, *sequencer.machine.reception.unnumbered]
 
 
 def test_whoever_is_ahead_is_asked_for_its_view() -> None:

@@ -114,8 +114,8 @@ def _check_state(node: Node) -> None:
         seqs = [p.seq for p in (*machine.preacknowledged.logs[source], *machine.accepted.logs[source])]
         assert machine.buffered[source] == len(seqs) <= config.quota
         assert seqs == sorted(set(seqs))
-        assert len(machine.repair.out_of_order[source]) + machine.buffered[source] <= config.quota
-        assert all(number > machine.expected_to_me[source] for number in machine.repair.out_of_order[source])
+        assert len(machine.retransmission.out_of_order[source]) + machine.buffered[source] <= config.quota
+        assert all(number > machine.expected_to_me[source] for number in machine.retransmission.out_of_order[source])
     for pending in (machine.accepted, machine.preacknowledged):
         waiting = [log for logs in pending.waiting_for for log in logs]
         assert sorted(waiting) == [log for log, packets in enumerate(pending.logs) if packets], "one node for each head"
@@ -127,8 +127,8 @@ def _check_state(node: Node) -> None:
         assert "status" in node.running
     if machine.expected_to_me != machine.seen_to_me:
         assert "repeat" in node.running
-    assert bool(machine.repair.just_retransmitted) == ("guard" in node.running)
-    assert machine.repair.cooling_down == ("cooldown" in node.running)
+    assert bool(machine.retransmission.just_retransmitted) == ("guard" in node.running)
+    assert machine.retransmission.cooling_down == ("cooldown" in node.running)
 
 
 def _check_levels(me: int, levels: list[list[Packet]], delivered: list[Packet]) -> None:

@@ -179,7 +179,7 @@ def test_figure_4_sound_asks_for_h_alone_and_holds_j() -> None:
     h, j = group.sent["h"].packet, group.sent["j"].packet
     assert (node, request.missing) == (E3, ((E1, ((h.seq_to[E3], h.seq_to[E3] + 1),)),))
     assert list(request.status.expects) == GOLDEN["spo_star_fig4"]["retrans"]["ACK"]
-    assert group.machines[E3].repair.out_of_order[E1] == {j.seq_to[E3]: j}
+    assert group.machines[E3].retransmission.out_of_order[E1] == {j.seq_to[E3]: j}
     group.all_hear("RETRANS E3")
     assert group.copies == ["h"]
     assert not {"h", "j"} & set(group.levels[E3])

@@ -3,7 +3,7 @@
 from ordercast.model.config import Recovery
 from ordercast.model.units import MessageId
 from ordercast.protocols.spo.units import Data, Ready
-from ordercast.protocols.st.order import go_back_point
+from ordercast.protocols.st.agreed_order import go_back_point
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
 from tests.protocols.st.test_st_order import A, B, C, reply

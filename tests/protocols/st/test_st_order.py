@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import MessageId
-from ordercast.protocols.st.order import agreed_order, known_packets
+from ordercast.protocols.st.agreed_order import agreed_order, known_packets
 from ordercast.protocols.st.units import ResetReply
 
 A, B, C = (0, 0), (1, 0), (2, 0)

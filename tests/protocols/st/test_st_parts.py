@@ -3,16 +3,16 @@
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output
 from ordercast.protocols.shared.backoff import MAX_FACTOR, Backoff
-from ordercast.protocols.st.finished import FinishedEpochs
-from ordercast.protocols.st.normal import Normal
+from ordercast.protocols.st.finished_epochs import FinishedEpochs
+from ordercast.protocols.st.normal_operation import NormalOperation
 from ordercast.protocols.st.recovery import Recovery
 from tests.protocols.st.driver import E1, E2, E3, Outputs, Peer
 
 NODES = 3
 
 
-def normal_of(me: int = E1) -> Normal:
-    return Normal(me, GroupConfig(nodes=NODES), FinishedEpochs(NODES), Backoff(NODES, limit=2))
+def normal_of(me: int = E1) -> NormalOperation:
+    return NormalOperation(me, GroupConfig(nodes=NODES), FinishedEpochs(NODES), Backoff(NODES, limit=2))
 
 
 # --- normal operation: where losses are detected ---
@@ -49,7 +49,7 @@ def test_normal_a_loss_is_inferred_from_what_a_peer_acknowledges() -> None:
 # --- recovery ---
 
 
-def started(me: int = E1) -> tuple[Normal, Recovery, Outputs]:
+def started(me: int = E1) -> tuple[NormalOperation, Recovery, Outputs]:
     normal, out = normal_of(me), Outputs()
     recovery = Recovery(normal)
     recovery.start("gap", out)

@@ -6,7 +6,7 @@ import pytest
 
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import MessageId
-from ordercast.protocols.st.order import agreed_order, known_packets
+from ordercast.protocols.st.agreed_order import agreed_order, known_packets
 from ordercast.protocols.st.units import ResetReply
 from tests.audit.figures import golden
 from tests.protocols.one_channel import E1, E2, E3, E4

@@ -6,7 +6,7 @@ from typing import Any
 from ordercast.model.machine import Drained, Input, Level, LogSizes, Receive, Submit, TimerFired
 from ordercast.model.nodes import everybody
 from ordercast.protocols.prito.units import RunMarker
-from ordercast.protocols.to.epoch_agreement import Mode
+from ordercast.protocols.to.recovery import Mode
 from ordercast.protocols.to.units import OrderedData
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 
@@ -75,7 +75,7 @@ def _check(node: Node) -> None:
     assert machine.deliveries.own_undelivered <= config.quota
     units = [unit for _, _, unit in reception.accepted.entries]
     assert reception.unpreacknowledged == sum(isinstance(unit, OrderedData | RunMarker) for unit in units)
-    normal = machine.agreement.mode.value == Mode.NORMAL.value  # of a copy of the module, perhaps
+    normal = machine.recovery.mode.value == Mode.NORMAL.value  # of a copy of the module, perhaps
     assert normal != ("reset" in node.running)
     assert machine.status_timer == ("status" in node.running)
     assert machine.poll_timer == ("poll" in node.running)

@@ -1,4 +1,4 @@
-"""The parts of TO, each alone: a log, the window, the quota, back-off, epoch agreement, reception with a policy."""
+"""The parts of TO, each alone: a log, the window, the quota, back-off, recovery, reception with a policy."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, Su
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
-from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
 from ordercast.protocols.to.reception import Reception
+from ordercast.protocols.to.recovery import Mode, Recovery, cut_of
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
 from ordercast.protocols.to.units import CarryingVector, EpochVector, PolicyUnit
@@ -154,12 +154,18 @@ def test_the_policy_of_to_delivers_what_is_acknowledged() -> None:
 # --- back-off ---
 
 
-# --- epoch agreement ---
+# --- recovery ---
+
+
+def recovery() -> Recovery:
+    """That of E1 of two."""
+    part, _ = reception()
+    return Recovery(E1, GroupConfig(nodes=2), part.transmission, part, part.backoff)
 
 
 def test_a_vector_is_fixed_and_says_who_is_missing_and_whether_it_is_installed() -> None:
-    part, expected = EpochAgreement(E1, 2), [1, 2]
-    part.stop(expected, None)
+    part, expected = recovery(), [1, 2]
+    part.fix_vector(expected, None)
     expected[0] = 9
     assert part.own_vector(0b10) == EpochVector(E1, 1, (1, 2), installed=False, wants=0b10)
     part.install()
@@ -168,14 +174,14 @@ def test_a_vector_is_fixed_and_says_who_is_missing_and_whether_it_is_installed()
 
 
 def test_a_packet_goes_with_the_vector() -> None:
-    part, own = EpochAgreement(E1, 2), packet(E1, 3)
-    part.stop([1, 2], (7, own))
+    part, own = recovery(), packet(E1, 3)
+    part.fix_vector([1, 2], (7, own))
     assert part.own_vector(0) == CarryingVector(own, EpochVector(E1, 1, (1, 2), installed=False, wants=0), 7)
 
 
 def test_all_vectors_give_the_cut_and_the_first_of_each_node_counts() -> None:
-    part, peer = EpochAgreement(E1, 2), Peer(E2, 2)
-    part.stop([3, 1], None)
+    part, peer = recovery(), Peer(E2, 2)
+    part.fix_vector([3, 1], None)
     assert (part.collected(), part.blockers()) == ([], 0b10)
     assert part.collect(peer.vector(2, 4), peer.vector(2, 4))
     assert not part.collect(peer.vector(0, 0), peer.vector(0, 0))
@@ -185,13 +191,13 @@ def test_all_vectors_give_the_cut_and_the_first_of_each_node_counts() -> None:
     assert part.note_installed(0b01)
     assert not part.note_installed(0b01), "that is no news"
     assert part.blockers() == 0b10
-    assert part.begin() == 3, "E2 had accepted three more of its own"
+    assert part.finish() == 3, "E2 had accepted three more of its own"
     assert (part.mode, part.vectors) == (Mode.NORMAL, [None, None])
 
 
 def test_who_has_installed_early_is_known_to_have() -> None:
-    part, vector = EpochAgreement(E1, 2), Peer(E2, 2).vector(0, 0, installed=True)
-    part.stop([0, 0], None)
+    part, vector = recovery(), Peer(E2, 2).vector(0, 0, installed=True)
+    part.fix_vector([0, 0], None)
     part.collect(vector, vector)
     assert part.installed == 0b10
 

@@ -122,7 +122,7 @@ def test_all_keep_what_all_have_and_nothing_else() -> None:
     out = node.hears(two.vector(0, 2, 1), three.vector(0, 1, 2))
     assert out.preacknowledged == ["x", "u"]
     assert node.machine.reception.expected == [0, 1, 1]
-    assert node.machine.agreement.epoch == 1
+    assert node.machine.recovery.epoch == 1
 
 
 def test_what_is_kept_is_acknowledged_when_all_are_known_to_keep_it() -> None:

@@ -21,7 +21,7 @@ from ordercast.live.session.events import Begin, SessionConfig
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.model.state import DeclaredState
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import MAX_HEARD, MAX_MEMBERS, MAX_NAME_LENGTH, Hello, HelloRejection, Known, truncated
 
 FORGET_AFTER = 40

@@ -28,7 +28,7 @@ from ordercast.live.session.parameter_comparison import difference
 from ordercast.model.config import ConfigValue, require
 from ordercast.model.machine import SetTimer
 from ordercast.model.state import DeclaredState
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import Join, LastJoin, Refuse, truncated
 
 MAX_INCARNATIONS = 16

@@ -42,7 +42,7 @@ from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.model.nodes import everybody, members
 from ordercast.model.state import DeclaredState
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import IN_SESSION, AbortNotice, Control, Heartbeat, Join, Refuse, Stage, truncated
 
 TIMES_REPEATED = 3

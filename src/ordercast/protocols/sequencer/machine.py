@@ -7,13 +7,14 @@ that sees a gap in the numbers requests what is missing. These are the `sound` r
 
 The machine dispatches to its parts, each with a state of its own. A part uses those listed above it:
 
-    view        the current view
-    timers      running timers and back-off
-    window      own packets, flow control
-    receiver    numbers in order, gaps, history buffer, delivery       (view, timers, window)
-    sender      offers, acknowledgments, requests to the sequencer     (view, timers, window, receiver)
-    orderer     the sequencer's part: numbering, table, synchronising  (view, timers, receiver)
-    agreement   the next view, when a node fails                       (view, timers, receiver as an `OrderedLog`)
+    view             the current view
+    timers           running timers and back-off
+    window           own packets, flow control
+    loss_detection   gaps, and when to request what is missing               (timers)
+    reception        numbers in order, history buffer, delivery              (view, timers, window, loss_detection)
+    sender           offers, acknowledgments, requests to the sequencer      (view, timers, window, reception)
+    orderer          the sequencer's part: numbering, table, synchronising   (view, timers, reception)
+    view_agreement   suspicion, and the next view when a node fails          (view, timers, reception as `OrderedLog`)
 
 Departures from the paper:
  1. All bounds are exclusive and begin at 0, so that "nothing yet" has a value, and the table means what Figure 5 counts
@@ -56,9 +57,8 @@ from ordercast.model.nodes import name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
-from ordercast.protocols.sequencer.agreement import AGREEMENT_UNITS, ViewAgreement
 from ordercast.protocols.sequencer.orderer import Orderer
-from ordercast.protocols.sequencer.receiver import Receiver
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.sender import Sender
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
@@ -73,6 +73,7 @@ from ordercast.protocols.sequencer.units import (
     Synchronised,
 )
 from ordercast.protocols.sequencer.view import CurrentView
+from ordercast.protocols.sequencer.view_agreement import AGREEMENT_UNITS, ViewAgreement
 from ordercast.protocols.sequencer.window import SendWindow
 from ordercast.protocols.shared.destinations import check_broadcast
 
@@ -90,7 +91,7 @@ class Sequencer(DeclaredState):
     view: CurrentView
     timers: Timers
     window: SendWindow
-    receiver: Receiver
+    reception: Reception
     sender: Sender
     orderer: Orderer
     agreement: ViewAgreement
@@ -100,10 +101,10 @@ class Sequencer(DeclaredState):
         self.view = CurrentView(me, config)
         self.timers = Timers(me)
         self.window = SendWindow(me, config)
-        self.receiver = Receiver(me, config, self.view, self.window, self.timers)
-        self.sender = Sender(me, config, self.view, self.window, self.receiver, self.timers)
-        self.orderer = Orderer(me, config, self.view, self.receiver, self.timers)
-        self.agreement = ViewAgreement(me, config, self.view, self.receiver, self.timers)
+        self.reception = Reception(me, config, self.view, self.window, self.timers)
+        self.sender = Sender(me, config, self.view, self.window, self.reception, self.timers)
+        self.orderer = Orderer(me, config, self.view, self.reception, self.timers)
+        self.agreement = ViewAgreement(me, config, self.view, self.reception, self.timers)
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all that follows from it."""
@@ -159,7 +160,7 @@ class Sequencer(DeclaredState):
         stopped = agreement.promised is not None
         if type(unit) is Broadcast and number == view.number and source == view.sequencer and not stopped:
             self.sender.answered, agreement.suspects = True, 0
-            self.receiver.receive_broadcast(unit, out)  # the usual case
+            self.reception.receive_broadcast(unit, out)  # the usual case
         elif number is None or source == self.me:
             out.append(Discard(unit, "stray"))
         elif number != view.number:
@@ -176,7 +177,7 @@ class Sequencer(DeclaredState):
             agreement.suspects &= ~(1 << source)
             self._receive_as_sequencer(unit, out)
         elif type(unit) is Offer:
-            self.receiver.keep_unnumbered(unit, out)
+            self.reception.keep_unnumbered(unit, out)
         elif source == view.sequencer:
             self.sender.answered, agreement.suspects = True, 0
             self._receive_from_sequencer(unit, out)
@@ -184,7 +185,7 @@ class Sequencer(DeclaredState):
             out.append(Discard(unit, "stray"))
 
     def _receive_as_sequencer(self, unit: Unit, out: list[Output]) -> None:
-        if getattr(unit, "received_below", 0) > self.receiver.received_below:
+        if getattr(unit, "received_below", 0) > self.reception.received_below:
             out.append(Discard(unit, "impossible"))  # no node can have what is not numbered
         elif type(unit) is Offer:
             self.orderer.receive_offer(unit, out)
@@ -197,7 +198,7 @@ class Sequencer(DeclaredState):
 
     def _receive_from_sequencer(self, unit: Unit, out: list[Output]) -> None:
         if type(unit) is NumberAnnouncement:
-            self.receiver.receive_announcement(unit, out)
+            self.reception.receive_announcement(unit, out)
         elif type(unit) is SequencerStatus:
             self.sender.receive_status(unit, out)
         elif type(unit) is Synchronise:
@@ -212,7 +213,7 @@ class Sequencer(DeclaredState):
             else:
                 out.append(Discard(unit, "old"))
         elif self._may_be_numbered_yet(unit):
-            self.receiver.keep_unnumbered(unit, out)
+            self.reception.keep_unnumbered(unit, out)
         else:
             self.agreement.receive_from_other_view(unit, number, out)
 
@@ -247,21 +248,21 @@ class Sequencer(DeclaredState):
 
     def _install(self, value: NextView, out: list[Output]) -> None:
         """Ends the current view at the cut, and starts every part of the machine in the new one."""
-        receiver = self.receiver
-        receiver.end_view(value, self.agreement.supplied, out)
+        reception = self.reception
+        reception.end_view(value, self.agreement.supplied, out)
         if self.view.closed:
             return
         self.view.enter(value)
         self.timers.start_view()
-        receiver.start_view(value)
+        reception.start_view(value)
         self.sender.start_view()
         self.orderer.start_view()
         self.agreement.start_view()
         out += (CancelTimer("view"), Resumed(0, 0, 0))
-        receiver.deliver(out)
+        reception.deliver(out)
         if not self.view.is_sequencer:
             self.sender.resume(out)
-        elif receiver.received_below < receiver.known_below:
+        elif reception.received_below < reception.known_below:
             name, number = name_of(self.me), value.number
             self.view.abort(f"{name} must number the broadcasts of view {number}, but lacks some", out)
         else:
@@ -273,17 +274,17 @@ class Sequencer(DeclaredState):
     @property
     def ordered_below(self) -> list[int]:
         """By source: its packets below were received with a number. Never falls."""
-        return self.receiver.ordered_below
+        return self.reception.ordered_below
 
     def log_sizes(self) -> LogSizes:
         """How much it holds now."""
-        receiver = self.receiver
-        held = len(receiver.ahead) + len(receiver.unnumbered) + len(self.agreement.supplied)
+        reception = self.reception
+        held = len(reception.ahead) + len(reception.unnumbered) + len(self.agreement.supplied)
         return LogSizes(
             waiting=len(self.window.waiting),
             sent=len(self.window.outstanding),
             held=held + sum(map(len, self.orderer.offers)),
-            accepted=receiver.received_below - receiver.stable_below,
+            accepted=reception.received_below - reception.stable_below,
             preacknowledged=0,
         )
 
@@ -291,15 +292,15 @@ class Sequencer(DeclaredState):
         """What this node still waits for, as text."""
         if self.view.closed:
             return ()
-        window, receiver, orderer, agreement = self.window, self.receiver, self.orderer, self.agreement
+        window, reception, orderer, agreement = self.window, self.reception, self.orderer, self.agreement
         lines = []
         if window.waiting:
             lines.append(f"{len(window.waiting)} submissions wait for the window")
         if window.outstanding:
             lines.append(f"{len(window.outstanding)} packets sent wait to come back with a number")
-        if receiver.received_below < receiver.known_below:
-            lines.append(f"broadcasts from {receiver.received_below} to {receiver.known_below - 1} are missing")
-        unstable = receiver.received_below - receiver.stable_below
+        if reception.received_below < reception.known_below:
+            lines.append(f"broadcasts from {reception.received_below} to {reception.known_below - 1} are missing")
+        unstable = reception.received_below - reception.stable_below
         if unstable:
             what = f"{unstable} broadcasts wait to be known as received by everybody"
             lagging = f"{what}: {names_of(orderer.lagging())} may lack some"

@@ -15,7 +15,8 @@ from ordercast.model.machine import Discard, Output, Send
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import MessageId, Packet
-from ordercast.protocols.sequencer.receiver import MAX_COPIES, Receiver
+from ordercast.protocols.sequencer.loss_detection import MAX_COPIES
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSWERED, Timers
 from ordercast.protocols.sequencer.units import (
     Acknowledgment,
@@ -46,7 +47,7 @@ class Orderer(DeclaredState):
     me: Final[int]
     config: Final[GroupConfig]
     view: Final[CurrentView]
-    receiver: Final[Receiver]
+    reception: Final[Reception]
     timers: Final[Timers]
     max_history: Final[int]
 
@@ -65,15 +66,15 @@ class Orderer(DeclaredState):
     progressed: bool  # something was numbered or acknowledged since the status timer was set
 
     def __init__(
-        self, me: int, config: GroupConfig, view: CurrentView, receiver: Receiver, timers: Timers
+        self, me: int, config: GroupConfig, view: CurrentView, reception: Reception, timers: Timers
     ) -> None:  # fmt: skip
-        self.me, self.config, self.view, self.receiver, self.timers = me, config, view, receiver, timers
+        self.me, self.config, self.view, self.reception, self.timers = me, config, view, reception, timers
         self.max_history = config.sequencer.history
         self.start_view()
 
     def start_view(self) -> None:
         """What a sequencer knows is of one view; its own broadcasts are those of the history."""
-        nodes, receiver = self.config.nodes, self.receiver
+        nodes, reception = self.config.nodes, self.reception
         self.offers = [{} for _ in range(nodes)]
         self.ready = deque()
         self.number_of = {}
@@ -84,8 +85,8 @@ class Orderer(DeclaredState):
         self.sync_phase = self.sync_round = self.replied = 0
         self.progressed = False
         if self.view.is_sequencer:
-            self.acknowledged[self.me] = receiver.received_below
-            self.number_of = {(packet.source, packet.seq): number for number, packet in receiver.history.items()}
+            self.acknowledged[self.me] = reception.received_below
+            self.number_of = {(packet.source, packet.seq): number for number, packet in reception.history.items()}
 
     # --- offers (Figure 4) ---
 
@@ -101,7 +102,7 @@ class Orderer(DeclaredState):
     def take_offer(self, packet: Packet, out: list[Output], *, direct: bool) -> str:
         """Keeps an offer until its turn; returns why not if it is refused."""
         source, seq = packet.source, packet.seq
-        due = self.receiver.ordered_below[source]
+        due = self.reception.ordered_below[source]
         offers = self.offers[source]
         if seq < due or seq in offers:
             return "duplicate"
@@ -123,20 +124,20 @@ class Orderer(DeclaredState):
 
     def number_offers(self, out: list[Output]) -> None:
         """Numbers one offer of each sender after the other, as long as the history has room."""
-        receiver, ready = self.receiver, self.ready
+        reception, ready = self.reception, self.ready
         direct: list[MessageId] = []
         while ready and not self.sync_phase and not self.is_full():
             source = ready.popleft()
             offers = self.offers[source]
-            packet, was_direct = offers.pop(receiver.ordered_below[source])
-            number = receiver.received_below
-            receiver.store(packet, out)
-            receiver.known_below = self.acknowledged[self.me] = number + 1
+            packet, was_direct = offers.pop(reception.ordered_below[source])
+            number = reception.received_below
+            reception.store(packet, out)
+            reception.known_below = self.acknowledged[self.me] = number + 1
             self.number_of[source, packet.seq] = number
-            if receiver.ordered_below[source] in offers:
+            if reception.ordered_below[source] in offers:
                 ready.append(source)
             if not self.view.resilience:
-                receiver.commit_below = number + 1
+                reception.commit_below = number + 1
             self.progressed = True
             if was_direct:
                 direct.append((source, packet.seq))
@@ -144,46 +145,46 @@ class Orderer(DeclaredState):
                 self._announce(direct, number, out)
                 self._note_published()
                 out.append(Send(self._broadcast(number, packet)))
-        self._announce(direct, receiver.received_below, out)
-        receiver.deliver(out)
+        self._announce(direct, reception.received_below, out)
+        reception.deliver(out)
         if ready and not self.sync_phase and self.full_history is FullHistory.NOTHING:
             self.full_history, self.timers.status = FullHistory.WAITED, True
             self._set_timer(self.config.timing.cooldown, out)
 
     def is_full(self) -> bool:
         """True if the history has no room."""
-        return self.receiver.received_below - self.receiver.stable_below >= self.max_history
+        return self.reception.received_below - self.reception.stable_below >= self.max_history
 
     def _announce(self, direct: list[MessageId], end: int, out: list[Output]) -> None:
         """Broadcasts the numbers up to `end` of packets that their senders broadcast."""
         if direct:
             self._note_published()
-            commit_below, stable_below = self.receiver.commit_below, self.receiver.stable_below
+            commit_below, stable_below = self.reception.commit_below, self.reception.stable_below
             first, packets = end - len(direct), tuple(direct)
             unit = NumberAnnouncement(self.view.number, self.me, first, packets, commit_below, stable_below)
             out.append(Send(unit))
             direct.clear()
 
     def _broadcast(self, number: int, packet: Packet) -> Broadcast:
-        receiver = self.receiver
-        return Broadcast(packet, self.view.number, self.me, number, receiver.commit_below, receiver.stable_below)
+        reception = self.reception
+        return Broadcast(packet, self.view.number, self.me, number, reception.commit_below, reception.stable_below)
 
     def _retransmit(self, number: int, to: int, out: list[Output]) -> None:
-        out.append(Send(self._broadcast(number, self.receiver.history[number]), again=True, to=to))
+        out.append(Send(self._broadcast(number, self.reception.history[number]), again=True, to=to))
 
     # --- acknowledgments ---
 
     def receive_acknowledgment(self, unit: Acknowledgment, out: list[Output]) -> None:
         """Retransmits what is missing, and replies with the status if asked for, or if everything is now stable."""
         self.note(unit.source, unit.received_below, out)
-        receiver = self.receiver
+        reception = self.reception
         copies = 0
         for start, stop in unit.missing:
-            stop_here = min(stop, receiver.received_below, start + MAX_COPIES - copies)
-            for number in range(max(start, receiver.stable_below), stop_here):
+            stop_here = min(stop, reception.received_below, start + MAX_COPIES - copies)
+            for number in range(max(start, reception.stable_below), stop_here):
                 self._retransmit(number, unit.source, out)
                 copies += 1
-        if self.lowest == receiver.received_below > self.published_stable_below:
+        if self.lowest == reception.received_below > self.published_stable_below:
             self.publish(out)
         elif unit.wants_status and not copies:
             self.publish(out, to=unit.source)
@@ -194,22 +195,22 @@ class Orderer(DeclaredState):
         before = self.acknowledged[node]
         if below <= before:
             return
-        receiver = self.receiver
+        reception = self.reception
         self.acknowledged[node] = below
         self.progressed = True
-        if self.view.resilience and below > receiver.commit_below:
+        if self.view.resilience and below > reception.commit_below:
             highest = sorted((self.acknowledged[other] for other in self.view.others), reverse=True)
-            receiver.commit_below = max(receiver.commit_below, highest[self.view.resilience - 1])
+            reception.commit_below = max(reception.commit_below, highest[self.view.resilience - 1])
         if before == self.lowest:
             self.lowest = self._lowest_acknowledged()
-            if self.lowest > receiver.stable_below:
-                receiver.deliver(out)
-                for packet in receiver.stabilise(self.lowest, out):
+            if self.lowest > reception.stable_below:
+                reception.deliver(out)
+                for packet in reception.stabilise(self.lowest, out):
                     self.number_of.pop((packet.source, packet.seq), None)
                 self.full_history = FullHistory.NOTHING
-            if self.sync_phase == 1 and self.lowest == receiver.received_below:
+            if self.sync_phase == 1 and self.lowest == reception.received_below:
                 self._synchronise(2, out)
-        receiver.deliver(out)
+        reception.deliver(out)
         if self.ready:
             self.number_offers(out)
 
@@ -220,27 +221,31 @@ class Orderer(DeclaredState):
         """Sends the status, by default to everybody (STATUS and COMMIT)."""
         if to is None:
             self._note_published()
-        receiver, number = self.receiver, self.view.number
-        next_number, commit_below, stable_below = receiver.received_below, receiver.commit_below, receiver.stable_below
+        reception, number = self.reception, self.view.number
+        next_number, commit_below, stable_below = (
+            reception.received_below,
+            reception.commit_below,
+            reception.stable_below,
+        )
         out.append(Send(SequencerStatus(number, self.me, next_number, commit_below, stable_below, reply_from), to=to))
 
     def publish_commit(self, out: list[Output]) -> None:
         """Sends the status if more may be delivered than was last broadcast; for the end of each transition."""
-        if self.view.resilience and self.receiver.commit_below > self.published_commit_below:
+        if self.view.resilience and self.reception.commit_below > self.published_commit_below:
             self.publish(out)
 
     def _note_published(self) -> None:
-        self.published_commit_below = self.receiver.commit_below
-        self.published_stable_below = self.receiver.stable_below
+        self.published_commit_below = self.reception.commit_below
+        self.published_stable_below = self.reception.stable_below
 
     def lagging(self) -> int:
         """Members that are not known to have received everything, as a set."""
-        acknowledged, below = self.acknowledged, self.receiver.received_below
+        acknowledged, below = self.acknowledged, self.reception.received_below
         return sum(1 << node for node in self.view.others if acknowledged[node] < below)
 
     def _far_behind(self) -> int:
         """Members whose acknowledgments keep half of the history, or more, from being purged."""
-        half = self.receiver.received_below - self.max_history // 2
+        half = self.reception.received_below - self.max_history // 2
         return sum(1 << node for node in self.view.others if self.acknowledged[node] < half)
 
     # --- synchronisation (2.2) ---
@@ -252,7 +257,7 @@ class Orderer(DeclaredState):
         self._send_phase(out)
 
     def _send_phase(self, out: list[Output]) -> None:
-        next_number, stable_below = self.receiver.received_below, self.receiver.stable_below
+        next_number, stable_below = self.reception.received_below, self.reception.stable_below
         number, me, reply_from = self.view.number, self.me, self._awaited_in_sync()
         unit = Synchronise(number, me, self.sync_round, self.sync_phase, next_number, stable_below, reply_from)
         out.append(Send(unit))
@@ -276,14 +281,14 @@ class Orderer(DeclaredState):
     # --- the status timer ---
 
     def _waits(self) -> bool:
-        return self.lowest < self.receiver.received_below or self.sync_phase > 0
+        return self.lowest < self.reception.received_below or self.sync_phase > 0
 
     def _is_stuck(self) -> bool:
         """True if nothing can be numbered before others have replied."""
         return self.sync_phase > 0 or (bool(self.ready) and self.is_full())
 
     def _set_timer(self, duration: int, out: list[Output]) -> None:
-        self.timers.set("status", duration, self.receiver.received_below, out)
+        self.timers.set("status", duration, self.reception.received_below, out)
 
     def watch(self, out: list[Output]) -> None:
         """Sets the status timer if replies, or heartbeats, are awaited; for the end of each transition."""

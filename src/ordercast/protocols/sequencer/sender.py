@@ -11,7 +11,8 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Output, Send
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
-from ordercast.protocols.sequencer.receiver import Ranges, Receiver
+from ordercast.protocols.sequencer.loss_detection import Ranges
+from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSWERED, Timers
 from ordercast.protocols.sequencer.units import Acknowledgment, Offer, SequencerStatus, Synchronise, Synchronised
 from ordercast.protocols.sequencer.view import CurrentView
@@ -29,7 +30,7 @@ class Sender(DeclaredState):
     config: Final[GroupConfig]
     view: Final[CurrentView]
     window: Final[SendWindow]
-    receiver: Final[Receiver]
+    reception: Final[Reception]
     timers: Final[Timers]
     acknowledge_after: Final[int]  # receipts after which a node that sends nothing acknowledges (the dummy message)
 
@@ -43,9 +44,9 @@ class Sender(DeclaredState):
     paused_through: int | None  # PHASE1 holds back own packets until this number, or PHASE2, is received
 
     def __init__(
-        self, me: int, config: GroupConfig, view: CurrentView, window: SendWindow, receiver: Receiver, timers: Timers
+        self, me: int, config: GroupConfig, view: CurrentView, window: SendWindow, reception: Reception, timers: Timers
     ) -> None:
-        self.me, self.config, self.view, self.window, self.receiver = me, config, view, window, receiver
+        self.me, self.config, self.view, self.window, self.reception = me, config, view, window, reception
         self.timers = timers
         # A quiet node acknowledges before the history is full, and as rarely as that allows.
         self.acknowledge_after = config.sequencer.says_after or max(1, config.sequencer.history * 3 // 4)
@@ -62,25 +63,25 @@ class Sender(DeclaredState):
 
     def is_paused(self) -> bool:
         """True if the group synchronises and no new packet may be sent."""
-        return self.paused_through is not None and self.receiver.received_below <= self.paused_through
+        return self.paused_through is not None and self.reception.received_below <= self.paused_through
 
     def offer(self, packet: Packet, out: list[Output]) -> None:
         """To the sequencer; a large packet to everybody, so that it crosses the network once (the BB method)."""
-        received_below = self.acknowledged_below = self.receiver.received_below
+        received_below = self.acknowledged_below = self.reception.received_below
         direct = 0 < self.config.sequencer.direct_from <= packet.body_size()
         offer = Offer(packet, self.view.number, received_below, direct)
         out.append(Send(offer, to=None if direct else self.view.sequencer))
 
     def offer_again(self, packets: list[Packet], out: list[Output]) -> None:
         """To the sequencer alone: nodes that lack a packet will request it."""
-        received_below = self.acknowledged_below = self.receiver.received_below
+        received_below = self.acknowledged_below = self.reception.received_below
         number, sequencer = self.view.number, self.view.sequencer
         out += [Send(Offer(packet, number, received_below), again=True, to=sequencer) for packet in packets]
 
     def resume(self, out: list[Output]) -> None:
         """In a new view: reports what is received here to the sequencer, offers what the old view did not number."""
         mine = list(self.window.outstanding)
-        missing = self.receiver.missing()
+        missing = self.reception.missing()
         if missing or not mine:
             self.acknowledge(missing, out)
         self.offer_again(mine, out)
@@ -90,24 +91,24 @@ class Sender(DeclaredState):
 
     def acknowledge(self, missing: Ranges, out: list[Output], *, wants_status: bool = False) -> None:
         """What is received here; and a request for what is missing."""
-        received_below = self.acknowledged_below = self.receiver.received_below
+        received_below = self.acknowledged_below = self.reception.received_below
         self.asked |= wants_status or bool(missing)
         unit = Acknowledgment(self.view.number, self.me, received_below, missing, wants_status)
         out.append(Send(unit, to=self.view.sequencer))
 
     def receive_status(self, unit: SequencerStatus, out: list[Output]) -> None:
         """Shows gaps, what may be delivered and what is stable; may ask for an acknowledgment."""
-        receiver = self.receiver
-        receiver.know_of(unit.next_number, out, lacks=receiver.known_below < unit.next_number)
-        receiver.learn(unit.source, unit.commit_below, unit.stable_below, out)
+        reception = self.reception
+        reception.detect_loss(unit.next_number, out, lacks=reception.known_below < unit.next_number)
+        reception.learn(unit.source, unit.commit_below, unit.stable_below, out)
         if unit.reply_from & self.view.my_bit and not self.view.closed:
             self._answer(unit.next_number, out)
 
     def _answer(self, wanted_below: int, out: list[Output]) -> None:
         """Acknowledges so much, now or as soon as it is received. What was requested before is requested again."""
         self.wanted_below = max(self.wanted_below, wanted_below)
-        missing = self.receiver.missing(stop=self.receiver.requested_below)
-        if missing or self.receiver.received_below >= wanted_below:
+        missing = self.reception.missing(stop=self.reception.requested_below)
+        if missing or self.reception.received_below >= wanted_below:
             self.acknowledge(missing, out)
 
     def receive_synchronise(self, unit: Synchronise, out: list[Output]) -> None:
@@ -115,8 +116,8 @@ class Sender(DeclaredState):
         if unit.round < self.sync_round:
             out.append(Discard(unit, "old"))
             return
-        receiver = self.receiver
-        receiver.know_of(unit.next_number, out, lacks=receiver.known_below < unit.next_number)
+        reception = self.reception
+        reception.detect_loss(unit.next_number, out, lacks=reception.known_below < unit.next_number)
         if unit.phase == 1:
             if unit.round > self.sync_round:
                 self.sync_round, self.paused_through = unit.round, unit.next_number
@@ -124,37 +125,37 @@ class Sender(DeclaredState):
                 self._answer(unit.next_number, out)
             return
         self.sync_round, self.paused_through = unit.round, None
-        receiver.learn(unit.source, 0, unit.stable_below, out)
+        reception.learn(unit.source, 0, unit.stable_below, out)
         if unit.reply_from & self.view.my_bit:
-            reply = Synchronised(self.view.number, self.me, unit.round, receiver.received_below)
+            reply = Synchronised(self.view.number, self.me, unit.round, reception.received_below)
             out.append(Send(reply, to=self.view.sequencer))
 
     def gap_due(self, out: list[Output]) -> None:
         """The gap timer has expired: requests what is missing, once."""
-        missing = self.receiver.due_gaps()
+        missing = self.reception.due_gaps()
         if missing:
             self.acknowledge(missing, out)
-        self.receiver.gaps_requested(out)
+        self.reception.gaps_requested(out)
 
     # --- the need timer ---
 
     def is_at_rest(self) -> bool:
         """True if nothing is awaited from the sequencer."""
-        window, receiver = self.window, self.receiver
+        window, reception = self.window, self.reception
         return not (
             window.outstanding
             or window.waiting
-            or receiver.stable_below < receiver.received_below
-            or receiver.received_below < receiver.known_below
+            or reception.stable_below < reception.received_below
+            or reception.received_below < reception.known_below
         )
 
     def settle(self, out: list[Output]) -> None:
         """At the end of each transition: sends an acknowledgment that is due, and sets the need timer if needed."""
-        unacknowledged = self.receiver.received_below - self.acknowledged_below
+        unacknowledged = self.reception.received_below - self.acknowledged_below
         if unacknowledged and (
             unacknowledged >= self.acknowledge_after
             or self.view.acknowledges_at_once
-            or self.acknowledged_below < self.wanted_below <= self.receiver.received_below
+            or self.acknowledged_below < self.wanted_below <= self.reception.received_below
         ):
             self.acknowledge((), out)
         if not self.timers.need:
@@ -163,7 +164,7 @@ class Sender(DeclaredState):
                 self.timers.need = True
                 repeat = self.config.timing.repeat * self.timers.need_backoff
                 duration = self.config.sequencer.heartbeat if at_rest else repeat
-                self.timers.set("need", duration, self.receiver.received_below, out)
+                self.timers.set("need", duration, self.reception.received_below, out)
 
     def need_due(self, out: list[Output]) -> bool:
         """Asks again for what is awaited. True: the sequencer has left too many requests unanswered.
@@ -171,7 +172,7 @@ class Sender(DeclaredState):
         Only requests after which nothing at all was received count: a sequencer that refuses to number because its
         history is full is up.
         """
-        receiver, timers = self.receiver, self.timers
+        reception, timers = self.reception, self.timers
         timers.need = False
         answered, self.answered = self.answered, False
         if answered:
@@ -180,25 +181,25 @@ class Sender(DeclaredState):
             timers.unanswered += 1
         if self.is_at_rest() and not self.config.sequencer.heartbeat:
             return False
-        progressed, receiver.progressed, self.asked = receiver.progressed, False, False
+        progressed, reception.progressed, self.asked = reception.progressed, False, False
         most = MAX_BACKOFF if answered else MAX_BACKOFF_UNANSWERED
         timers.need_backoff = next_factor(timers.need_backoff, progress=progressed, limit=most)
-        overdue, missing = self._overdue(), receiver.missing(stop=self.overdue_below)
+        overdue, missing = self._overdue(), reception.missing(stop=self.overdue_below)
         if overdue:
             self.asked = True
             self.offer_again(overdue, out)
         if missing:
             self.acknowledge(missing, out)
         elif not (overdue or progressed or (answered and self.is_at_rest())):
-            self.acknowledge((), out, wants_status=self.acknowledged_below == receiver.received_below)
-        self.due_below, self.overdue_below = self.window.next_seq, receiver.known_below
+            self.acknowledge((), out, wants_status=self.acknowledged_below == reception.received_below)
+        self.due_below, self.overdue_below = self.window.next_seq, reception.known_below
         return timers.unanswered > self.config.sequencer.suspect_after
 
     def _overdue(self) -> list[Packet]:
         """Own packets that were offered some time ago and have not been seen with a number."""
-        first = self.receiver.ordered_below[self.me]
+        first = self.reception.ordered_below[self.me]
         if first >= self.due_below:
             return []
-        seen = {packet.seq for packet in self.receiver.ahead.values() if packet.source == self.me}
+        seen = {packet.seq for packet in self.reception.ahead.values() if packet.source == self.me}
         overdue = [packet for packet in self.window.outstanding if first <= packet.seq < self.due_below]
         return [packet for packet in overdue if packet.seq not in seen][:MAX_REPEATED_OFFERS]

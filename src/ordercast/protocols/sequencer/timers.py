@@ -10,7 +10,7 @@ from typing import Final
 
 from ordercast.model.machine import CancelTimer, Output, SetTimer
 from ordercast.model.state import DeclaredState
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 
 MAX_BACKOFF = 8
 """Timers back off by doubling while nothing changes, up to this multiple of their duration."""

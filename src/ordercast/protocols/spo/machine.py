@@ -44,21 +44,23 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.destinations import check_subset
-from ordercast.protocols.shared.timers import spread
-from ordercast.protocols.spo.repair import Node, Repair, SelectiveRepeat
-from ordercast.protocols.spo.state import SpoState
+from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.spo.loss_detection import LossDetection
+from ordercast.protocols.spo.retransmission import Node, Retransmission, SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Missing, Ready, Status
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
-class Spo(SpoState):
+class Spo(LossDetection):
     """The protocol at one node. See the module for the sources of its rules."""
 
-    def __init__(self, me: int, config: GroupConfig, repair: Callable[[Node], Repair] = SelectiveRepeat) -> None:
-        """`repair`: makes the policy for loss detection and retransmission."""
+    def __init__(
+        self, me: int, config: GroupConfig, retransmission: Callable[[Node], Retransmission] = SelectiveRepeat
+    ) -> None:
+        """`retransmission`: makes the policy for requests and retransmissions."""
         super().__init__(me, config)
-        self.repair = repair(self)
+        self.retransmission = retransmission(self)
 
     def handle(self, event: Input) -> list[Output]:
         """Takes one input and returns all outputs that follow from it."""
@@ -181,7 +183,7 @@ class Spo(SpoState):
         if seq >= self.seen[source]:
             self.seen[source], self.seen_to_me[source] = seq + 1, number + to_me
         if number != self.expected_to_me[source]:
-            self.repair.receive_ahead(unit, number, out)
+            self.retransmission.receive_ahead(unit, number, out)
         elif not to_me:
             self.expected[source] = seq + 1
             out.append(Discard(unit, "foreign"))
@@ -189,13 +191,13 @@ class Spo(SpoState):
             out.append(Discard(unit, "full"))
         else:
             self.accept(packet, out)
-            kept = self.repair.out_of_order[source]
+            kept = self.retransmission.out_of_order[source]
             while kept and (number := self.expected_to_me[source]) in kept:
                 self.accept(kept.pop(number), out)
         if self.expected_to_me[source] == self.seen_to_me[source]:
             self.expected[source] = self.seen[source]
         else:
-            self.repair.detect_gap(source, out)
+            self.detect_loss(source, out)
         if self.unreported[source] >= self.status_after:
             self.send_status(out)
 
@@ -204,7 +206,7 @@ class Spo(SpoState):
         source = packet.source
         self.expected[source] = packet.seq + 1
         self.expected_to_me[source] += 1
-        self.status_due = self.repair.progress = True
+        self.status_due = self.retransmission.progress = True
         self.unreported[source] += 1
         self.buffered[source] += 1
         out.append(Reached(ACCEPTED, packet))
@@ -224,13 +226,13 @@ class Spo(SpoState):
         if self.expected_to_me[source] == self.seen_to_me[source]:
             self.expected[source] = self.seen[source]
         else:
-            self.repair.detect_gap(source, out)
+            self.detect_loss(source, out)
         if unit.wants & self.my_bit:
             self.status_due = True
         for requested, ranges in unit.missing:
             if requested == self.me:
-                self.repair.answer_request(source, ranges, out)
-        self.repair.received_status(source, out)
+                self.retransmission.answer_request(source, ranges, out)
+        self.retransmission.received_status(source, out)
 
     def take_status(self, source: int, status: Status, out: list[Output]) -> None:
         """Takes the acknowledgments of a peer's newest status, whatever becomes of the unit that carried it."""
@@ -253,7 +255,7 @@ class Spo(SpoState):
         if self.preacknowledged.waiting_for[source]:
             for log in self.preacknowledged.unblocked_by(source):
                 self.acknowledge(log, out)
-        if self.config.infer_losses and not self.inferred_loss_timer and self.unseen_sources(source):
+        if self.config.infer_losses and not self.inferred_loss_timer and self.losses_inferred_from_peer(source):
             self.inferred_loss_timer = True
             self.set_timer("hearsay", self.config.timing.inferred_loss, out)
 
@@ -299,9 +301,9 @@ class Spo(SpoState):
         elif name == "poll":
             self.poll(out)
         elif name == "hearsay":
-            self.ask_unseen_sources(out)
+            self.ask_about_inferred_loss(out)
         else:
-            self.repair.fire(name, out)
+            self.retransmission.fire(name, out)
 
     def status_timer_fired(self, out: list[Output]) -> None:
         """Sends the pending status, unless something was transmitted since: then the timer runs once more."""
@@ -309,7 +311,7 @@ class Spo(SpoState):
         if self.status_due and not self.transmitted:
             self.send_status(out)
 
-    def ask_unseen_sources(self, out: list[Output]) -> None:
+    def ask_about_inferred_loss(self, out: list[Output]) -> None:
         """Failure condition (2), after its waiting time: polls sources whose packets only peers have acknowledged.
 
         That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
@@ -317,7 +319,7 @@ class Spo(SpoState):
         self.inferred_loss_timer = False
         wants = 0
         for node in range(self.nodes):
-            wants |= self.unseen_sources(node)
+            wants |= self.losses_inferred_from_peer(node)
         if wants:
             self.send_status(out, wants=wants)
 

@@ -1,8 +1,8 @@
 """The variables of SPO at one node, with the papers' symbols, and questions about them.
 
-The rules that change them are in `machine`; retransmission (`repair`) is a part with a state of its own. `Spo` derives
-from this class rather than having it as a part: its rules read several of these variables for every unit received, and
-an indirection for each would cost some per cent of the time.
+The rules that change them are in `loss_detection` and `machine`; `retransmission` is a part with a state of its own.
+`Spo` derives from this class rather than having it as a part: its rules read several of these variables for every unit
+received, and an indirection for each would cost some per cent of the time.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from ordercast.model.state import DeclaredState, Derived
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
-from ordercast.protocols.spo.repair import Repair
+from ordercast.protocols.spo.retransmission import Retransmission
 from ordercast.protocols.spo.units import Status
 
 
@@ -51,7 +51,7 @@ class SpoState(DeclaredState):
     seen: list[int]  # the next seq after the highest that is known to exist
     seen_to_me: list[int]  # the number to me that goes with it
     buffered: list[int]  # receive buffers in use: accepted and not yet delivered
-    repair: Repair  # loss detection and retransmission
+    retransmission: Retransmission  # what is requested, and what is sent again
 
     # The newest status of each node. My own acknowledgments never hold a packet up, hence unbounded.
     stamps: list[int]
@@ -115,19 +115,6 @@ class SpoState(DeclaredState):
             len(self.sent) > 0 or bool(self.preacknowledged.logs[self.nodes]) or any(self.buffered)
         )
 
-    def unseen_sources(self, node: int) -> int:
-        """Failure condition (2): the sources of which a peer has accepted a packet that I have not seen.
-
-        A source's acknowledgment of its own packets does not count: it comes with the packet itself.
-        """
-        if node == self.me:
-            return 0
-        mask, below = 0, self.accepted.acknowledged_below[node]
-        for source, seen in enumerate(self.seen):
-            if below[source] > seen and source != node:
-                mask |= 1 << source
-        return mask & ~self.my_bit
-
     def is_regression(self, node: int, status: Status) -> bool:
         """True if a status acknowledges less than an earlier one: a fault of its sender, and the logs rely on it."""
         accepted = self.accepted.acknowledged_below[node]
@@ -157,7 +144,7 @@ class SpoState(DeclaredState):
         return LogSizes(
             waiting=len(self.waiting),
             sent=len(self.sent),
-            held=sum(map(len, self.repair.out_of_order)),
+            held=sum(map(len, self.retransmission.out_of_order)),
             accepted=sum(map(len, self.accepted.logs)),
             preacknowledged=sum(map(len, self.preacknowledged.logs)),
         )
@@ -169,7 +156,7 @@ class SpoState(DeclaredState):
             lines.append(f"{sizes.waiting} submissions wait for the window")
         if blockers := self.sent.blockers():
             lines.append(f"{sizes.sent} packets sent are not known to be accepted by {names_of(blockers)}")
-        for source, ranges in self.repair.missing(self.expected_to_me):
+        for source, ranges in self.retransmission.missing(self.expected_to_me):
             lines.append(
                 f"of {name_of(source)}, numbers {', '.join(f'{a}–{b - 1}' for a, b in ranges)} to me are missing"
             )

@@ -5,11 +5,12 @@ order.
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel". These are the
 `sound` rules; the printed ones are in `paper`, and why they fail is in docs/protocols/st.md. The machine is made of
-parts, each with a state of its own:
+parts:
 
-    normal      transmission, acceptance, loss detection and acknowledgment within an epoch (section 3, 4.1)
-    recovery    after a loss: agreement on one order, retransmission (section 4)
-    finished    packets of finished epochs, until all nodes have finished them
+    normal_operation   transmission, acceptance and acknowledgment within an epoch (section 3)
+    loss_detection     gaps in the numbers, and losses inferred from peers (section 4.1)
+    recovery           after a loss: agreement on one order (`agreed_order`), retransmission (section 4)
+    finished_epochs    packets of finished epochs, until all nodes have finished them
 
 An epoch is the time between two recoveries. A channel that does not keep one order is found out by a cycle in the
 merge of the logs, and the group is aborted.
@@ -49,8 +50,8 @@ from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.spo.units import Data, Ready
-from ordercast.protocols.st.finished import FinishedEpochs
-from ordercast.protocols.st.normal import Normal
+from ordercast.protocols.st.finished_epochs import FinishedEpochs
+from ordercast.protocols.st.normal_operation import NormalOperation
 from ordercast.protocols.st.recovery import Recovery
 from ordercast.protocols.st.state import OWN, RECEIVED
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
@@ -65,13 +66,13 @@ class St(DeclaredState):
 
     finished: FinishedEpochs
     backoff: Backoff
-    normal: Normal
+    normal: NormalOperation
     recovery: Recovery
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.finished = FinishedEpochs(config.nodes)
         self.backoff = Backoff(config.nodes, config.polls_to_abort)
-        self.normal = Normal(me, config, self.finished, self.backoff)
+        self.normal = NormalOperation(me, config, self.finished, self.backoff)
         self.recovery = Recovery(self.normal)
 
     def handle(self, event: Input) -> list[Output]:

@@ -1,9 +1,10 @@
 """Recovery of ST after a loss: all nodes stop, agree on one order of the epoch, and retransmit what any of them lacks.
 
-From: Tachikawa and Takizawa, section 4, with the departures that `machine` lists. A node that detects a loss stops and
-says what it holds of the running epoch and in which order (ResetReply); all that receive it stop too. A node that
-has the replies of all nodes knows the one order that all agree on (`order`), requests what it lacks (ResetNeed), and
-announces when it lacks nothing (ResetDone). When all nodes have announced that, the epoch is finished.
+From: Tachikawa and Takizawa, section 4, with the departures that `machine` lists. A node that detects a loss
+(`loss_detection`) stops and says what it holds of the running epoch and in which order (ResetReply); all that receive
+it stop too. A node that has the replies of all nodes knows the one order that all agree on (`agreed_order`), requests
+what it lacks (ResetNeed), and announces when it lacks nothing (ResetDone). When all nodes have announced that, the
+epoch is finished.
 
 Whatever is not answered is repeated, with exponential back-off, by naming what is lacking (S9).
 """
@@ -17,8 +18,8 @@ from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import MessageId, Packet
 from ordercast.protocols.spo.units import Data
-from ordercast.protocols.st.normal import ACCEPTED, PREACKNOWLEDGED, Normal
-from ordercast.protocols.st.order import agreed_order, go_back_point, known_packets
+from ordercast.protocols.st.agreed_order import agreed_order, go_back_point, known_packets
+from ordercast.protocols.st.normal_operation import ACCEPTED, PREACKNOWLEDGED, NormalOperation
 from ordercast.protocols.st.state import OWN
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 
@@ -26,7 +27,7 @@ from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 class Recovery(DeclaredState):
     """The agreement on one epoch."""
 
-    normal: Final[Normal]
+    normal: Final[NormalOperation]
     active: bool  # from the detection of a loss until all nodes lack nothing
     replies: list[ResetReply | None]  # by node
     order: tuple[MessageId, ...] | None  # agreed, once all replies are here
@@ -40,7 +41,7 @@ class Recovery(DeclaredState):
     answered_late_node: bool  # a short time ago
     delayed_needs: list[ResetNeed]  # unanswered before, at most one of each node; answered after a while
 
-    def __init__(self, normal: Normal) -> None:
+    def __init__(self, normal: NormalOperation) -> None:
         self.normal = normal
         self.requested, self.answered_late_node, self.delayed_needs = 0, False, []
         self.removed, self.resent = set(), set()

@@ -1,8 +1,9 @@
 """The variables of ST's normal operation at one node, with the paper's symbols, and questions about them.
 
-The rules that change them are in `normal`, whose class derives from this one: they read several of these variables for
-every unit received, and an indirection for each would cost some per cent of the time. Recovery (`recovery`), packets of
-finished epochs (`finished`) and back-off (`shared.backoff`) are parts with states of their own.
+The rules that change them are in `loss_detection` and `normal_operation`, whose classes derive from this one: they read
+several of these variables for every unit received, and an indirection for each would cost some per cent of the time.
+Recovery (`recovery`), packets of finished epochs (`finished_epochs`) and back-off (`shared.backoff`) are parts with
+states of their own.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ from ordercast.model.units import MessageId, Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
-from ordercast.protocols.st.finished import FinishedEpochs
+from ordercast.protocols.st.finished_epochs import FinishedEpochs
 
 RECEIVED, OWN = 0, 1
 """The two logs of pending acknowledgments: packets to me in the order of the channel, and packets that I sent."""
@@ -131,16 +132,6 @@ class EpochState(DeclaredState):
             or self.accepted.logs[OWN]
             or self.preacknowledged.logs[RECEIVED]
             or self.preacknowledged.logs[OWN]
-        )
-
-    def loss_inferred_from_peers(self) -> bool:
-        """4.1, second: others have accepted a packet of some source that I have not, whether it is to me or not."""
-        peers = self.accepted.acknowledged_below
-        return any(
-            below[source] > expected
-            for source, expected in enumerate(self.expected)
-            for node, below in enumerate(peers)
-            if node != source
         )
 
     def blockers(self) -> int:

@@ -2,8 +2,8 @@
 
 From: Nakamura and Takizawa, "Run Synchronization in the Priority-Based Broadcast Protocol", sections 2.2, 4.1 and 4.2,
 without the priorities, which are a delivery policy (`prito`); the papers compare other protocols with it. Its parts:
-`transmission` (numbers, window), `reception` (acceptance, pre-acknowledgment, acknowledgment), `delivery` (what is
-delivered when), `epoch_agreement` (go-back-n recovery after a loss). Here is how they work together.
+`transmission` (numbers, window), `reception` (acceptance, pre-acknowledgment, acknowledgment), `loss_detection` (what
+shows a loss), `recovery` (go-back-n after a loss), `delivery` (what is delivered when). Here is how they work together.
 
 Departures from the paper:
  1. The cut is what *all* have accepted, and everything below it is pre-acknowledged before the epoch begins (F2: to
@@ -29,7 +29,6 @@ from typing import ClassVar, Final
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import (
     Abort,
-    CancelTimer,
     Deliver,
     Discard,
     Echo,
@@ -39,10 +38,8 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Receive,
-    Resumed,
     Send,
     SetTimer,
-    Stopped,
     Submit,
     TimerFired,
 )
@@ -52,10 +49,10 @@ from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.destinations import check_broadcast
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPolicy
-from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode, cut_of
 from ordercast.protocols.to.reception import Reception
+from ordercast.protocols.to.recovery import Mode, Recovery
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.units import (
     CarryingVector,
@@ -64,8 +61,7 @@ from ordercast.protocols.to.units import (
     OrderedData,
     OrderedReady,
     Sequenced,
-    Standing,
-    Vector,
+    UnorderedReady,
     vector_of,
 )
 
@@ -88,7 +84,7 @@ class TotalOrderBroadcast(DeclaredState):
     reception: Reception
     deliveries: Deliveries
     policy: DeliveryPolicy
-    agreement: EpochAgreement
+    recovery: Recovery
     backoff: Backoff
     status_timer: bool
     poll_timer: bool
@@ -106,8 +102,8 @@ class TotalOrderBroadcast(DeclaredState):
         self.policy = make_policy(config, self.deliveries)
         self.backoff = Backoff(nodes, config.polls_to_abort)
         self.reception = Reception(me, config, self.transmission, self.policy, self.backoff)
-        self.agreement = EpochAgreement(me, nodes)
-        self._normal_units = frozenset({OrderedData, OrderedReady, Standing, *self.policy.units})
+        self.recovery = Recovery(me, config, self.transmission, self.reception, self.backoff)
+        self._normal_units = frozenset({OrderedData, OrderedReady, UnorderedReady, *self.policy.units})
         self.status_timer = self.poll_timer = self.aborted = False
 
     def handle(self, event: Input) -> list[Output]:
@@ -123,9 +119,9 @@ class TotalOrderBroadcast(DeclaredState):
             self.fire(event.name, out)
         elif type(event) is GiveUp:
             self._abort(event.why, out)
-        elif self.reception.pending and self.agreement.mode is Mode.NORMAL:  # Drained
+        elif self.reception.pending and self.recovery.mode is Mode.NORMAL:  # Drained
             self._send_status(out)
-        if self.agreement.mode is Mode.NORMAL and not self.aborted:
+        if self.recovery.mode is Mode.NORMAL and not self.aborted:
             self.settle(out)
         return out
 
@@ -172,7 +168,7 @@ class TotalOrderBroadcast(DeclaredState):
         transmission = self.transmission
         transmission.stamp += 1
         expects = self.reception.acknowledgment()
-        return Heading(self.me, self.agreement.epoch, transmission.next_seq, expects, self.deliveries.count, wants)
+        return Heading(self.me, self.recovery.epoch, transmission.next_seq, expects, self.deliveries.count, wants)
 
     def heading_in_sequence(self) -> Heading:
         """The heading of the next sequenced unit."""
@@ -187,7 +183,7 @@ class TotalOrderBroadcast(DeclaredState):
             out.append(Send(OrderedReady(self.heading_in_sequence())))
             if not wants:
                 return
-        out.append(Send(Standing(self._heading(wants))))
+        out.append(Send(UnorderedReady(self._heading(wants))))
 
     # --- receiving ---
 
@@ -196,101 +192,27 @@ class TotalOrderBroadcast(DeclaredState):
             self.receive_normal(unit, out)  # type: ignore[arg-type]  # the set has no other kinds
         elif isinstance(unit, EpochVector | CarryingVector):
             self.backoff.unanswered[unit.source] = 0
-            self._receive_vector(unit, vector_of(unit), out)
+            contradiction = self.recovery.receive(unit, vector_of(unit), out)
+            if contradiction:
+                self._abort(contradiction, out)
         else:
             out.append(Discard(unit, "stray"))
 
-    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | UnorderedReady, out: list[Output]) -> None:
         """A unit of normal operation; in the current epoch it is accepted, or shows a loss and stops this node."""
-        heading, agreement = unit.heading, self.agreement
+        heading, recovery = unit.heading, self.recovery
         self.backoff.unanswered[heading.source] = 0
-        if heading.epoch != agreement.epoch:
-            out.append(Discard(unit, "old" if heading.epoch < agreement.epoch else "early"))
-        elif agreement.mode is Mode.COLLECTING:
+        if heading.epoch != recovery.epoch:
+            out.append(Discard(unit, "old" if heading.epoch < recovery.epoch else "early"))
+        elif recovery.mode is Mode.COLLECTING:
             out.append(Discard(unit, "stopped"))
         else:
-            if agreement.mode is Mode.INSTALLED:  # its sender knows that all have rolled back
-                self._begin_epoch(out)
+            if recovery.mode is Mode.INSTALLED:  # its sender knows that all have rolled back
+                recovery.begin_epoch(out)
             loss = self.reception.receive(unit, heading, out)
             if loss:
                 out.append(Discard(unit, loss))
-                self._stop(loss, out)
-
-    # --- recovery (4.2) ---
-
-    def _stop(self, why: str, out: list[Output]) -> None:
-        """Stops, and sends what this node has accepted."""
-        out.append(Stopped(why))
-        self.agreement.stop(self.reception.expected, self.transmission.discarded_before())
-        self.backoff.restart()
-        self._send_vector(0, out)
-
-    def _send_vector(self, wants: int, out: list[Output]) -> None:
-        self.transmission.stamp += 1
-        vector = self.agreement.own_vector(wants)
-        out.append(Send(vector, again=isinstance(vector, CarryingVector)))
-        self._set_timer("reset", self.config.timing.reset * self.backoff.factor, out)
-
-    def _receive_vector(self, unit: Vector, vector: EpochVector, out: list[Output]) -> None:
-        agreement = self.agreement
-        if vector.epoch == agreement.epoch + 1:
-            if agreement.mode is Mode.INSTALLED:  # only where the epoch had begun can it have ended
-                self._begin_epoch(out)
-            if agreement.mode is Mode.NORMAL:
-                self._stop("told", out)
-            if agreement.collect(unit, vector):
-                self.backoff.progress = True
-                vectors = agreement.collected()
-                if vectors:
-                    self._install(vectors, out)
-        elif vector.epoch != agreement.epoch:
-            out.append(Discard(unit, "old"))
-        elif agreement.mode is Mode.INSTALLED:
-            self._note_installed(1 << vector.source if vector.installed else 0, out)
-        elif agreement.mode is Mode.NORMAL and vector.wants & self._my_bit:
-            self.reception.pending = True  # any unit of this epoch implies that all have rolled back
-
-    def _install(self, vectors: list[Vector], out: list[Output]) -> None:
-        """Rolls back: all nodes keep what lies below the cut, and nothing else."""
-        cut = cut_of(vectors)
-        if self.reception.contradicts(cut):
-            self._abort("inconsistent acknowledgments: a node lacks what it has acknowledged", out)
-            return
-        self.reception.roll_back(cut, out)
-        self.transmission.roll_back()
-        self.agreement.install()
-        self._accept_carried(vectors, out)
-        self.transmission.next_seq = self.reception.expected[self.me]
-        self.reception.pending, self.reception.unreported = False, 0
-        self.backoff.restart()
-        self._send_vector(0, out)
-        self._note_installed(self._my_bit, out)
-
-    def _accept_carried(self, vectors: list[Vector], out: list[Output]) -> None:
-        """What vectors carried and is not kept comes first in the new epoch, by source, at all nodes."""
-        expected = self.reception.expected
-        cut = tuple(expected)
-        for source, unit in enumerate(vectors):
-            if isinstance(unit, CarryingVector) and unit.seq >= cut[source]:
-                expected[source] += 1
-                first = OrderedData(unit.packet, Heading(source, self.agreement.epoch, cut[source], cut, 0))
-                self.reception.accept(first, source, cut[source], out)
-                if source == self.me:
-                    self.transmission.sent.append((cut[source], self.transmission.resend.popleft()))
-
-    def _note_installed(self, nodes: int, out: list[Output]) -> None:
-        if self.agreement.note_installed(nodes):
-            self.backoff.progress = True
-        if self.agreement.installed == self._everybody:
-            self._begin_epoch(out)
-
-    def _begin_epoch(self, out: list[Output]) -> None:
-        """All nodes have rolled back to the cut."""
-        lacked = self.agreement.begin()
-        out.append(CancelTimer("reset"))
-        carried = self.reception.begin_epoch(out)
-        out.append(Resumed(lacked, carried, 0))
-        self.backoff.progress = True
+                recovery.start(loss, out)
 
     # --- timers ---
 
@@ -299,7 +221,7 @@ class TotalOrderBroadcast(DeclaredState):
 
     def fire(self, name: str, out: list[Output]) -> None:
         """A timer fired; one that is no longer needed has no effect."""
-        normal = self.agreement.mode is Mode.NORMAL
+        normal = self.recovery.mode is Mode.NORMAL
         if name == "status":
             self.status_timer = False
             if self.reception.pending and normal:
@@ -310,7 +232,7 @@ class TotalOrderBroadcast(DeclaredState):
                 self._poll(out)
         elif name == "reset":
             if not normal and not (self.backoff.advance() and self._abort_if_unanswered(out)):
-                self._send_vector(self.blockers(), out)
+                self.recovery.send_vector(self.blockers(), out)
         elif name == self.policy.timer:
             self.policy.timer_fired()
             if normal and self.policy.has_unit():
@@ -365,8 +287,8 @@ class TotalOrderBroadcast(DeclaredState):
 
     def blockers(self) -> int:
         """The set of the nodes that this node waits for."""
-        if self.agreement.mode is not Mode.NORMAL:
-            return self.agreement.blockers() & ~self._my_bit
+        if self.recovery.mode is not Mode.NORMAL:
+            return self.recovery.blockers() & ~self._my_bit
         accepted = self.reception.accepted
         mask = accepted.blockers() | self.reception.preacknowledged.blockers()
         if self.transmission.sent:
@@ -388,17 +310,17 @@ class TotalOrderBroadcast(DeclaredState):
 
     def waits_for(self) -> tuple[str, ...]:
         """What this node still waits for, as text."""
-        transmission, agreement = self.transmission, self.agreement
+        transmission, recovery = self.transmission, self.recovery
         lines: list[str] = []
         if transmission.waiting:
             lines.append(f"{len(transmission.waiting)} submissions wait for the window")
         if transmission.resend:
             lines.append(f"{len(transmission.resend)} packets wait to be sent again")
         who = names_of(self.blockers())
-        if agreement.mode is Mode.COLLECTING:
-            lines.append(f"recovery {agreement.epoch + 1}: waiting for the vectors of {who}")
-        elif agreement.mode is Mode.INSTALLED:
-            lines.append(f"recovery {agreement.epoch}: waiting for {who} to roll back")
+        if recovery.mode is Mode.COLLECTING:
+            lines.append(f"recovery {recovery.epoch + 1}: waiting for the vectors of {who}")
+        elif recovery.mode is Mode.INSTALLED:
+            lines.append(f"recovery {recovery.epoch}: waiting for {who} to roll back")
         else:
             lines += self._waits_for_acknowledgments()
             lines += self.policy.waits_for()

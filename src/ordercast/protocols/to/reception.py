@@ -1,4 +1,4 @@
-"""Acceptance, pre-acknowledgment and acknowledgment (sections 2.2 and 4.1): how a unit reaches the common sequence.
+"""Reception (sections 2.2 and 4.1): acceptance, pre-acknowledgment, acknowledgment: how a unit gets its position.
 
 **Prefix lemma.** If a unit is pre-acknowledged at a node, that node has accepted, in channel order, every sequenced
 unit that precedes it on the channel in this epoch. For each node it has accepted something that was sent when the unit
@@ -20,9 +20,10 @@ from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import DeliveryPolicy
+from ordercast.protocols.to.loss_detection import detect_loss
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
-from ordercast.protocols.to.units import Heading, OrderedData, OrderedReady, PolicyUnit, Sequenced, Standing
+from ordercast.protocols.to.units import Heading, OrderedData, OrderedReady, PolicyUnit, Sequenced, UnorderedReady
 
 ACCEPTED, PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
@@ -70,27 +71,17 @@ class Reception(DeclaredState):
 
     # --- acceptance ---
 
-    def receive(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
-        """ACC, for a unit of this epoch. Returns the evidence of a loss, and then has not accepted it; else empty.
-
-        "gap": a number was skipped. "hearsay": a peer acknowledges what this node lacks (the papers' name for a loss
-        that is inferred from the acknowledgments of others).
-        """
+    def receive(self, unit: Sequenced | UnorderedReady, heading: Heading, out: list[Output]) -> str:
+        """ACC, for a unit of this epoch. Returns the evidence of a loss, and then has not accepted it; else empty."""
         source, seq, expected = heading.source, heading.seq, self.expected
-        if seq < expected[source]:
-            if type(unit) is not Standing:
-                out.append(Discard(unit, "duplicate"))
-            return ""
-        if seq > expected[source]:
-            return "gap"
-        if any(map(gt, heading.expects, expected)):
-            return "hearsay"
+        if seq != expected[source] or any(map(gt, heading.expects, expected)):
+            return detect_loss(unit, heading, expected, out)
         if self._is_impossible(unit, heading):
             out.append(Discard(unit, "impossible"))
             return ""
         delivered_by = self.policy.deliveries.delivered_by
         accepted = self.accepted
-        if type(unit) is Standing and (
+        if type(unit) is UnorderedReady and (
             heading.delivered < delivered_by[source] or any(map(gt, accepted.columns[source], heading.expects))
         ):
             return ""  # a late duplicate: it has no number, but its source has acknowledged more since
@@ -98,7 +89,7 @@ class Reception(DeclaredState):
             self.pending = True
         delivered_by[source] = heading.delivered
         accepted.columns[source] = heading.expects
-        if not isinstance(unit, Standing):
+        if not isinstance(unit, UnorderedReady):
             expected[source] = seq + 1
             self.accept(unit, source, seq, out)
         if accepted.holds_back == source:
@@ -106,13 +97,15 @@ class Reception(DeclaredState):
                 self._preacknowledge(risen, out)
         return ""
 
-    def _is_impossible(self, unit: Sequenced | Standing, heading: Heading) -> bool:
+    def _is_impossible(self, unit: Sequenced | UnorderedReady, heading: Heading) -> bool:
         """Whether it claims to be mine and I never sent it, or is a unit that the policy rules out."""
         if isinstance(unit, PolicyUnit):
             known_below = self.preacknowledged_count + self.unpreacknowledged
             if not self.policy.is_possible(unit, known_below):
                 return True
-        return heading.source == self.me and heading.seq >= self.transmission.next_seq and type(unit) is not Standing
+        return (
+            heading.source == self.me and heading.seq >= self.transmission.next_seq and type(unit) is not UnorderedReady
+        )
 
     def accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
         """Appends a unit to the accepted ones."""

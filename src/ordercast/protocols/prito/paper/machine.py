@@ -62,7 +62,7 @@ from ordercast.protocols.prito.paper.units import (
     RunSyncPack,
 )
 from ordercast.protocols.shared.destinations import check_broadcast
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 
 
 class PritoPaper(PritoPaperState):

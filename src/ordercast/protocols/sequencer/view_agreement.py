@@ -28,7 +28,7 @@ from ordercast.model.machine import Discard, Output, Send, Stopped
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
-from ordercast.protocols.sequencer.receiver import MAX_COPIES, Ranges
+from ordercast.protocols.sequencer.loss_detection import MAX_COPIES, Ranges
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import (
     ANSWERED_FROM_OLD_VIEWS,

@@ -1,8 +1,7 @@
-"""Receiving: sequence numbers in order, gaps, the history buffer, and what may be delivered.
+"""Reception: sequence numbers in order, the history buffer, and what may be delivered.
 
 From: Kaashoek, Tanenbaum, Flynn Hummel and Bal, "An Efficient Reliable Broadcast Protocol" (1989), Figure 5. A number
-is old, the next, or ahead of a gap. What is ahead is buffered; what is missing is requested once when the gap timer
-expires, and then by the need timer (`sender`).
+is old, the next, or ahead of a gap. What is ahead is buffered; what is missing is requested (`loss_detection`).
 """
 
 from collections import deque
@@ -12,40 +11,29 @@ from typing import Final
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, View
 from ordercast.model.nodes import name_of
-from ordercast.model.state import DeclaredState
 from ordercast.model.units import MessageId, Packet
+from ordercast.protocols.sequencer.loss_detection import MAX_COPIES, LossDetection, Ranges, first_of
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import Broadcast, NextView, NumberAnnouncement, Offer
 from ordercast.protocols.sequencer.view import CurrentView
 from ordercast.protocols.sequencer.window import SendWindow
 from ordercast.protocols.shared.gaps import missing_ranges
 
-MAX_COPIES = 32
-"""Broadcasts that one request asks for, and that are retransmitted in reply to one."""
 ACCEPTED, PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
-Ranges = tuple[tuple[int, int], ...]
-"""Ranges [start, stop) of sequence numbers."""
 
 
-class Receiver(DeclaredState):
+class Reception(LossDetection):
     """The log of numbered broadcasts at one node, the sequencer's among them."""
 
     me: Final[int]
     view: Final[CurrentView]
     window: Final[SendWindow]
-    timers: Final[Timers]
-    gap_delay: Final[int]
     max_ahead: Final[int]  # how far a sender may be ahead of what is received here: its window, and the history
 
-    received_below: int  # LastSeqReceived, as Figure 5 uses it: the next number expected
     delivered_below: int
     commit_below: int  # may be delivered, where resilience asks for more than having received them
     stable_below: int  # received by every member
-    known_below: int  # known to exist
-    requested_below: int  # what is missing below has been requested
-    gap_below: int  # what is missing below will be requested when the gap timer expires
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below
-    ahead: dict[int, Packet]  # received ahead of a gap
     ordered_below: list[int]  # MessageNr + 1, by source: of the broadcasts received
     unnumbered: dict[MessageId, Packet]  # broadcast by their senders, number not known yet
     announced: dict[MessageId, int]  # numbers whose packets have not arrived from their senders
@@ -53,12 +41,11 @@ class Receiver(DeclaredState):
     progressed: bool  # something was received or became stable since the need timer was set
 
     def __init__(self, me: int, config: GroupConfig, view: CurrentView, window: SendWindow, timers: Timers) -> None:
-        self.me, self.view, self.window, self.timers = me, view, window, timers
-        self.gap_delay = config.timing.cooldown
+        super().__init__(timers, config.timing.cooldown)
+        self.me, self.view, self.window = me, view, window
         self.max_ahead = config.window + config.sequencer.history
-        self.received_below = self.delivered_below = self.commit_below = self.stable_below = 0
-        self.known_below = self.requested_below = self.gap_below = 0
-        self.history, self.ahead = {}, {}
+        self.delivered_below = self.commit_below = self.stable_below = 0
+        self.history = {}
         self.ordered_below = list(config.first_seqs())
         self.unnumbered, self.announced = {}, {}
         self.pending_views = deque()
@@ -87,7 +74,7 @@ class Receiver(DeclaredState):
                 packet = self.window.find(name[1])
             if packet is None:
                 self.announced[name] = number
-                self.know_of(number + 1, out, lacks=self.known_below <= number)
+                self.detect_loss(number + 1, out, lacks=self.known_below <= number)
             else:
                 self.take(number, packet, out)
         self.learn(unit.source, unit.commit_below, unit.stable_below, out)
@@ -109,7 +96,7 @@ class Receiver(DeclaredState):
         """Old, next or ahead, where Figure 5 has two cases; False if it is a duplicate."""
         if number < self.received_below or number in self.ahead:
             return False
-        self.know_of(number + 1, out, lacks=self.known_below < number)
+        self.detect_loss(number + 1, out, lacks=self.known_below < number)
         if number > self.received_below:
             self.ahead[number] = packet
             return True
@@ -142,36 +129,6 @@ class Receiver(DeclaredState):
         if self.announced:
             self.announced.pop((source, seq), None)
         out.append(Reached(ACCEPTED, packet))
-
-    # --- gaps ---
-
-    def know_of(self, below: int, out: list[Output], *, lacks: bool) -> None:
-        """Broadcasts below exist. What is missing may only be late: it is requested when the gap timer expires."""
-        self.known_below = max(self.known_below, below)
-        if lacks and not self.timers.gap:
-            self._set_gap_timer(out)
-
-    def _set_gap_timer(self, out: list[Output]) -> None:
-        self.timers.gap, self.gap_below = True, self.known_below
-        self.timers.set("gap", self.gap_delay, self.received_below, out)
-
-    def due_gaps(self) -> Ranges:
-        """The gap timer has expired: what is to be requested now. The need timer requests it again."""
-        self.timers.gap = False
-        return self.missing(self.requested_below, self.gap_below)
-
-    def gaps_requested(self, out: list[Output]) -> None:
-        """That was done; for what is missing beyond, the timer is set again."""
-        self.requested_below = self.gap_below
-        if self.missing(self.gap_below):
-            self._set_gap_timer(out)
-
-    def missing(self, start: int = 0, stop: int | None = None) -> Ranges:
-        """What is known to exist between two numbers and missing here; no more than one request asks for."""
-        if self.known_below == self.received_below + len(self.ahead):
-            return ()
-        stop = self.known_below if stop is None else stop
-        return _first(missing_ranges(max(start, self.received_below), stop, self.ahead), MAX_COPIES)
 
     # --- stability and delivery ---
 
@@ -226,7 +183,7 @@ class Receiver(DeclaredState):
 
     def lacking(self, cut_below: int, supplied: Collection[int]) -> Ranges:
         """What is missing below the cut of a next view and not supplied; no more than one request asks for."""
-        return _first(missing_ranges(self.received_below, cut_below, {*self.ahead, *supplied}), MAX_COPIES)
+        return first_of(missing_ranges(self.received_below, cut_below, {*self.ahead, *supplied}), MAX_COPIES)
 
     def packet(self, number: int) -> Packet | None:
         """A broadcast that is here, in the history or ahead of a gap."""
@@ -254,14 +211,3 @@ class Receiver(DeclaredState):
         self.progressed = False
         self.commit_below = max(self.commit_below, value.cut_below)
         self.pending_views.append(value)
-
-
-def _first(ranges: Ranges, count: int) -> Ranges:
-    """The first `count` numbers of these ranges."""
-    found = []
-    for start, stop in ranges:
-        found.append((start, min(stop, start + count)))
-        count -= stop - start
-        if count <= 0:
-            break
-    return tuple(found)

@@ -57,7 +57,7 @@ def test_gap_asks_at_most_once_in_a_cooldown() -> None:
     out = node.fires("cooldown")
     assert out.requests == [asked((2, 3))], "what was newly missed, once the cooldown is over"
     assert "cooldown" in out.timers
-    assert not node.machine.repair.gap_while_cooling_down
+    assert not node.machine.retransmission.gap_while_cooling_down
 
 
 def test_gap_a_cooldown_that_ends_with_nothing_new_asks_nothing() -> None:

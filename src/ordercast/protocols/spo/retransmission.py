@@ -1,10 +1,10 @@
-"""Loss detection and retransmission of SPO and PO: what a receiver asks for, and what a source sends again.
+"""Retransmission in SPO and PO: what a receiver requests, and what a source sends again.
 
-From: EN section 4.5 and JP section 3.5 (see `machine`), failure condition (1) and the RETRANS procedure. A gap in the
-numbers to me is a loss. It is requested at once, then again with exponential back-off until it comes (C4).
+From: EN section 4.5 and JP section 3.5 (see `machine`), the RETRANS procedure. What is missing (`loss_detection`) is
+requested at once, then again with exponential back-off until it comes (C4).
 
 What the two protocols do differently is a policy, a parameter of the machine: `SelectiveRepeat` here, and
-`GoBackN` in `ordercast.protocols.po.machine`.
+`GoBackN` in `ordercast.protocols.po.go_back_n`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from ordercast.protocols.spo.units import Data, Missing, Ranges
 
 
 class Node(Protocol):
-    """What a repair policy reads and uses of the machine that it belongs to."""
+    """What a retransmission policy reads and uses of the machine that it belongs to."""
 
     expected_to_me: list[int]
     seen_to_me: list[int]
@@ -51,7 +51,7 @@ class Node(Protocol):
         ...
 
 
-class Repair(DeclaredState):
+class Retransmission(DeclaredState):
     """Requests and retransmissions of one node, whatever the policy."""
 
     node: Final[Node]
@@ -78,8 +78,8 @@ class Repair(DeclaredState):
         """A unit came whose number to me is not the next."""
         raise NotImplementedError
 
-    def detect_gap(self, source: int, out: list[Output]) -> None:
-        """After a unit of this source, packets of it to me are missing: failure condition (1)."""
+    def request_gap(self, source: int, out: list[Output]) -> None:
+        """Packets of this source to me are missing (`loss_detection`): requests them at once, if it is time."""
         raise NotImplementedError
 
     def received_status(self, source: int, out: list[Output]) -> None:
@@ -117,10 +117,9 @@ class Repair(DeclaredState):
             self.node.set_timer("cooldown", self.node.config.timing.cooldown, out)
 
     def start_repeating(self, out: list[Output]) -> None:
-        """From now on, what is missing is requested again until it comes."""
-        if not self.repeat_timer:
-            self.repeat_timer, self.progress, self.repeat_backoff = True, False, 1
-            self.node.set_timer("repeat", self.node.config.timing.repeat, out)
+        """From now on, what is missing is requested again until it comes; for when the repeat timer does not run."""
+        self.repeat_timer, self.progress, self.repeat_backoff = True, False, 1
+        self.node.set_timer("repeat", self.node.config.timing.repeat, out)
 
     def repeat_requests(self, out: list[Output]) -> None:
         """Requests everything that is missing, whether it was requested before or not."""
@@ -154,7 +153,7 @@ class Repair(DeclaredState):
         self.just_retransmitted.add(packet.seq)
 
 
-class SelectiveRepeat(Repair):
+class SelectiveRepeat(Retransmission):
     """SPO's policy: packets ahead of a gap are kept, and exactly the missing ranges are sent again."""
 
     def receive_ahead(self, unit: Data, number: int, out: list[Output]) -> None:
@@ -172,14 +171,13 @@ class SelectiveRepeat(Repair):
             kept[number] = packet
             self.progress = True
 
-    def detect_gap(self, source: int, out: list[Output]) -> None:
+    def request_gap(self, source: int, out: list[Output]) -> None:
         """Whatever was not requested yet is requested at once."""
         if self.requested_below[source] < self.node.seen_to_me[source]:
             self.request_unless_cooling_down(out)
-        self.start_repeating(out)
 
     def received_status(self, source: int, out: list[Output]) -> None:
-        """Nothing: `detect_gap` was called for the gaps that it showed."""
+        """Nothing: `request_gap` was called for the gaps that it showed."""
 
     def missing(self, since: Sequence[int]) -> Missing:
         """The missing ranges of each source."""

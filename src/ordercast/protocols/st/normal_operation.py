@@ -1,7 +1,7 @@
-"""ST while nothing is lost: transmission, acceptance, loss detection, pre-acknowledgment and acknowledgment.
+"""Normal operation of ST, within an epoch: transmission, acceptance, pre-acknowledgment and acknowledgment.
 
 From: Tachikawa and Takizawa, "Selective Total-Ordering Group Communication on Single High-Speed Channel", sections 3.1
-to 3.4, and loss detection of section 4.1. What follows a detected loss is in `recovery`.
+to 3.4. How a loss is detected is in `loss_detection`, what follows it in `recovery`.
 
 **Lemma A.** If a packet is pre-acknowledged at a node, that node has accepted every packet to it that precedes the
 packet on the channel. For each node it has accepted a unit that was sent when the packet had been received there, so
@@ -25,14 +25,15 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.destinations import check_subset
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 from ordercast.protocols.spo.units import Data, Ready, Status
-from ordercast.protocols.st.state import OWN, RECEIVED, EpochState
+from ordercast.protocols.st.loss_detection import LossDetection
+from ordercast.protocols.st.state import OWN, RECEIVED
 
 ACCEPTED, PREACKNOWLEDGED, ACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED, Level.ACKNOWLEDGED
 
 
-class Normal(EpochState):
+class NormalOperation(LossDetection):
     """The rules of an epoch, until a loss is detected."""
 
     # --- transmission and flow control (3.2) ---
@@ -91,24 +92,18 @@ class Normal(EpochState):
         wants = self.everybody if polls or self.unfinished() else 0
         out.append(Send(Ready(self.me, *self.next_numbers(), self.status(), wants)))
 
-    # --- acceptance (3.2) and loss detection by sequence numbers (4.1, first) ---
+    # --- acceptance (3.2) ---
 
     def receive_data(self, unit: Data, out: list[Output]) -> bool:
-        """ACC action. True: a loss is detected; a packet to me then keeps the place in the log at which it came."""
+        """ACC action. True: a loss is detected."""
         packet = unit.packet
         source, seq, number = packet.source, packet.seq, packet.seq_to[self.me]
+        if seq < self.expected[source] or number != self.expected_to_me[source]:
+            return self.detect_loss(unit, out)
         to_me = packet.destinations & self.my_bit
-        if seq < self.expected[source] or number < self.expected_to_me[source]:
-            out.append(Discard(unit, "duplicate"))
-            return False
         if to_me and self.buffers_in_use() >= self.config.quota * self.nodes:
             out.append(Discard(unit, "full"))
             return False
-        if number > self.expected_to_me[source]:
-            if to_me:
-                self.log.append(packet)
-                self.last_shows_gap = True
-            return True
         self.expected[source] = seq + 1
         self.status_due = self.news = True
         if to_me:
@@ -133,10 +128,8 @@ class Normal(EpochState):
     def receive_ready(self, unit: Ready, out: list[Output]) -> bool:
         """The same for a status without data, which shows what was sent before it. True: a loss is detected."""
         source, number = unit.source, unit.next_seq_to[self.me]
-        if unit.next_seq < self.expected[source] or number < self.expected_to_me[source]:
-            return False
-        if number > self.expected_to_me[source]:
-            return True
+        if unit.next_seq < self.expected[source] or number != self.expected_to_me[source]:
+            return self.shows_gap(source, unit.next_seq, number)
         self.expected[source] = unit.next_seq
         if unit.wants:
             self.status_due = True
@@ -230,7 +223,7 @@ class Normal(EpochState):
         self.set_timer("status", self.config.timing.status, out)
 
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
-        """4.1, second, after its waiting time: polls, so that the source's status shows whether the loss was mine.
+        """Condition (2) of 4.1, after its waiting time: polls; the source's status shows whether the loss was mine.
 
         That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
         """

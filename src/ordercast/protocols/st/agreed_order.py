@@ -7,7 +7,7 @@ Why it never contradicts what a node delivered: all of these hold for the order 
  (a) Packets that follow each other in a log were received in that order, and all nodes receive one order.
  (b) A source's packets are in the order of their numbers.
  (c) A node that has pre-acknowledged a packet has accepted everything to it that precedes that packet on the channel
-     (Lemma A, see `normal`). So what a node lacks comes after the last packet that it has pre-acknowledged.
+     (Lemma A, see `normal_operation`). So what a node lacks comes after the last packet that it has pre-acknowledged.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ordercast.protocols.shared.timers import spread
+from ordercast.protocols.shared.jitter import spread
 
 T = 100_000
 NODES, STAMPS = range(32), range(200)
