@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.cli.app import COMMANDS
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "ordercast"
 
@@ -107,6 +109,19 @@ def test_modules_are_named_by_the_fields_words() -> None:
     assert {name: str(path) for name, path in names.items() if name in METAPHORS} == {}
     packages = [path.relative_to(PACKAGE).parts for path in MODULES]
     assert [parts for parts in packages if HOMONYMS.get(parts[-1].removesuffix(".py")) == parts[0]] == []
+
+
+def test_a_listing_of_the_command_line_is_the_list_of_its_commands() -> None:
+    files = {path.stem for path in (PACKAGE / "cli").glob("*.py")}
+    assert files - {"__init__", "__main__", "app"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("protocol", ["sequencer", "spo", "st", "to"])
+def test_what_all_protocols_do_has_one_name_in_each_package(protocol: str) -> None:
+    package = PACKAGE / "protocols" / protocol
+    assert {"units", "machine", "loss_detection"} <= {path.stem for path in package.glob("*.py")}
+    tree = ast.parse((package / "loss_detection.py").read_text())
+    assert "detect_loss" in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 def test_the_arrows_point_one_way() -> None:

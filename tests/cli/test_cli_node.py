@@ -15,8 +15,8 @@ from rich.console import Console
 import ordercast.cli.node
 from ordercast import Message, View
 from ordercast.audit.reference import audit
-from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
+from ordercast.cli.shared import status_view
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.trace.reader import read_events

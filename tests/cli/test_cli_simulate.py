@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.progress import Progress as ProgressBar
 
-from ordercast.cli.summary import _time
+from ordercast.cli.shared.run_summary import _time
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.faults import Crash, Loss, Miss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
@@ -326,7 +326,9 @@ def test_a_bar_is_shown_where_somebody_looks(ordercast: Command, monkeypatch: py
     monkeypatch.setattr("ordercast.simulator.simulation._PROGRESS_MASK", 31)
     told: list[dict[str, float]] = []
     monkeypatch.setattr(ProgressBar, "update", lambda *_, **fields: told.append(fields))
-    monkeypatch.setattr("ordercast.cli.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr(
+        "ordercast.cli.shared.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True))
+    )
     watched = ordercast(SMALL)
     assert (watched.status, watched.out) == (0, unwatched.out)
     assert {fields["total"] for fields in told} == {12}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.cli.input_lines import InputLine, parse_line
+from ordercast.cli.shared.input_lines import InputLine, parse_line
 from ordercast.model.errors import LocalProtocolError
 
 

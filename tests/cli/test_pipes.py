@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ordercast.cli.pipes import Output, lines_of
+from ordercast.cli.shared.pipes import Output, lines_of
 
 Pipe = tuple[int, int]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ordercast.cli.progress import progress_bar
-from ordercast.cli.spark import spark_session
+from ordercast.cli.shared.progress import progress_bar
+from ordercast.cli.shared.spark_session import spark_session
 from ordercast.model.errors import PipelineError
 from ordercast.pipeline import SweepResult, read_grid, session
 from ordercast.trace.reader import read_runs
@@ -184,7 +184,9 @@ def test_a_failure_of_spark_is_a_sentence(outcome_of: Any) -> None:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ordercast.cli.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setattr(
+        "ordercast.cli.shared.progress.sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True))
+    )
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
 

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ordercast import __version__
-from ordercast.cli.printing import BROKEN_PIPE
+from ordercast.cli.shared.printing import BROKEN_PIPE
 from ordercast.model.errors import OrdercastError, reason_of
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -36,7 +36,7 @@ COMMANDS = {
 }
 """Each command with its line in `ordercast --help`, which is also the first line of its own help.
 
-The command NAME is the function NAME_command of the module `ordercast.cli.NAME`.
+The command NAME is the function NAME_command of the module `ordercast.cli.NAME`; what commands share is in `shared`.
 """
 
 

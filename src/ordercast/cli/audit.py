@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordercast.cli.printing import counted
-from ordercast.cli.progress import progress_bar
-from ordercast.cli.spark import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.printing import counted
+from ordercast.cli.shared.progress import progress_bar
+from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ordercast.cli.group_options import (
+from ordercast.cli.shared.group_options import (
     GROUP,
     OUTPUT,
     PROTOCOL_PANEL,
@@ -24,7 +24,7 @@ from ordercast.cli.group_options import (
     option,
     parsed,
 )
-from ordercast.cli.spark import pipeline_extra, spark_session
+from ordercast.cli.shared.spark_session import pipeline_extra, spark_session
 from ordercast.model.config import GroupConfig, Recovery, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Level
@@ -152,7 +152,7 @@ def _scenario(protocol: str, script: list[str], nodes: int | None, rules: Rules,
 
 
 def _report_unused(protocol: str, scenario: "Scenario") -> None:
-    from ordercast.cli.unused_options import report_unused_options, report_unused_readings
+    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
 
     group, default = scenario.group, GroupConfig(nodes=2)
     report_unused_options(
@@ -170,7 +170,7 @@ def _report_unused(protocol: str, scenario: "Scenario") -> None:
 
 
 def _search(scenario: "Scenario", max_states: int, *, reduced: bool, jobs: int | None, master: str | None) -> "Report":
-    from ordercast.cli.check_output import search_progress
+    from ordercast.cli.shared.search_output import search_progress
     from ordercast.explorer.parallel import explore_on
 
     if master is not None:
@@ -215,7 +215,7 @@ def _show(
 
 def _draw(scenario: "Scenario", schedule: tuple[str, ...], console: "Console | None", svg: Path | None) -> None:
     """Draws what `ordercast replay` draws: with the continuation, if that is what breaks the promise."""
-    from ordercast.cli.pictures import show_picture
+    from ordercast.cli.shared.diagrams import show_diagram
     from ordercast.explorer.notation import parse_schedule
     from ordercast.explorer.outcome import outcome_of
     from ordercast.explorer.rows import names_of_messages, rows_of
@@ -224,10 +224,10 @@ def _draw(scenario: "Scenario", schedule: tuple[str, ...], console: "Console | N
     space = StateSpace(scenario)
     outcome = outcome_of(space, parse_schedule(space, schedule))
     rows, names = rows_of(space, outcome.shown()), names_of_messages(space)
-    show_picture(rows, space.size, None, svg, names=names, steps=True)
+    show_diagram(rows, space.size, None, svg, names=names, steps=True)
     if console is not None:
         try:
-            show_picture(rows, space.size, console, None, names=names, steps=True)
+            show_diagram(rows, space.size, console, None, names=names, steps=True)
         except ConfigError as error:  # the counterexample is shown even if its picture would be too large
             console.print(f"no picture: {error}", markup=False, soft_wrap=True)
 
@@ -255,7 +255,7 @@ def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str
 
 
 def _print(console: "Console", protocol: str, scenario: "Scenario", report: "Report") -> None:
-    from ordercast.cli.check_output import print_counterexample, print_figures
+    from ordercast.cli.shared.search_output import print_counterexample, print_figures
     from ordercast.explorer.scenario import format_script
 
     scripts = "; ".join(format_script(script) or _SILENT for script in scenario.scripts)

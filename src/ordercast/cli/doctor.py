@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.live_options import MULTICAST, members_from
+from ordercast.cli.shared.live_options import MULTICAST, members_from
 from ordercast.live.doctor import Check, Health, examine
 from ordercast.live.transport.addresses import members_of, multicast_of
 

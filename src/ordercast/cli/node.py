@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ordercast.cli.input_lines import InputLine, parse_line
-from ordercast.cli.live_options import (
+from ordercast.cli.shared.input_lines import InputLine, parse_line
+from ordercast.cli.shared.live_options import (
     INSECURE,
     KEY,
     MEMBERS,
@@ -24,8 +24,8 @@ from ordercast.cli.live_options import (
     members_from,
     run,
 )
-from ordercast.cli.pipes import Output, lines_of
-from ordercast.cli.printing import BROKEN_PIPE
+from ordercast.cli.shared.pipes import Output, lines_of
+from ordercast.cli.shared.printing import BROKEN_PIPE
 from ordercast.live.events import Message, View
 from ordercast.live.join import Joining, join
 from ordercast.live.metrics import serve_metrics
@@ -33,7 +33,7 @@ from ordercast.live.settings import Settings
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 
 if TYPE_CHECKING:
-    from ordercast.cli.status import StatusView
+    from ordercast.cli.shared.status_view import StatusView
     from ordercast.live.group import Group
 
 _GROUP, _OUTPUT_PANEL = "Group", "Output and recording"
@@ -252,7 +252,7 @@ class _Node:
     async def _take_part(self, group: "Group", task: "asyncio.Task[Any]") -> int:
         output = Output(_OUTPUT, lambda error: self._stop(task, _why_not_written(error)))
         if self._shows_status:
-            from ordercast.cli.status import StatusView
+            from ordercast.cli.shared.status_view import StatusView
 
             self._view = StatusView(group.stats)
         sending = asyncio.ensure_future(self._send(group))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ordercast.cli.live_options import INSECURE, KEY, MEMBERS, MTU, MULTICAST, UVLOOP, members_from, run
+from ordercast.cli.shared.live_options import INSECURE, KEY, MEMBERS, MTU, MULTICAST, UVLOOP, members_from, run
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join import keys_for
 from ordercast.live.relay_process import RelayProcess

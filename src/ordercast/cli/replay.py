@@ -53,7 +53,7 @@ def _search(file: Path, max_states: int, *, sound: bool) -> bool:
     """True if a promise can be broken within the bounds of a schedule."""
     from rich.console import Console
 
-    from ordercast.cli.check_output import print_counterexample, print_figures, search_progress
+    from ordercast.cli.shared.search_output import print_counterexample, print_figures, search_progress
     from ordercast.explorer.paper_counterexamples import search_again, search_sound
     from ordercast.explorer.schedule_files import read_schedule
 
@@ -78,8 +78,8 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
     """True if a promise is broken."""
     from rich.console import Console
 
-    from ordercast.cli.pictures import show_picture
-    from ordercast.cli.printing import print_promise_broken
+    from ordercast.cli.shared.diagrams import show_diagram
+    from ordercast.cli.shared.printing import print_promise_broken
     from ordercast.explorer.notation import parse_schedule
     from ordercast.explorer.outcome import outcome_of
     from ordercast.explorer.rows import names_of_messages, rows_of
@@ -103,7 +103,7 @@ def _replay_schedule(file: Path, *, draw: bool, svg: Path | None) -> bool:
     if draw or svg:
         rows = rows_of(space, outcome.shown())
         names = names_of_messages(space)
-        show_picture(rows, space.size, console if draw else None, svg, names=names, steps=True)
+        show_diagram(rows, space.size, console if draw else None, svg, names=names, steps=True)
     return bool(outcome.sentence)
 
 
@@ -134,7 +134,7 @@ def _replay_simulation(file: Path, *, draw: bool, svg: Path | None) -> bool:
     """True if the run fails."""
     from rich.console import Console
 
-    from ordercast.cli.printing import print_promise_broken
+    from ordercast.cli.shared.printing import print_promise_broken
     from ordercast.cli.shrink import draw_run
     from ordercast.swarm.failing_runs import read_failing_run
     from ordercast.swarm.run_audit import attempt

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ordercast.cli.spark import pipeline_extra
+from ordercast.cli.shared.spark_session import pipeline_extra
 
 
 def report_command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ordercast.cli.progress import status_line
+from ordercast.cli.shared.progress import status_line
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
@@ -88,7 +88,7 @@ def shrunk_run(name: str, found: "Shrunk") -> "FailingRun":
 
 def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", svg: Path | None) -> None:
     """Draws as much of a run as fits a picture: of one that does not end, until shortly after its last progress."""
-    from ordercast.cli.pictures import show_picture
+    from ordercast.cli.shared.diagrams import show_diagram
     from ordercast.drawing import MOST_TRANSMISSIONS
 
     moved = max((place for place, row in enumerate(rows) if row[3] in _MOVES), default=0)
@@ -99,7 +99,7 @@ def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", sv
             typer.echo("ordercast: the picture shows the beginning; the rest repeats its end", err=True)
             break
         shown.append(row)
-    show_picture(shown, nodes, console, svg)
+    show_diagram(shown, nodes, console, svg)
 
 
 def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple[str, RunConfig]]:
@@ -158,7 +158,7 @@ def _print(found: "Shrunk", recorded: "FailingRun", paths: tuple[Path, Path], *,
     import msgspec
     from rich.console import Console
 
-    from ordercast.cli.printing import print_promise_broken
+    from ordercast.cli.shared.printing import print_promise_broken
 
     scenario, test = paths
     if as_json:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ordercast.cli.group_options import (
+from ordercast.cli.shared.group_options import (
     GROUP,
     OUTPUT,
     PROTOCOL_PANEL,
@@ -158,9 +158,9 @@ def simulate_command(
 def _run(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Path | None) -> None:
     from rich.console import Console
 
-    from ordercast.cli.pictures import show_picture
-    from ordercast.cli.progress import progress_bar
-    from ordercast.cli.summary import as_json, print_summary
+    from ordercast.cli.shared.diagrams import show_diagram
+    from ordercast.cli.shared.progress import progress_bar
+    from ordercast.cli.shared.run_summary import as_json, print_summary
     from ordercast.simulator import simulate
 
     console = Console()
@@ -168,7 +168,7 @@ def _run(config: RunConfig, out: Path | None, *, json: bool, draw: bool, svg: Pa
     with progress_bar(f"{config.protocol}, {config.group.nodes} nodes: messages sent") as progress:
         result = simulate(config, out, sink=drawn.take if drawn else None, progress=progress)
     if drawn is not None:
-        show_picture(drawn.rows, config.group.nodes, console if draw else None, svg)
+        show_diagram(drawn.rows, config.group.nodes, console if draw else None, svg)
     if json:
         typer.echo(as_json(result))
     else:
@@ -195,7 +195,7 @@ class _DrawnRows:
 
 
 def _report_unused(config: RunConfig) -> None:
-    from ordercast.cli.unused_options import report_unused_options, report_unused_readings
+    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
 
     group, work, default = config.group, config.workload, SequencerConfig()
     given = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from ordercast.cli.printing import counted
-from ordercast.cli.spark import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.printing import counted
+from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.protocols.registry import PROTOCOLS

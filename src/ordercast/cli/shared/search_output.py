@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.table import Table
 
-from ordercast.cli.printing import in_lines
-from ordercast.cli.progress import status_line
+from ordercast.cli.shared.printing import in_lines
+from ordercast.cli.shared.progress import status_line
 from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import Progress, Report
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from ordercast.cli.progress import status_line
+from ordercast.cli.shared.progress import status_line
 from ordercast.model.errors import ConfigError
 
 MASTER = typer.Option(help="Master URL: local[4], spark://HOST:PORT, sc://HOST:PORT (default: Spark in this process).")

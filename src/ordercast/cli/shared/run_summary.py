@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.printing import counted
+from ordercast.cli.shared.printing import counted
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import TraceDetail

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show_picture(
+def show_diagram(
     rows: Sequence[EventRow],
     nodes: int,
     console: "Console | None",

@@ -1,0 +1,1 @@
+"""What several commands share: options, printing, progress. None of it is a command."""
