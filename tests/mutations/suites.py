@@ -248,12 +248,15 @@ SUITES = (
         "partitioned",
         "partitioned",
         [
-            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "index", "partition", "partition_order")),
-            *(f"pipeline.audit.partitioned.{name}" for name in ("partitions", "cut_points", "log_comparison")),
+            *(f"pipeline.audit.partitioned.{name}" for name in ("row_groups", "row_group_index", "partition_audit")),
+            *(
+                f"pipeline.audit.partitioned.{name}"
+                for name in ("partition_overlaps", "partition_results", "cut_points", "log_comparison")
+            ),
             *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
         ],
         Battery(
-            ["pipeline.test_cut_points", "pipeline.test_partition_order", "pipeline.test_partitioned"],
+            ["pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partitioned"],
         ),
     ),
     Suite(

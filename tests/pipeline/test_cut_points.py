@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ordercast.pipeline.audit.partitioned.cut_points import cut_points
-from ordercast.pipeline.audit.partitioned.index import RowGroupIndex
+from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
 

@@ -8,11 +8,18 @@ import numpy as np
 
 from ordercast.audit.services import PROMISES
 from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
-from ordercast.pipeline.audit.partitioned import audit, cut_points, explain, log_comparison, long_run, partition_order
-from ordercast.pipeline.audit.partitioned.index import RowGroupIndex
+from ordercast.pipeline.audit.partitioned import (
+    audit,
+    cut_points,
+    explain,
+    log_comparison,
+    long_run,
+    partition_overlaps,
+)
 from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
-from ordercast.pipeline.audit.partitioned.partition import Partition
-from ordercast.pipeline.audit.partitioned.partitions import Partitions
+from ordercast.pipeline.audit.partitioned.partition_audit import Partition
+from ordercast.pipeline.audit.partitioned.partition_results import PartitionResults
+from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges
 from tests.mutations.mutation import Mutants, replace, wrap
 
@@ -20,17 +27,17 @@ MUTANTS = Mutants("pipeline.audit.partitioned.audit")
 _PACKAGE = "pipeline.audit.partitioned"
 
 
-@MUTANTS.add("partitions never overlap", f"{_PACKAGE}.partition_order")
+@MUTANTS.add("partitions never overlap", f"{_PACKAGE}.partition_overlaps")
 def _() -> None:
-    replace(partition_order, "first_overlap", lambda _: None)
+    replace(partition_overlaps, "first_overlap", lambda _: None)
 
 
-@MUTANTS.add("a gap between partitions is not noticed", f"{_PACKAGE}.partition_order")
+@MUTANTS.add("a gap between partitions is not noticed", f"{_PACKAGE}.partition_overlaps")
 def _() -> None:
-    replace(partition_order, "first_gap", lambda *_: None)
+    replace(partition_overlaps, "first_gap", lambda *_: None)
 
 
-@MUTANTS.add("neighbours overlap at most", f"{_PACKAGE}.partition_order")
+@MUTANTS.add("neighbours overlap at most", f"{_PACKAGE}.partition_overlaps")
 def _() -> None:
     def neighbours(tables: Sequence[Any]) -> range | None:
         for number, (one, other) in enumerate(pairwise(tables)):
@@ -38,10 +45,10 @@ def _() -> None:
                 return range(number, number + 2)
         return None
 
-    replace(partition_order, "first_overlap", neighbours)
+    replace(partition_overlaps, "first_overlap", neighbours)
 
 
-@MUTANTS.add("a partition has the first message above it too", f"{_PACKAGE}.partition")
+@MUTANTS.add("a partition has the first message above it too", f"{_PACKAGE}.partition_audit")
 def _() -> None:
     def through(self: Partition, source: Numbers, seq: Numbers) -> Flags:
         start, below = np.array(self.start), np.array(self.below)
@@ -50,22 +57,22 @@ def _() -> None:
     replace(Partition, "contains", through)
 
 
-@MUTANTS.add("events that are in no partition do not matter", f"{_PACKAGE}.partitions")
+@MUTANTS.add("events that are in no partition do not matter", f"{_PACKAGE}.partition_results")
 def _() -> None:
-    replace(Partitions, "contain_everything", lambda _: True)
+    replace(PartitionResults, "contain_everything", lambda _: True)
 
 
-@MUTANTS.add("a partition that does not pass is not searched", f"{_PACKAGE}.partitions")
+@MUTANTS.add("a partition that does not pass is not searched", f"{_PACKAGE}.partition_results")
 def _() -> None:
-    replace(Partitions, "suspects", lambda _: ([], False))
+    replace(PartitionResults, "suspects", lambda _: ([], False))
 
 
-@MUTANTS.add("a stopped node may go on after a message that it misses", f"{_PACKAGE}.partitions")
+@MUTANTS.add("a stopped node may go on after a message that it misses", f"{_PACKAGE}.partition_results")
 def _() -> None:
-    replace(Partitions, "stopped_node_skips", lambda _: False)
+    replace(PartitionResults, "stopped_node_skips", lambda _: False)
 
 
-@MUTANTS.add("the last row group of a partition is not read", f"{_PACKAGE}.index")
+@MUTANTS.add("the last row group of a partition is not read", f"{_PACKAGE}.row_group_index")
 def _() -> None:
     def around(groups_of: Callable[..., list[int]]) -> Callable[..., list[int]]:
         return lambda self, start, below: groups_of(self, start, below)[:-1]

@@ -39,6 +39,15 @@ def test_normal_a_status_shows_that_the_last_packet_is_lost() -> None:
     assert normal.receive_ready(e2.ready(), [])
 
 
+def test_loss_a_gap_is_a_number_to_me_above_the_next_whatever_went_to_others() -> None:
+    normal, e2 = normal_of(), Peer(E2)
+    normal.receive_data(e2.sends("a", E1), [])
+    assert normal.shows_gap(E2, seq=1, number=2)
+    assert normal.shows_gap(E2, seq=2, number=2)
+    assert not normal.shows_gap(E2, seq=0, number=2), "it was received before"
+    assert not normal.shows_gap(E2, seq=1, number=1)
+
+
 def test_normal_a_loss_is_inferred_from_what_a_peer_acknowledges() -> None:
     normal, e2 = normal_of(), Peer(E2)
     assert not normal.loss_inferred_from_peers()

@@ -86,7 +86,9 @@ def test_a_packet_that_does_not_fit_any_more_is_as_good_as_lost() -> None:
     assert e1.hears(e2.sends("a", E1), e2.sends("b", E1)).accepted == ["a", "b"]
     assert e1.hears(e2.sends("c", E1)).discards == ["full"]
     assert not e1.machine.recovery.active
-    assert e1.hears(e2.sends("d", E2)).stops == ["gap"]
+    ahead = e1.hears(e2.sends("d", E1))
+    assert (ahead.discards, ahead.stops) == (["full"], []), "nor can a packet ahead of the gap keep its place"
+    assert e1.hears(e2.sends("e", E2)).stops == ["gap"]
 
 
 # --- pre-acknowledgment and acknowledgment ---

@@ -1,4 +1,4 @@
-"""Audits a run that is too long for one task, partition by partition (see `partition` and `cut_points`).
+"""Audits a run that is too long for one task, partition by partition (see `partition_audit` and `cut_points`).
 
 The run passes if each partition does, if together they contain every event of the run, and if they come one after the
 other: at each node the deliveries of one partition before those of the next. Then a cycle cannot leave a partition, and
@@ -36,8 +36,8 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.cut_points import cut_points
 from ordercast.pipeline.audit.partitioned.log_comparison import Comparison
 from ordercast.pipeline.audit.partitioned.long_run import LongRun, NotPartitionableError
-from ordercast.pipeline.audit.partitioned.partition import Partition
-from ordercast.pipeline.audit.partitioned.partitions import Partitions
+from ordercast.pipeline.audit.partitioned.partition_audit import Partition
+from ordercast.pipeline.audit.partitioned.partition_results import PartitionResults
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
 from ordercast.trace.schema import ABORTED, RUN
@@ -81,7 +81,7 @@ def _audited(run: LongRun, note: Note) -> Verdict:
     by_position = run.service is Service.PRIORITY_TOTAL
     closed = no_cycle in PROMISES[run.service] and not by_position
     points = cut_points(run.index, max(1, run.rows // ROWS_OF_A_PARTITION), run.read, closed=closed)
-    partitions = Partitions(run, points, closed=closed)
+    partitions = PartitionResults(run, points, closed=closed)
     while (overlap := partitions.audit()) is not None and partitions.all_passed():
         if not partitions.merge(overlap):
             found = run.explain([partitions.partition(overlap[0]), partitions.partition(overlap[-1])])

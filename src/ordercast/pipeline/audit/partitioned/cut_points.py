@@ -3,7 +3,7 @@
 A cut point is, for each source, the sequence number of its first message above it. It is *closed* if no node delivered
 a message from above it before one from below. From any cut point the next closed one is found by taking in whatever a
 node delivered before its last message from below, until nothing is left. Only row groups around the cut point are read.
-The audit does not rely on cut points being closed: `partition_order` compares the steps of the partitions.
+The audit does not rely on cut points being closed: `partition_overlaps` compares the steps of the partitions.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ordercast.pipeline.audit.kernel.columns import CODES, Numbers, kinds_of
-from ordercast.pipeline.audit.partitioned.index import RowGroupIndex
+from ordercast.pipeline.audit.partitioned.row_group_index import RowGroupIndex
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST, numbers_with_null
 from ordercast.trace.schema import EVENT, NODE, SEQ, SOURCE, EventKind
 

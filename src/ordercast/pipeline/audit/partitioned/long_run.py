@@ -15,9 +15,9 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.columns import Numbers, membership_of
 from ordercast.pipeline.audit.partitioned.cut_points import CUT_POINT_COLUMNS
 from ordercast.pipeline.audit.partitioned.explain import ExplainTask, PropertyViolations, checkable_in_partitions
-from ordercast.pipeline.audit.partitioned.index import IndexTask, RowGroupIndex, RowGroupSummary
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask
-from ordercast.pipeline.audit.partitioned.partition import Partition, PartitionTask
+from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionTask
+from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, RowGroupIndex, RowGroupSummary
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask

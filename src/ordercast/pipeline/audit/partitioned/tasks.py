@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from ordercast.pipeline.audit.partitioned.explain import ExplainTask, explain
-from ordercast.pipeline.audit.partitioned.index import IndexTask, summarise
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask, compare
-from ordercast.pipeline.audit.partitioned.partition import PartitionTask, audit_partition
+from ordercast.pipeline.audit.partitioned.partition_audit import PartitionTask, audit_partition
+from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, summarise
 
 
 class TaskKind(StrEnum):

@@ -1,4 +1,4 @@
-"""The order of partitions: whether at each node the events of one partition come before those of the next."""
+"""Overlaps of partitions: whether at each node the events of one partition come before those of the next."""
 
 from collections.abc import Sequence
 

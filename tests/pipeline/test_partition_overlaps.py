@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ordercast.pipeline.audit.kernel.columns import Flags, Numbers
-from ordercast.pipeline.audit.partitioned.partition_order import first_gap, first_overlap
+from ordercast.pipeline.audit.partitioned.partition_overlaps import first_gap, first_overlap
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST, Ranges
 
 Table = tuple[Numbers, Numbers]

@@ -5,7 +5,7 @@ tells which partition it belongs to, so that partitions need no agreement betwee
 where the events of a partition may be.
 
 A partition is audited as if it were a run. Whether partitions come one after the other at each node is compared
-afterwards, by the steps between which the events of each partition lie: see `partition_order`.
+afterwards, by the steps between which the events of each partition lie: see `partition_overlaps`.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ from ordercast.pipeline.audit.kernel.columns import (
     kinds_of,
     membership_of,
 )
-from ordercast.pipeline.audit.partitioned.index import MembershipEvent
+from ordercast.pipeline.audit.partitioned.row_group_index import MembershipEvent
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups, numbers_with_null
 from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
 

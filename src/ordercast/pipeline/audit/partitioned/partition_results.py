@@ -1,4 +1,4 @@
-"""The partitions of a long run together: their results, and whether they come one after the other."""
+"""What was found about each partition of a long run, and whether they come one after the other."""
 
 from collections.abc import Iterator
 
@@ -10,15 +10,15 @@ from ordercast.audit.priorities import sender_order_kept_by_priority
 from ordercast.audit.services import PROMISES
 from ordercast.pipeline.audit.kernel.columns import Numbers
 from ordercast.pipeline.audit.partitioned.long_run import LongRun
-from ordercast.pipeline.audit.partitioned.partition import Partition, PartitionResult
-from ordercast.pipeline.audit.partitioned.partition_order import StepTables, first_gap, first_overlap
+from ordercast.pipeline.audit.partitioned.partition_audit import Partition, PartitionResult
+from ordercast.pipeline.audit.partitioned.partition_overlaps import StepTables, first_gap, first_overlap
 from ordercast.pipeline.audit.partitioned.row_groups import LEAST, MOST, Ranges
 from ordercast.pipeline.audit.partitioned.tasks import TaskKind
 
 _MOST_ROWS_MERGED = 6_000_000  # of overlapping partitions that are audited as one
 
 
-class Partitions:
+class PartitionResults:
     """The partitions of a run, given by their cut points, and what was found about each.
 
     `closed`: the service has one order, so that nodes must deliver all of one partition before the next.
