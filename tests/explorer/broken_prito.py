@@ -85,8 +85,8 @@ class TakesAnyStatusForAnAcknowledgment(Assembled):
 
     def settle(self, out: list[Output]) -> None:
         log = self.reception.preacknowledged
-        log.refill(tuple(log.entries), self.reception.accepted.columns)
-        self.policy.acknowledge(log.rise(), out)
+        log.refill(tuple(log.entries), self.reception.accepted.acknowledged_below)
+        self.policy.acknowledge(log.take_acknowledged(), out)
         super().settle(out)
 
 

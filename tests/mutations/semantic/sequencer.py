@@ -99,7 +99,7 @@ def _table_falls_back() -> None:
 
         return changed
 
-    wrap(Orderer, "note", around)
+    wrap(Orderer, "note_acknowledged", around)
 
 
 @MUTANTS.add("what one member has is called stable (S2)", "protocols.sequencer.orderer")

@@ -64,7 +64,7 @@ def _() -> None:
 @MUTANTS.add("what is kept is not acknowledged when an epoch begins", "protocols.to.reception")
 def _() -> None:
     def begin_epoch(self: Reception, _: list[Output]) -> int:
-        self.preacknowledged.refill(tuple(self.preacknowledged.entries), self.accepted.columns)
+        self.preacknowledged.refill(tuple(self.preacknowledged.entries), self.accepted.acknowledged_below)
         carried = len(self.accepted.entries)
         self.pending = self.pending_in_sequence = carried > 0
         return carried
@@ -74,13 +74,15 @@ def _() -> None:
 
 @MUTANTS.add("the first node that acknowledges lets the top of a log go", "protocols.to.unanimous_log")
 def _() -> None:
-    def rise(self: UnanimousLog[Any]) -> list[Any]:
-        risen = []
-        while self.entries and any(column[self.entries[0][0]] > self.entries[0][1] for column in self.columns):
-            risen.append(self.entries.popleft()[2])
-        return risen
+    def take_acknowledged(self: UnanimousLog[Any]) -> list[Any]:
+        taken = []
+        while self.entries and any(
+            column[self.entries[0][0]] > self.entries[0][1] for column in self.acknowledged_below
+        ):
+            taken.append(self.entries.popleft()[2])
+        return taken
 
-    replace(UnanimousLog, "rise", rise)
+    replace(UnanimousLog, "take_acknowledged", take_acknowledged)
 
 
 @MUTANTS.add("the cut is what somebody has accepted", "protocols.to.recovery")
@@ -133,7 +135,7 @@ def _() -> None:
     def around(roll_back: Callable[[Transmission], None]) -> Callable[[Transmission], None]:
         def undaunted(self: Transmission) -> None:
             roll_back(self)
-            self.allowance = self.window
+            self.congestion_window = self.window
 
         return undaunted
 

@@ -35,9 +35,9 @@ def test_what_watches_sees_a_packet_that_is_acknowledged_out_of_turn() -> None:
     p, q = (Packet(source, 3, 0, (), 0, (1,), b"x", 5) for source in (E1, E2))
     machine.reception.preacknowledged.entries.extend([(E1, 0, p), (E2, 0, q)])
     machine.look()
-    machine.reception.preacknowledged.columns[:] = [(0, 1), (1, 0)]
+    machine.reception.preacknowledged.acknowledged_below[:] = [(0, 1), (1, 0)]
     machine.look()
-    machine.reception.preacknowledged.columns[:] = [(0, 1), (1, 1)]
+    machine.reception.preacknowledged.acknowledged_below[:] = [(0, 1), (1, 1)]
     with pytest.raises(AssertionError, match="could go before its equals"):
         machine.look()
 

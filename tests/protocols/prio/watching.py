@@ -19,5 +19,5 @@ class WatchesItsFreedom(Prio):
     def look(self) -> None:
         """Everything that waits for its acknowledgment, one by one rather than from the first on."""
         for source, seq, packet in self.reception.preacknowledged.entries:
-            lowest = min(column[source] for column in self.reception.preacknowledged.columns)  # minPAL_j
+            lowest = min(column[source] for column in self.reception.preacknowledged.acknowledged_below)  # minPAL_j
             assert seq >= lowest, f"{packet} could go before its equals"

@@ -139,7 +139,7 @@ def test_a_receiver_waits_for_the_resilience_degree() -> None:
     log, out = reception(resilience=1), list[Output]()
     log.receive_broadcast(broadcast(0, "a", commit=0), out)
     assert delivered(out) == []
-    log.learn(E1, 1, 0, out)
+    log.update_bounds(E1, 1, 0, out)
     assert delivered(out) == ["a"]
 
 
@@ -196,10 +196,10 @@ def test_an_orderer_keeps_what_is_not_acknowledged_by_all() -> None:
     part, out = orderer(), list[Output]()
     for seq in range(3):
         part.take_offer(packet(E2, seq, "m"), out, direct=False)
-    part.note(E2, 3, out)
+    part.note_acknowledged(E2, 3, out)
     assert (part.lagging(), part.reception.stable_below) == (0b100, 0)
-    part.note(E3, 2, out)
-    part.note(E3, 1, out)
+    part.note_acknowledged(E3, 2, out)
+    part.note_acknowledged(E3, 1, out)
     assert (part.acknowledged, part.lowest, part.reception.stable_below) == ([3, 3, 2], 2, 2)
     assert part.number_of == {(E2, 2): 2}
 
@@ -216,14 +216,14 @@ def test_an_orderer_with_a_full_history_waits_asks_and_synchronises() -> None:
     assert sent(out) == [SequencerStatus(0, E1, 1, 1, 0, 0b110), Synchronise(0, E1, 1, 1, 1, 0, 0b110)]
     out.clear()
     for node in (E2, E3):
-        part.note(node, 1, out)
+        part.note_acknowledged(node, 1, out)
     assert sent(out) == [Synchronise(0, E1, 1, 2, 1, 1, 0b110)], "phase 2, and nothing is numbered yet"
 
 
 def test_an_orderer_asks_who_lags_and_suspects_who_does_not_reply() -> None:
     part, out = orderer(suspect_after=1), list[Output]()
     part.take_offer(packet(E2, 0, "m"), out, direct=False)
-    part.note(E2, 1, out)
+    part.note_acknowledged(E2, 1, out)
     out.clear()
     part.watch(out)
     assert timers_set(out) == ["status"]

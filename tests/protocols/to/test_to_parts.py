@@ -32,31 +32,31 @@ def log_of(*entries: tuple[int, int, str]) -> UnanimousLog[str]:
 
 def test_the_top_leaves_when_all_have_acknowledged_it_and_what_is_behind_it_waits() -> None:
     log = log_of((E1, 0, "a"), (E2, 0, "x"))
-    log.columns[E1] = (1, 1)
-    assert (log.rise(), log.holds_back, log.blockers()) == ([], E2, 0b10)
-    log.columns[E2] = (0, 1)
-    assert log.rise() == [], "x is acknowledged by all, and stands behind a"
-    log.columns[E2] = (1, 1)
-    assert (log.rise(), log.holds_back, log.blockers()) == (["a", "x"], 0, 0)
+    log.acknowledged_below[E1] = (1, 1)
+    assert (log.take_acknowledged(), log.waiting_for, log.blockers()) == ([], E2, 0b10)
+    log.acknowledged_below[E2] = (0, 1)
+    assert log.take_acknowledged() == [], "x is acknowledged by all, and stands behind a"
+    log.acknowledged_below[E2] = (1, 1)
+    assert (log.take_acknowledged(), log.waiting_for, log.blockers()) == (["a", "x"], 0, 0)
 
 
 def test_the_node_that_holds_the_top_back_follows_from_the_rest() -> None:
     log = log_of((E1, 0, "a"))
-    log.columns[E1] = (1, 0)
-    log.rise()
+    log.acknowledged_below[E1] = (1, 0)
+    log.take_acknowledged()
     other = log_of()
     other.restore(log.snapshot())
-    assert (other, other.holds_back) == (log, E2)
+    assert (other, other.waiting_for) == (log, E2)
 
 
 def test_new_contents_are_looked_at_from_the_first_node_on() -> None:
     log = log_of((E1, 0, "a"))
-    log.columns[E1] = (1, 0)
-    log.rise()
+    log.acknowledged_below[E1] = (1, 0)
+    log.take_acknowledged()
     log.refill([(E2, 4, "x")], [(5, 4), (5, 5)])
-    assert (log.rise(), log.holds_back) == ([], E1)
-    log.columns[E1] = (5, 5)
-    assert log.rise() == ["x"]
+    assert (log.take_acknowledged(), log.waiting_for) == ([], E1)
+    log.acknowledged_below[E1] = (5, 5)
+    assert log.take_acknowledged() == ["x"]
 
 
 # --- transmission ---
@@ -86,23 +86,23 @@ def test_the_window_counts_what_is_not_confirmed() -> None:
     assert not part.window_is_open(), "only the oldest can be confirmed"
     part.confirm(0)
     assert part.window_is_open()
-    assert part.allowance == 2, "no more than the window"
+    assert part.congestion_window == 2, "no more than the window"
 
 
 def test_what_is_rolled_back_is_sent_again_in_order_half_as_much_at_a_time() -> None:
     part = transmission(window=5)
     part.roll_back()
-    assert part.allowance == 5, "nothing was discarded"
+    assert part.congestion_window == 5, "nothing was discarded"
     send(part, 3)
     part.roll_back()
     assert [each.seq for each in part.resend] == [0, 1, 2]
-    assert (part.sent, part.discarded_below, part.allowance) == (type(part.sent)(), 3, 2)
+    assert (part.sent, part.discarded_below, part.congestion_window) == (type(part.sent)(), 3, 2)
     part.sent.append((7, part.resend.popleft()))
     part.roll_back()
     assert [each.seq for each in part.resend] == [0, 1, 2], "before what waited already"
-    assert (part.discarded_below, part.allowance) == (3, 1)
+    assert (part.discarded_below, part.congestion_window) == (3, 1)
     part.confirm(7)
-    assert part.allowance == 1, "nothing is under way"
+    assert part.congestion_window == 1, "nothing is under way"
 
 
 def test_what_was_discarded_before_is_named_with_its_number() -> None:

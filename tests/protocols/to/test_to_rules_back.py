@@ -203,7 +203,7 @@ def test_after_a_loss_half_as_much_is_sent_and_more_as_it_gets_through() -> None
     assert (out.preacknowledged, out.data) == (["a"], list("cd")), "one has left, and one more may go"
     for _ in range(3):
         begun(node, peer, 1, 0)
-        assert node.machine.transmission.allowance >= 1
+        assert node.machine.transmission.congestion_window >= 1
     assert len(node.machine.transmission.sent) == 1
 
 

@@ -269,7 +269,7 @@ class Sequencer(DeclaredState):
             for packet in list(self.window.outstanding):
                 self.orderer.take_offer(packet, out, direct=False)
 
-    # --- what hosts ask ---
+    # --- inspection ---
 
     @property
     def ordered_below(self) -> list[int]:

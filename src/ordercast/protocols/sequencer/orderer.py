@@ -93,7 +93,7 @@ class Orderer(DeclaredState):
     def receive_offer(self, unit: Offer, out: list[Output]) -> None:
         """A packet to be numbered, and an acknowledgment."""
         packet = unit.packet
-        self.note(packet.source, unit.received_below, out)
+        self.note_acknowledged(packet.source, unit.received_below, out)
         why = self.take_offer(packet, out, direct=unit.direct)
         if why:
             out.append(Discard(unit, why))
@@ -176,7 +176,7 @@ class Orderer(DeclaredState):
 
     def receive_acknowledgment(self, unit: Acknowledgment, out: list[Output]) -> None:
         """Retransmits what is missing, and replies with the status if asked for, or if everything is now stable."""
-        self.note(unit.source, unit.received_below, out)
+        self.note_acknowledged(unit.source, unit.received_below, out)
         reception = self.reception
         copies = 0
         for start, stop in unit.missing:
@@ -189,7 +189,7 @@ class Orderer(DeclaredState):
         elif unit.wants_status and not copies:
             self.publish(out, to=unit.source)
 
-    def note(self, node: int, below: int, out: list[Output]) -> None:
+    def note_acknowledged(self, node: int, below: int, out: list[Output]) -> None:
         """A node has received everything below. The table never falls back; what follows from it is done at once."""
         self.unanswered[node] = 0
         before = self.acknowledged[node]
@@ -268,7 +268,7 @@ class Orderer(DeclaredState):
 
     def receive_synchronised(self, unit: Synchronised, out: list[Output]) -> None:
         """Counts for the current round only: a reply to an older one says nothing about this one."""
-        self.note(unit.source, unit.received_below, out)
+        self.note_acknowledged(unit.source, unit.received_below, out)
         if self.sync_phase != 2 or unit.round != self.sync_round:
             out.append(Discard(unit, "old"))
             return

@@ -62,7 +62,7 @@ class Reception(LossDetection):
             self.store(unit.packet, out)
         elif not self.take(number, unit.packet, out):
             out.append(Discard(unit, "duplicate"))
-        self.learn(unit.source, unit.commit_below, unit.stable_below, out)
+        self.update_bounds(unit.source, unit.commit_below, unit.stable_below, out)
 
     def receive_announcement(self, unit: NumberAnnouncement, out: list[Output]) -> None:
         """Numbers of packets that their senders broadcast: they are here already, or will arrive."""
@@ -77,7 +77,7 @@ class Reception(LossDetection):
                 self.detect_loss(number + 1, out, lacks=self.known_below <= number)
             else:
                 self.take(number, packet, out)
-        self.learn(unit.source, unit.commit_below, unit.stable_below, out)
+        self.update_bounds(unit.source, unit.commit_below, unit.stable_below, out)
 
     def keep_unnumbered(self, unit: Offer, out: list[Output]) -> None:
         """A packet that its sender broadcast waits for its number, across views too: a packet never changes."""
@@ -132,7 +132,7 @@ class Reception(LossDetection):
 
     # --- stability and delivery ---
 
-    def learn(self, source: int, commit_below: int, stable_below: int, out: list[Output]) -> None:
+    def update_bounds(self, source: int, commit_below: int, stable_below: int, out: list[Output]) -> None:
         """What may be delivered and what is stable in the current view, which is therefore reported first."""
         if commit_below > self.commit_below:
             self.commit_below = commit_below

@@ -100,7 +100,7 @@ class Sender(DeclaredState):
         """Shows gaps, what may be delivered and what is stable; may ask for an acknowledgment."""
         reception = self.reception
         reception.detect_loss(unit.next_number, out, lacks=reception.known_below < unit.next_number)
-        reception.learn(unit.source, unit.commit_below, unit.stable_below, out)
+        reception.update_bounds(unit.source, unit.commit_below, unit.stable_below, out)
         if unit.reply_from & self.view.my_bit and not self.view.closed:
             self._answer(unit.next_number, out)
 
@@ -125,7 +125,7 @@ class Sender(DeclaredState):
                 self._answer(unit.next_number, out)
             return
         self.sync_round, self.paused_through = unit.round, None
-        reception.learn(unit.source, 0, unit.stable_below, out)
+        reception.update_bounds(unit.source, 0, unit.stable_below, out)
         if unit.reply_from & self.view.my_bit:
             reply = Synchronised(self.view.number, self.me, unit.round, reception.received_below)
             out.append(Send(reply, to=self.view.sequencer))

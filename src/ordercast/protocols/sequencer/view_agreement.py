@@ -93,7 +93,7 @@ class ViewAgreement(DeclaredState):
     reports: dict[int, Flushed]  # to the coordinator, by node
     accepts: int  # members that have accepted the proposal, one bit each
     rounds: int  # of repetition in the coordinator's current step
-    guided: bool  # received from the coordinator since the view timer was set
+    coordinator_active: bool  # received from the coordinator since the view timer was set
     answered: int  # nodes of other views that were answered since the answer timer was set, one bit each
 
     def __init__(self, me: int, config: GroupConfig, view: CurrentView, log: OrderedLog, timers: Timers) -> None:
@@ -111,7 +111,7 @@ class ViewAgreement(DeclaredState):
         self.coordinates = False
         self.reports = {}
         self.accepts = self.rounds = 0
-        self.guided = False
+        self.coordinator_active = False
 
     # --- suspicion ---
 
@@ -148,7 +148,7 @@ class ViewAgreement(DeclaredState):
         self.timers.unresolved += 1
         if self.timers.unresolved > self.config.polls_to_abort:
             self._give_up(out)
-        elif not self.coordinates and not self.guided:
+        elif not self.coordinates and not self.coordinator_active:
             self._begin_ballot(out)
         else:
             if self.coordinates:
@@ -158,7 +158,7 @@ class ViewAgreement(DeclaredState):
 
     def _set_view_timer(self, ballot: Ballot, out: list[Output]) -> None:
         """A member waits for the coordinator the longer the more ballots have failed, and the higher its rank."""
-        self.guided = False
+        self.coordinator_active = False
         if self.coordinates:
             rounds = min(1 + self.rounds // 4, TAKEOVER_ROUNDS)
         else:
@@ -321,7 +321,7 @@ class ViewAgreement(DeclaredState):
         if self.promised != ballot:
             self._promise(ballot, out)
             self._set_view_timer(ballot, out)
-        self.guided = True
+        self.coordinator_active = True
         return True
 
     def _obtain(self, proposal: tuple[Ballot, NextView], out: list[Output]) -> None:
@@ -356,7 +356,7 @@ class ViewAgreement(DeclaredState):
             out.append(Discard(unit, "old"))
             return
         self.supplied[unit.number] = unit.packet
-        self.guided = True
+        self.coordinator_active = True
         is_last = unit.number + 1 == self.fetched_below
         if self.accepted != proposal and (is_last or not self.log.lacking(proposal[1].cut_below, self.supplied)):
             self._obtain(proposal, out)

@@ -45,6 +45,7 @@ from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.shared.reasons import INFERRED_LOSS
 from ordercast.protocols.spo.loss_detection import LossDetection
 from ordercast.protocols.spo.retransmission import Node, Retransmission, SelectiveRepeat
 from ordercast.protocols.spo.units import Data, Missing, Ready, Status
@@ -257,7 +258,7 @@ class Spo(LossDetection):
                 self.acknowledge(log, out)
         if self.config.infer_losses and not self.inferred_loss_timer and self.losses_inferred_from_peer(source):
             self.inferred_loss_timer = True
-            self.set_timer("hearsay", self.config.timing.inferred_loss, out)
+            self.set_timer(INFERRED_LOSS, self.config.timing.inferred_loss, out)
 
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
@@ -300,7 +301,7 @@ class Spo(LossDetection):
             self.status_timer_fired(out)
         elif name == "poll":
             self.poll(out)
-        elif name == "hearsay":
+        elif name == INFERRED_LOSS:
             self.ask_about_inferred_loss(out)
         else:
             self.retransmission.fire(name, out)
@@ -312,10 +313,7 @@ class Spo(LossDetection):
             self.send_status(out)
 
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
-        """Failure condition (2), after its waiting time: polls sources whose packets only peers have acknowledged.
-
-        That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
-        """
+        """Failure condition (2), after its waiting time: polls sources whose packets only peers have acknowledged."""
         self.inferred_loss_timer = False
         wants = 0
         for node in range(self.nodes):

@@ -285,7 +285,7 @@ class SpoPaper(DeclaredState):
             asked = [Data(unit.packet, self._status()) for unit in asked]
         return [Send(unit, again=True) for unit in asked]
 
-    # --- questions ---
+    # --- inspection ---
 
     def log_sizes(self) -> LogSizes:
         """The number of packets in each log."""

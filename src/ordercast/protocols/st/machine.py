@@ -12,7 +12,7 @@ parts:
     recovery           after a loss: agreement on one order (`agreed_order`), retransmission (section 4)
     finished_epochs    packets of finished epochs, until all nodes have finished them
 
-An epoch is the time between two recoveries. A channel that does not keep one order is found out by a cycle in the
+An epoch is the time between two recoveries. A channel that does not keep one order is detected by a cycle in the
 merge of the logs, and the group is aborted.
 
 Departures from the paper:
@@ -49,6 +49,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Unit
 from ordercast.protocols.shared.backoff import Backoff
+from ordercast.protocols.shared.reasons import GAP, INFERRED_LOSS
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.finished_epochs import FinishedEpochs
 from ordercast.protocols.st.normal_operation import NormalOperation
@@ -90,7 +91,9 @@ class St(DeclaredState):
             normal.submit(event)
         elif type(event) is TimerFired:
             self.fire(event.name, out)
-        elif normal.news and not self.recovery.active:  # Drained; polls answered at once would only cause more of them
+        elif (
+            normal.acknowledgment_pending and not self.recovery.active
+        ):  # Drained; polls answered at once would only cause more of them
             normal.send_status(out)
         if not (self.recovery.active or normal.aborted):
             if normal.waiting or normal.to_resend:
@@ -138,7 +141,7 @@ class St(DeclaredState):
                 normal.receive_data(unit, out) if isinstance(unit, Data) else normal.receive_ready(unit, out)
             )
             if loss_detected:
-                self.start_recovery("gap", out)
+                self.start_recovery(GAP, out)
             elif len(normal.log) > normal.config.log_limit:
                 self.start_recovery("long log", out)
             elif normal.unreported[unit.source] >= normal.status_after:
@@ -181,7 +184,7 @@ class St(DeclaredState):
             self.status_timer_fired(out)
         elif name == "reset" and self.recovery.active:
             self.recovery.reset_timer_fired(out)
-        elif name == "hearsay":
+        elif name == INFERRED_LOSS:
             self.normal.inferred_loss_timer = False
             if not self.recovery.active:
                 self.normal.ask_about_inferred_loss(out)
@@ -206,7 +209,7 @@ class St(DeclaredState):
             normal.status_timer, normal.transmitted = True, False
             normal.set_timer("status", normal.config.timing.status * self.backoff.factor, out)
 
-    # --- questions ---
+    # --- inspection ---
 
     def log_sizes(self) -> LogSizes:
         """The number of packets in each log."""

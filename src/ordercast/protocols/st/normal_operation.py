@@ -26,6 +26,7 @@ from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.shared.reasons import INFERRED_LOSS
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.st.loss_detection import LossDetection
 from ordercast.protocols.st.state import OWN, RECEIVED
@@ -81,7 +82,7 @@ class NormalOperation(LossDetection):
     def status(self) -> Status:
         """What I know now, for a unit that is transmitted: no acknowledgment is pending afterwards."""
         self.stamp += 1
-        self.status_due, self.news, self.transmitted = False, False, True
+        self.status_due, self.acknowledgment_pending, self.transmitted = False, False, True
         self.unreported = [0] * self.nodes
         expected = self.expected
         below = tuple([seqs[0] if seqs else expected[source] for source, seqs in enumerate(self.unpreacknowledged)])
@@ -105,7 +106,7 @@ class NormalOperation(LossDetection):
             out.append(Discard(unit, "full"))
             return False
         self.expected[source] = seq + 1
-        self.status_due = self.news = True
+        self.status_due = self.acknowledgment_pending = True
         if to_me:
             self.expected_to_me[source] = number + 1
             self.unreported[source] += 1
@@ -156,14 +157,14 @@ class NormalOperation(LossDetection):
                 self.acknowledge(log, out)
         if self.config.infer_losses and not self.inferred_loss_timer and self.loss_inferred_from_peers():
             self.inferred_loss_timer = True
-            self.set_timer("hearsay", self.config.timing.inferred_loss, out)
+            self.set_timer(INFERRED_LOSS, self.config.timing.inferred_loss, out)
 
     # --- pre-acknowledgment and acknowledgment (3.3, 3.4) ---
 
     def preacknowledge(self, out: list[Output]) -> None:
         """PACK action: packets that all nodes have accepted or skipped (Lemma A)."""
         for packet in self.accepted.take_acknowledged(RECEIVED):
-            self.backoff.progress = self.news = True
+            self.backoff.progress = self.acknowledgment_pending = True
             self.preacknowledged_count += 1
             self.unpreacknowledged[packet.source].popleft()
             out.append(Reached(PREACKNOWLEDGED, packet))
@@ -223,10 +224,7 @@ class NormalOperation(LossDetection):
         self.set_timer("status", self.config.timing.status, out)
 
     def ask_about_inferred_loss(self, out: list[Output]) -> None:
-        """Condition (2) of 4.1, after its waiting time: polls; the source's status shows whether the loss was mine.
-
-        That is loss inferred from peers' acknowledgments; the timer is called `hearsay`, the papers' word.
-        """
+        """Condition (2) of 4.1, after its waiting time: polls; the source's status shows whether the loss was mine."""
         if self.loss_inferred_from_peers():
             self.send_status(out, polls=True)
 

@@ -17,6 +17,7 @@ from ordercast.model.machine import Discard, Output, Reached, Resumed, Send, Set
 from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import MessageId, Packet
+from ordercast.protocols.shared.reasons import STOPPED_BY_PEER
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.agreed_order import agreed_order, go_back_point, known_packets
 from ordercast.protocols.st.normal_operation import ACCEPTED, PREACKNOWLEDGED, NormalOperation
@@ -92,7 +93,7 @@ class Recovery(DeclaredState):
                 self.take_done(1 << unit.source)
                 return
             if not self.active:
-                self.start("told", out)
+                self.start(STOPPED_BY_PEER, out)
             if type(unit) is ResetReply:
                 self.take_reply(unit, out)
             elif type(unit) is ResetNeed:
@@ -131,7 +132,7 @@ class Recovery(DeclaredState):
             # Set anew: it would otherwise fire before an answer can come.
             normal.set_timer("reset", normal.config.timing.reset, out)
         else:
-            self.lack_nothing(out)
+            self.announce_done(out)
 
     def _all_replies(self) -> list[ResetReply]:
         return [reply for reply in self.replies if reply is not None]
@@ -151,7 +152,7 @@ class Recovery(DeclaredState):
             self.missing.remove(key)
             normal.backoff.progress = True
             if not self.missing:
-                self.lack_nothing(out)
+                self.announce_done(out)
 
     def request_missing(self, out: list[Output]) -> None:
         """Sends what I still wait for: replies, packets, and the announcements of others that they lack nothing."""
@@ -209,7 +210,7 @@ class Recovery(DeclaredState):
 
     # --- finishing the epoch ---
 
-    def lack_nothing(self, out: list[Output]) -> None:
+    def announce_done(self, out: list[Output]) -> None:
         """I have everything of this epoch that is to me: it is accepted, and announced to everybody."""
         normal = self.normal
         assert self.order is not None
@@ -287,7 +288,7 @@ class Recovery(DeclaredState):
         self.request_missing(out)
         normal.set_timer("reset", normal.config.timing.reset * normal.backoff.factor, out)
 
-    # --- questions ---
+    # --- inspection ---
 
     def blockers(self) -> int:
         """The nodes from which a reply, a packet or a ResetDone is missing, as a bit mask."""

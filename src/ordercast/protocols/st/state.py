@@ -69,7 +69,7 @@ class EpochState(DeclaredState):
     # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions
     status_due: bool  # a peer waits for my status
-    news: bool  # I have received or pre-acknowledged something since my last transmission
+    acknowledgment_pending: bool  # I have received or pre-acknowledged something since my last transmission
     unreported: list[int]  # packets accepted of each source since my last transmission
     status_timer: bool
     transmitted: bool  # since the status timer was set
@@ -96,7 +96,7 @@ class EpochState(DeclaredState):
         self.unplaced, self.of_next_epoch, self.accepted_before = {}, [], set()
 
         self.stamp, self.unreported = 0, [0] * nodes
-        self.status_due = self.news = self.status_timer = self.transmitted = False
+        self.status_due = self.acknowledgment_pending = self.status_timer = self.transmitted = False
         self.inferred_loss_timer = self.aborted = False
 
     def _own_unbounded(self, below: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -10,11 +10,8 @@ A detected loss stops the node, and the group goes back to what all have accepte
 """
 
 from ordercast.model.machine import Discard, Output
+from ordercast.protocols.shared.reasons import GAP, INFERRED_LOSS
 from ordercast.protocols.to.units import Heading, Sequenced, UnorderedReady
-
-GAP = "gap"
-INFERRED_FROM_PEERS = "hearsay"
-"""The papers' word, which traces have."""
 
 
 def detect_loss(unit: Sequenced | UnorderedReady, heading: Heading, expected: list[int], out: list[Output]) -> str:
@@ -27,4 +24,4 @@ def detect_loss(unit: Sequenced | UnorderedReady, heading: Heading, expected: li
         if type(unit) is not UnorderedReady:
             out.append(Discard(unit, "duplicate"))
         return ""
-    return GAP if seq > next_seq else INFERRED_FROM_PEERS
+    return GAP if seq > next_seq else INFERRED_LOSS

@@ -293,7 +293,7 @@ class TotalOrderBroadcast(DeclaredState):
         mask = accepted.blockers() | self.reception.preacknowledged.blockers()
         if self.transmission.sent:
             seq, me = self.transmission.sent[0][0], self.me
-            mask |= sum(1 << node for node, column in enumerate(accepted.columns) if column[me] <= seq)
+            mask |= sum(1 << node for node, column in enumerate(accepted.acknowledged_below) if column[me] <= seq)
         if self.transmission.waiting:
             mask |= self.deliveries.behind()
         return mask & ~self._my_bit

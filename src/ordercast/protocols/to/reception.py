@@ -82,19 +82,20 @@ class Reception(DeclaredState):
         delivered_by = self.policy.deliveries.delivered_by
         accepted = self.accepted
         if type(unit) is UnorderedReady and (
-            heading.delivered < delivered_by[source] or any(map(gt, accepted.columns[source], heading.expects))
+            heading.delivered < delivered_by[source]
+            or any(map(gt, accepted.acknowledged_below[source], heading.expects))
         ):
             return ""  # a late duplicate: it has no number, but its source has acknowledged more since
         if heading.wants & self._my_bit:
             self.pending = True
         delivered_by[source] = heading.delivered
-        accepted.columns[source] = heading.expects
+        accepted.acknowledged_below[source] = heading.expects
         if not isinstance(unit, UnorderedReady):
             expected[source] = seq + 1
             self.accept(unit, source, seq, out)
-        if accepted.holds_back == source:
-            for risen in accepted.rise():
-                self._preacknowledge(risen, out)
+        if accepted.waiting_for == source:
+            for taken in accepted.take_acknowledged():
+                self._preacknowledge(taken, out)
         return ""
 
     def _is_impossible(self, unit: Sequenced | UnorderedReady, heading: Heading) -> bool:
@@ -152,9 +153,9 @@ class Reception(DeclaredState):
             self.unpreacknowledged -= 1
             self.backoff.progress = True
         log = self.preacknowledged
-        log.columns[source] = heading.expects
-        if log.entries and log.holds_back == source:
-            self._acknowledge(log.rise(), out)
+        log.acknowledged_below[source] = heading.expects
+        if log.entries and log.waiting_for == source:
+            self._acknowledge(log.take_acknowledged(), out)
         if owned is not None:
             self.policy.reached(owned, out)
 
@@ -176,7 +177,7 @@ class Reception(DeclaredState):
         """Pre-acknowledges what lies below the cut, which all have accepted, and discards the rest."""
         kept = [entry for entry in self.accepted.entries if entry[1] < cut[entry[0]]]
         self.accepted.refill(kept, [tuple(cut)] * len(cut))
-        for unit in self.accepted.rise():
+        for unit in self.accepted.take_acknowledged():
             self._preacknowledge(unit, out)
         self.unpreacknowledged, self.expected = 0, cut
 
@@ -186,7 +187,7 @@ class Reception(DeclaredState):
         Returns the number of packets that were carried by vectors into the new epoch.
         """
         kept = [packet for _, _, packet in self.preacknowledged.entries]
-        self.preacknowledged.refill((), self.accepted.columns)
+        self.preacknowledged.refill((), self.accepted.acknowledged_below)
         self._acknowledge(kept, out)
         carried = len(self.accepted.entries)
         self.pending = self.pending_in_sequence = carried > 0

@@ -19,6 +19,7 @@ from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.jitter import spread
+from ordercast.protocols.shared.reasons import STOPPED_BY_PEER
 from ordercast.protocols.to.reception import Reception
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.units import CarryingVector, EpochVector, Heading, OrderedData, Vector, vector_of
@@ -98,7 +99,7 @@ class Recovery(DeclaredState):
             if self.mode is Mode.INSTALLED:  # only where the epoch had begun can it have ended
                 self.begin_epoch(out)
             if self.mode is Mode.NORMAL:
-                self.start("told", out)
+                self.start(STOPPED_BY_PEER, out)
             if self.collect(unit, vector):
                 self.backoff.progress = True
                 vectors = self.collected()

@@ -29,8 +29,8 @@ class Transmission(DeclaredState):
     """Own packets that a recovery discarded, to be sent again under new numbers."""
     discarded_below: int
     """Own packets below this have been discarded by a recovery at least once."""
-    allowance: int
-    """Own packets that may be under way: the window, or less after a loss."""
+    congestion_window: int
+    """Own packets that may be in flight: the window, or less after a loss (AIMD)."""
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         first = config.first_seqs()[me]
@@ -38,11 +38,11 @@ class Transmission(DeclaredState):
         self.next_seq = self.next_packet = self.discarded_below = first
         self.next_message, self.stamp = 0, 0
         self.waiting, self.sent, self.resend = deque(), deque(), deque()
-        self.allowance = config.window
+        self.congestion_window = config.window
 
     def window_is_open(self) -> bool:
         """Flow condition. Units without data are not subject to it."""
-        return len(self.sent) < self.allowance
+        return len(self.sent) < self.congestion_window
 
     def number(self, event: Submit) -> Packet:
         """Makes a packet of a submission."""
@@ -64,7 +64,7 @@ class Transmission(DeclaredState):
         """An own data unit is pre-acknowledged: it leaves the window, which grows by one (additive increase)."""
         if self.sent and self.sent[0][0] == seq:
             self.sent.popleft()
-            self.allowance = min(self.window, self.allowance + 1)
+            self.congestion_window = min(self.window, self.congestion_window + 1)
 
     def roll_back(self) -> None:
         """A recovery discarded what is left in `sent`: all of it is sent again, half as much at a time."""
@@ -72,7 +72,7 @@ class Transmission(DeclaredState):
             self.discarded_below = max(self.discarded_below, self.sent[-1][1].seq + 1)
             self.resend.extendleft([packet for _, packet in reversed(self.sent)])
             self.sent.clear()
-            self.allowance = max(1, self.allowance // 2)
+            self.congestion_window = max(1, self.congestion_window // 2)
 
     def discarded_before(self) -> tuple[int, Packet] | None:
         """The first packet that may be discarded now, with its seq, if it has been discarded before."""

@@ -125,7 +125,7 @@ class SequencerPaper(SequencerPaperState):
         if self.phase:
             out.append(Discard(unit, "synchronising"))
         elif self._is_duplicate(unit):
-            self._tell_sender(unit, out)
+            self._answer_duplicate(unit, out)
         else:
             self._note(sender, unit.last)
             if self.purge_if_full():
@@ -140,7 +140,7 @@ class SequencerPaper(SequencerPaperState):
         last = self.last_message[unit.source]
         return unit.message <= last if self.readings.older_are_duplicates else unit.message == last
 
-    def _tell_sender(self, unit: PaperData, out: list[Output]) -> None:
+    def _answer_duplicate(self, unit: PaperData, out: list[Output]) -> None:
         """The header and no data: a sender that has lost the broadcast takes that for it (S3)."""
         out.append(Discard(unit, "duplicate"))
         for stored in self.history:
