@@ -117,15 +117,15 @@ def _history_of_one_more() -> None:
 
 @MUTANTS.add("a full history is synchronised without asking first", "protocols.sequencer.orderer")
 def _synchronises_at_once() -> None:
-    def around(status_due: Method) -> Method:
+    def around(status_timer_fired: Method) -> Method:
         def changed(self: Orderer, out: list[Any]) -> Any:
             if self.full_history is FullHistory.WAITED:
                 self.full_history = FullHistory.REQUESTED
-            return status_due(self, out)
+            return status_timer_fired(self, out)
 
         return changed
 
-    wrap(Orderer, "status_due", around)
+    wrap(Orderer, "status_timer_fired", around)
 
 
 @MUTANTS.add("a reply to an older round ends a synchronisation (S7)", "protocols.sequencer.orderer")
@@ -170,14 +170,14 @@ def _offers_once() -> None:
 
 @MUTANTS.add("a sequencer that is heard but does not number is suspected (W8)", "protocols.sequencer.sender")
 def _suspects_who_is_heard() -> None:
-    def around(need_due: Method) -> Method:
+    def around(need_timer_fired: Method) -> Method:
         def changed(self: Sender, out: list[Any]) -> Any:
             self.answered = False
-            return need_due(self, out)
+            return need_timer_fired(self, out)
 
         return changed
 
-    wrap(Sender, "need_due", around)
+    wrap(Sender, "need_timer_fired", around)
 
 
 # --- view agreement ---

@@ -212,7 +212,7 @@ def test_an_orderer_with_a_full_history_waits_asks_and_synchronises() -> None:
     assert timers_set(out) == ["status"]
     out.clear()
     for _ in range(2):
-        part.status_due(out)
+        part.status_timer_fired(out)
     assert sent(out) == [SequencerStatus(0, E1, 1, 1, 0, 0b110), Synchronise(0, E1, 1, 1, 1, 0, 0b110)]
     out.clear()
     for node in (E2, E3):
@@ -225,9 +225,9 @@ def test_an_orderer_asks_who_lags_and_suspects_who_does_not_reply() -> None:
     part.take_offer(packet(E2, 0, "m"), out, direct=False)
     part.note_acknowledged(E2, 1, out)
     out.clear()
-    part.watch(out)
+    part.start_status_timer(out)
     assert timers_set(out) == ["status"]
-    suspects = [part.status_due(out) for _ in range(4)]
+    suspects = [part.status_timer_fired(out) for _ in range(4)]
     assert suspects == [0, 0, 0, 0b100]
     assert sent(out) == [SequencerStatus(0, E1, 1, 1, 0, 0b100)] * 3
 
@@ -252,9 +252,9 @@ def test_an_offer_carries_an_acknowledgment_and_is_repeated_until_it_has_a_numbe
     assert sent(out) == [mine], "the acknowledgment went with it"
     assert timers_set(out) == ["need"]
     out.clear()
-    part.need_due(out)
+    part.need_timer_fired(out)
     assert sent(out) == [], "it was only just offered"
-    part.need_due(out)
+    part.need_timer_fired(out)
     assert out == [Send(mine, again=True, to=E1)]
     part.reception.receive_broadcast(broadcast(1, "m", E3, 0), out)
     assert not part.window.outstanding
@@ -325,7 +325,7 @@ def test_an_agreement_decides_a_view_with_the_longest_log() -> None:
     coordinator.receive(report, out)
     assert sent(out) == [], "E1 has some rounds to report"
     for _ in range(2):
-        coordinator.view_due(out)
+        coordinator.view_timer_fired(out)
     view = NextView(1, 0b110, E2, 2, "E1 did not answer")
     assert sent(out)[-1] == Fetch(0, E2, (1, E2), ((1, 2),))
 
@@ -369,8 +369,8 @@ def test_a_quorum_is_a_majority_and_all_but_the_resilience_degree(nodes: int, re
     part.suspect(0b001, out)
     for reported in range(2, nodes):
         for _ in range(2):
-            part.view_due(out)
+            part.view_timer_fired(out)
         assert (part.proposal is not None) == (reported > reports)
         part.receive(Flushed(0, reported, (1, E2), 0, None), out)
-    part.view_due(out)
+    part.view_timer_fired(out)
     assert part.proposal is not None

@@ -127,7 +127,7 @@ class Sequencer(DeclaredState):
                 self._send_waiting(out)
             if view.is_sequencer:
                 self.orderer.publish_commit(out)
-                self.orderer.watch(out)
+                self.orderer.start_status_timer(out)
             else:
                 self.sender.settle(out)
         return _until_abort(out) if view.closed else out
@@ -225,16 +225,16 @@ class Sequencer(DeclaredState):
 
     def _fire(self, name: str, out: list[Output]) -> None:
         if name == "need":
-            if self.sender.need_due(out):
+            if self.sender.need_timer_fired(out):
                 self.agreement.suspect(1 << self.view.sequencer, out)
         elif name == "gap":
-            self.sender.gap_due(out)
+            self.sender.gap_timer_fired(out)
         elif name == "status":
-            self.agreement.suspect(self.orderer.status_due(out), out)
+            self.agreement.suspect(self.orderer.status_timer_fired(out), out)
         elif name == "view":
-            self.agreement.view_due(out)
+            self.agreement.view_timer_fired(out)
         elif name == "answer":
-            self.agreement.answer_due()
+            self.agreement.answer_timer_fired()
 
     # --- view change ---
 

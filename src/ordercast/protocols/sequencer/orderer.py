@@ -290,7 +290,7 @@ class Orderer(DeclaredState):
     def _set_timer(self, duration: int, out: list[Output]) -> None:
         self.timers.set("status", duration, self.reception.received_below, out)
 
-    def watch(self, out: list[Output]) -> None:
+    def start_status_timer(self, out: list[Output]) -> None:
         """Sets the status timer if replies, or heartbeats, are awaited; for the end of each transition."""
         if self.timers.status:
             return
@@ -304,7 +304,7 @@ class Orderer(DeclaredState):
         self.timers.status = True
         self._set_timer(duration, out)
 
-    def status_due(self, out: list[Output]) -> int:
+    def status_timer_fired(self, out: list[Output]) -> int:
         """Requests overdue acknowledgments; returns the members to suspect because they left too many unanswered."""
         self.timers.status = False
         if not (self._waits() or self.config.sequencer.heartbeat):

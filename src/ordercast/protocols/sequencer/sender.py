@@ -130,7 +130,7 @@ class Sender(DeclaredState):
             reply = Synchronised(self.view.number, self.me, unit.round, reception.received_below)
             out.append(Send(reply, to=self.view.sequencer))
 
-    def gap_due(self, out: list[Output]) -> None:
+    def gap_timer_fired(self, out: list[Output]) -> None:
         """The gap timer has expired: requests what is missing, once."""
         missing = self.reception.due_gaps()
         if missing:
@@ -139,7 +139,7 @@ class Sender(DeclaredState):
 
     # --- the need timer ---
 
-    def is_at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """True if nothing is awaited from the sequencer."""
         window, reception = self.window, self.reception
         return not (
@@ -159,14 +159,14 @@ class Sender(DeclaredState):
         ):
             self.acknowledge((), out)
         if not self.timers.need:
-            at_rest = self.is_at_rest()
-            if not at_rest or self.config.sequencer.heartbeat:
+            idle = self.is_idle()
+            if not idle or self.config.sequencer.heartbeat:
                 self.timers.need = True
                 repeat = self.config.timing.repeat * self.timers.need_backoff
-                duration = self.config.sequencer.heartbeat if at_rest else repeat
+                duration = self.config.sequencer.heartbeat if idle else repeat
                 self.timers.set("need", duration, self.reception.received_below, out)
 
-    def need_due(self, out: list[Output]) -> bool:
+    def need_timer_fired(self, out: list[Output]) -> bool:
         """Asks again for what is awaited. True: the sequencer has left too many requests unanswered.
 
         Only requests after which nothing at all was received count: a sequencer that refuses to number because its
@@ -179,7 +179,7 @@ class Sender(DeclaredState):
             timers.unanswered = 0
         elif self.asked:
             timers.unanswered += 1
-        if self.is_at_rest() and not self.config.sequencer.heartbeat:
+        if self.is_idle() and not self.config.sequencer.heartbeat:
             return False
         progressed, reception.progressed, self.asked = reception.progressed, False, False
         most = MAX_BACKOFF if answered else MAX_BACKOFF_UNANSWERED
@@ -190,7 +190,7 @@ class Sender(DeclaredState):
             self.offer_again(overdue, out)
         if missing:
             self.acknowledge(missing, out)
-        elif not (overdue or progressed or (answered and self.is_at_rest())):
+        elif not (overdue or progressed or (answered and self.is_idle())):
             self.acknowledge((), out, wants_status=self.acknowledged_below == reception.received_below)
         self.due_below, self.overdue_below = self.window.next_seq, reception.known_below
         return timers.unanswered > self.config.sequencer.suspect_after

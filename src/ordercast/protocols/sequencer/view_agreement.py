@@ -139,7 +139,7 @@ class ViewAgreement(DeclaredState):
         size = self.view.members.bit_count()
         return max(size // 2 + 1, size - self.view.resilience if self.view.resilience else 0)
 
-    def view_due(self, out: list[Output]) -> None:
+    def view_timer_fired(self, out: list[Output]) -> None:
         """The view timer has expired: the coordinator repeats its step, another member may take over."""
         if self.promised is None:
             if self.suspects:
@@ -375,6 +375,6 @@ class ViewAgreement(DeclaredState):
         answer = ViewRequest(number, self.me) if view > number else Install(number, self.me, self.view.installed)
         out.append(Send(answer, to=unit.source))
 
-    def answer_due(self) -> None:
+    def answer_timer_fired(self) -> None:
         """The answer timer has expired: every node may be answered again."""
         self.answered = 0
