@@ -1,1 +1,1 @@
-"""Fixed-sequencer atomic broadcast (Kaashoek, Tanenbaum, Flynn Hummel and Bal, 1989): its parts, and as printed."""
+"""Fixed-sequencer atomic broadcast (Kaashoek, Tanenbaum, Flynn Hummel and Bal, 1989)."""
