@@ -9,11 +9,12 @@ import pytest
 from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.faults import Crash, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
-from ordercast.simulator import simulate
+from ordercast.simulator import RunResult, simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.run_audit import audit_rows, failures, is_blocked, run_and_audit
+from ordercast.swarm.run_audit import audit_rows, is_blocked
 from ordercast.trace.schema import EventKind, EventRow
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 
@@ -24,7 +25,7 @@ def wrong_with(number: int, receipts: int) -> list[str]:
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
     verdict = audit_rows(config, rows)
-    if not result.complete and is_blocked(result, rows):
+    if not result.complete and is_blocked(result):
         verdict.findings.pop("complete")  # nothing more can come
         return [f"{name}" for name, finding in verdict.findings.items() if not finding.holds]
     return failures(result, verdict)
@@ -120,7 +121,7 @@ def test_large_messages_cross_the_network_once() -> None:
 # --- when nodes fail ---
 
 
-def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunConfig, list[EventRow]]:
+def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunResult, list[EventRow]]:
     group = GroupConfig(nodes=nodes, sequencer=SequencerConfig(**options), polls_to_abort=20)
     config = RunConfig(
         protocol="sequencer", group=group, workload=Workload(messages=40, gap=MILLISECOND), faults=faults
@@ -129,11 +130,14 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     result = simulate(config, rows=rows)
     verdict = audit_rows(config, rows)
     assert verdict.holds, failures(result, verdict)
-    return config, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
+    return result, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
 
 
 def test_the_group_goes_on_without_its_sequencer() -> None:
-    _, rows = a_run(Crash(node=0, at=10 * MILLISECOND))
+    result, rows = a_run(Crash(node=0, at=10 * MILLISECOND))
+    assert (result.crashed, result.aborted_nodes, result.left) == ((0,), (), (0,))
+    assert (result.view, result.members) == (1, (1, 2, 3, 4))
+    assert not is_blocked(result)
     assert {(row[0], row[9]) for row in rows} == {(node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)}
 
 
@@ -149,7 +153,10 @@ def test_a_side_without_a_majority_is_shut_out_or_gives_up() -> None:
 
 
 def test_without_a_quorum_everybody_gives_up() -> None:
-    _, rows = a_run(*[Crash(node=node, at=10 * MILLISECOND) for node in range(3)])
+    result, rows = a_run(*[Crash(node=node, at=10 * MILLISECOND) for node in range(3)])
+    assert (result.crashed, result.aborted_nodes) == ((0, 1, 2), (3, 4))
+    assert (result.view, result.members) == (0, (0, 1, 2, 3, 4))
+    assert is_blocked(result)
     assert {row[0] for row in rows if row[3] == EventKind.ABORT} == {3, 4}
     assert not [row for row in rows if row[3] == EventKind.VIEW]
 

@@ -13,8 +13,8 @@ from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
 from ordercast.trace.schema import EventKind, EventRow
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 

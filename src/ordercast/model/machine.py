@@ -141,6 +141,8 @@ class Abort(msgspec.Struct, frozen=True, gc=False):
     """Output: the machine aborted; it handles no more inputs."""
 
     why: str
+    without_quorum: bool = False
+    """Too few members could be reached, or agreed, to go on in time: what was sent may be lost."""
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):

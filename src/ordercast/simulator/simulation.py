@@ -37,7 +37,7 @@ from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.fault_recorder import FaultRecorder
-from ordercast.simulator.fault_rules import DUPLICATED, Flight, fault_effect, rules_for
+from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
@@ -100,6 +100,7 @@ class Simulation:
         self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
+        self._latest_view = View(0, everybody(nodes), "")
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -237,9 +238,9 @@ class Simulation:
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
             self._count_loss(node, event.unit)
             if self._fault_recorder is not None:
-                self._fault_recorder.affected(transmission, node, "overrun")
+                self._fault_recorder.affected(transmission, node, OVERRUN)
             if self._recorder is not None:
-                self._recorder.lose(time, node, event.unit, transmission, "overrun")
+                self._recorder.lose(time, node, event.unit, transmission, OVERRUN)
             return
         self._queued[node] += 1
         self._schedule(self._busy(time, node, network.receive_time), node, event, transmission)
@@ -271,6 +272,8 @@ class Simulation:
 
     def _view(self, time: int, node: int, output: View) -> None:
         self._measurements.last_progress = time
+        if output.number > self._latest_view.number:
+            self._latest_view = output
         for gone in members(everybody(self.config.group.nodes) & ~output.members):
             self._completion.left(gone)  # whether it has learned of it or not
         if not output.members >> node & 1:
@@ -364,14 +367,18 @@ class Simulation:
         return self._completion.is_complete() and not any(waits)
 
     def _result(self, *, stalled: bool) -> RunResult:
-        nodes = range(self.config.group.nodes)
+        nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._measurements.last_progress,
             complete=self._completion.is_complete(),
             stalled=stalled,
-            aborted=self._completion.any_aborted(),
+            aborted=bool(aborted),
+            crashed=tuple(node for node in nodes if self._crashed[node]),
+            aborted_nodes=aborted,
+            view=self._latest_view.number,
+            members=members(self._latest_view.members),
             left=self._completion.gone(),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
         )

@@ -10,7 +10,7 @@ no others. Times are whole nanoseconds on the run's one clock.
 """
 
 from enum import Enum, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 RUNS_FOLDER = "runs"
 EVENTS_FOLDER = "events"
@@ -107,6 +107,19 @@ EVENT_COLUMNS = (
     Column(DETAIL, ColumnType.STRING),
     Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
+
+ROW_NODE: Final = 0
+ROW_STEP: Final = 1
+ROW_TIME: Final = 2
+ROW_EVENT: Final = 3
+ROW_SOURCE: Final = 4
+ROW_SEQ: Final = 5
+ROW_DESTINATIONS: Final = 6
+ROW_PRIORITY: Final = 7
+ROW_SIZE: Final = 8
+ROW_DETAIL: Final = 9
+ROW_TRANSMISSION: Final = 10
+"""The positions of an `EventRow`."""
 
 EventRow = tuple[
     int,  # node
