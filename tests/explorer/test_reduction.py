@@ -282,8 +282,8 @@ def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awa
         drained=True,
     )
     alone, shared = Search(asked, reduced=True), Share(asked, 0, 1, reduced=True)
-    alone._selection = SleepsUntilDrained(alone.space)
-    shared.expansion._selection = SleepsUntilDrained(shared.expansion.space)
+    alone._expansion.selection = SleepsUntilDrained(alone.space)
+    shared.expansion.selection = SleepsUntilDrained(shared.expansion.space)
     while shared.frontier:
         shared.level()
-    assert alone.run().states == len(shared.sleep_sets) == explore(asked).states == 3
+    assert alone.run().states == shared.states() == explore(asked).states == 3
