@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ordercast.explorer.explore import Progress, Report, explore
+from ordercast.explorer.explore import SearchProgress, SearchReport, explore
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.paper_counterexamples import (
@@ -171,7 +171,7 @@ def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
 
 
 @pytest.mark.parametrize("search", [search_again, search_sound])
-def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, Progress], Report]) -> None:
+def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, SearchProgress], SearchReport]) -> None:
     told: list[int] = []
     report = search(story("spo-r1"), MAX_STATES, lambda states, _: told.append(states))
     assert told == sorted(set(told))

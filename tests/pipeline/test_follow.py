@@ -1,5 +1,6 @@
 """A growing trace is followed by Spark: files come one by one, and a restart loses and repeats nothing."""
 
+import logging
 import shutil
 from pathlib import Path
 from threading import Thread
@@ -30,7 +31,9 @@ def test_a_good_trace_is_followed_to_its_end_and_once_only(spark: SparkSession, 
     rows = long_enough("good").rows()
     add(tmp_path, 0, rows[:50])
     add(tmp_path, 1, rows[50:90])
+    level = logging.getLogger("py4j").level
     assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
+    assert logging.getLogger("py4j").level == level != logging.CRITICAL, "others log as before"
     assert (tmp_path / CHECKPOINT).is_dir()
     add(tmp_path, 2, rows[90:])
     # If the first two files were judged again, everything in them would have been given twice.

@@ -3,14 +3,15 @@
 from ordercast.audit.verdict import Verdict
 from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig
-from ordercast.simulator import RunResult, simulate
+from ordercast.simulator import RunResult
+from ordercast.simulator.simulation import Simulation
 from ordercast.swarm.run_audit import audit_rows, failures_in, is_blocked
 from ordercast.trace.schema import EventRow
 
 
 def run_and_audit(config: RunConfig, machine: type[Machine] | None = None) -> tuple[RunResult, Verdict]:
     rows: list[EventRow] = []
-    result = simulate(config, rows=rows, machine=machine)
+    result = Simulation(config, rows.extend, machine=machine).run()
     return result, audit_rows(config, rows)
 
 

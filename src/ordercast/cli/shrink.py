@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ordercast.swarm.failing_runs import FailingRun
-    from ordercast.swarm.shrink import Progress, Shrunk
+    from ordercast.swarm.shrink import ShrinkProgress, Shrunk
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
 _AFTERWARDS = 12  # events
@@ -149,7 +149,7 @@ def _text(path: Path) -> str:
 
 
 @contextmanager
-def _progress() -> "Iterator[Progress | None]":
+def _progress() -> "Iterator[ShrinkProgress | None]":
     with status_line("running it once …") as show:
         yield show and (lambda what, size, tried: show(f"{size} after {tried:,} runs; trying: {what}"))
 

@@ -21,14 +21,14 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import State
 from ordercast.model.config import require
 
-Progress = Callable[[int, float], None]
+SearchProgress = Callable[[int, float], None]
 """Called with the number of states found so far, and the seconds."""
 
 _PROGRESS_EVERY = 1_000  # states
 
 
 @dataclass(frozen=True)
-class Report:
+class SearchReport:
     """The result of a search."""
 
     states: int
@@ -86,7 +86,7 @@ class Search:
         self._steps = array("q", [-1])
         self._counterexample: Counterexample | None = None
 
-    def run(self, progress: Progress | None = None) -> Report:
+    def run(self, progress: SearchProgress | None = None) -> SearchReport:
         """Searches until all states are visited, a promise is broken, or the limit is reached."""
         began, reported = time.perf_counter(), 0
         found = self._known.sleep_sets
@@ -98,7 +98,7 @@ class Search:
         exhausted = not self._frontier and self._counterexample is None
         if self._counterexample is None:
             self._continue_frontier()
-        return Report(
+        return SearchReport(
             states=len(found),
             edges=self._expansion.edges,
             exhausted=exhausted,
@@ -165,7 +165,7 @@ def explore(
     reduced: bool = False,
     eager: bool = False,
     begins: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> Report:
-    """Searches a scenario; see `Search` for the options, and `Report` for the result."""
+    progress: SearchProgress | None = None,
+) -> SearchReport:
+    """Searches a scenario; see `Search` for the options, and `SearchReport` for the result."""
     return Search(scenario, max_states, reduced=reduced, eager=eager, begins=begins).run(progress)

@@ -16,7 +16,7 @@ from signal import SIG_DFL, SIGTERM, signal
 from ordercast.explorer.actions import EXPANDED
 from ordercast.explorer.distributed import SearchCounts, counterexample_of, path_of_failure
 from ordercast.explorer.expansion import EXPANDED_BEFORE, SAMPLE, TO_EXPAND, Expansion, KnownStates
-from ordercast.explorer.explore import Progress, Report
+from ordercast.explorer.explore import SearchProgress, SearchReport
 from ordercast.explorer.portable import Portable, PortablePath
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import State
@@ -119,8 +119,8 @@ def explore_on(
     max_states: int = 1_000_000,
     *,
     reduced: bool = True,
-    progress: Progress | None = None,
-) -> Report:
+    progress: SearchProgress | None = None,
+) -> SearchReport:
     """Searches a scenario with this number of processes. Raises `ConfigError` if one of them dies."""
     began = time.perf_counter()
     forks = "fork" in get_all_start_methods()
@@ -152,8 +152,8 @@ def explore_on(
 
 
 def _coordinate(
-    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: Progress | None
-) -> Report:
+    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: SearchProgress | None
+) -> SearchReport:
     """Runs level by level until no state is left, a promise is broken, or the limit is reached."""
     batches: list[list[Row]] = [[] for _ in pipes]
     depth, last = 0, False
@@ -172,7 +172,7 @@ def _coordinate(
         batches = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
         last = states >= max_states  # liveness is then checked in a sample of the frontier
         depth += 1
-    return Report(
+    return SearchReport(
         states=states,
         edges=sum(each.edges for each in counts),
         exhausted=not left and not broken,

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ordercast.explorer.distributed import SearchCounts, counterexample_of, path_of_failure
 from ordercast.explorer.expansion import SAMPLE, Expansion
-from ordercast.explorer.explore import Progress, Report
+from ordercast.explorer.explore import SearchProgress, SearchReport
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.portable import Portable, PortablePath
 from ordercast.explorer.scenario import Scenario
@@ -44,9 +44,9 @@ def explore_on_spark(
     max_states: int = 1_000_000,
     *,
     reduced: bool = True,
-    progress: Progress | None = None,
+    progress: SearchProgress | None = None,
     from_states: int = 5_000,
-) -> Report:
+) -> SearchReport:
     """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
     `max_states`: the search ends after so many states. `from_states`: levels with fewer states are searched in this
@@ -64,7 +64,7 @@ def explore_on_spark(
     counts = total.counts = here.counts()
     if total.left and counts.broken is None and total.states < max_states:
         _search(spark, here, total, max_states, began, progress)
-    return Report(
+    return SearchReport(
         states=total.states,
         edges=counts.edges,
         exhausted=not total.left and counts.broken is None,
@@ -114,7 +114,7 @@ class _Total:
 
 
 def _search(
-    spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: Progress | None
+    spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: SearchProgress | None
 ) -> None:
     """Continues the search on Spark until it is exhausted, finds a violation, or reaches the limit."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used

@@ -30,6 +30,7 @@ from ordercast.model.machine import (
     View,
 )
 from ordercast.model.nodes import everybody, members
+from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
@@ -44,9 +45,6 @@ from ordercast.simulator.result import RunResult
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
-
-Progress = Callable[[int, int], None]
-"""Called now and then with the numbers of messages sent and to send."""
 
 _PROGRESS_MASK = (1 << 14) - 1  # called once in so many events
 _MAX_STALL_TIMEOUTS = 32  # multiples of the stall timeout that a pause or a partition may last
@@ -122,7 +120,7 @@ class Simulation:
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
-        """Runs until no event is left, or there is no more progress."""
+        """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
         total = sum(to_send(self.config))
         self._schedule_all()
         heap, counters = self._heap, self.counters

@@ -13,7 +13,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, View
 from ordercast.model.nodes import name_of
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import MessageId, Packet
+from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import Broadcast, NextView, NumberAnnouncement, Offer
 from ordercast.protocols.sequencer.view import CurrentView
@@ -47,8 +47,8 @@ class Receiver(DeclaredState):
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below
     ahead: dict[int, Packet]  # received ahead of a gap
     ordered_below: list[int]  # MessageNr + 1, by source: of the broadcasts received
-    unnumbered: dict[MessageId, Packet]  # broadcast by their senders, number not known yet
-    announced: dict[MessageId, int]  # numbers whose packets have not arrived from their senders
+    unnumbered: dict[PacketId, Packet]  # broadcast by their senders, number not known yet
+    announced: dict[PacketId, int]  # numbers whose packets have not arrived from their senders
     pending_views: deque[NextView]  # to be reported to the application behind all deliveries of the views before
     progressed: bool  # something was received or became stable since the need timer was set
 
