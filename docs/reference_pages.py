@@ -109,7 +109,7 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast.simulation": (
         "Simulation",
         {
-            "Running and auditing": "simulate RunResult EventRow Sink Progress audit Verdict Service",
+            "Running and auditing": "simulate RunResult EventRow EventField Sink Progress audit Verdict Service",
             "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern ScriptedSend "
             "TraceDetail",
             "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash UnitKind",

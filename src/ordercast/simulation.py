@@ -28,7 +28,7 @@ from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
 from ordercast.simulator.counters import Counters, Durations
 from ordercast.trace.recorder import Sink
-from ordercast.trace.schema import EventRow
+from ordercast.trace.schema import EventField, EventRow
 
 __all__ = [
     "Bursts",
@@ -38,6 +38,7 @@ __all__ = [
     "Crash",
     "Duplicates",
     "Durations",
+    "EventField",
     "EventRow",
     "Fault",
     "Finding",

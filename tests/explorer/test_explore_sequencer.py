@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from ordercast.protocols.sequencer.machine import Sequencer
 from tests.explorer import broken_sequencer as broken
 from tests.explorer.groups import broadcasts
+from tests.explorer.random_walk import random_walk
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
 

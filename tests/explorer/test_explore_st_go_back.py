@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import SearchReport, explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import Recovery
 from tests.explorer.groups import selective_total
+from tests.explorer.random_walk import random_walk
 
 
 def go_back(*lines: str, **how: Any) -> Scenario:

@@ -17,10 +17,10 @@ from ordercast.explorer.paper_counterexamples import (
     search_sound,
     under_sound_rules,
 )
-from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import LossInference, PaperRules, PriorityReadings, Rules, SequencerReadings
+from tests.explorer.random_walk import random_walk
 
 FOLDER = Path(__file__).parents[2] / "examples/counterexamples"
 PATHS = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

@@ -13,7 +13,7 @@ from ordercast.simulator import RunResult, simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
 from ordercast.swarm.run_audit import audit_rows, is_blocked
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EventField, EventKind, EventRow
 from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
@@ -130,7 +130,7 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunRe
     result = simulate(config, rows=rows)
     verdict = audit_rows(config, rows)
     assert verdict.holds, failures(result, verdict)
-    return result, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
+    return result, [row for row in rows if row[EventField.EVENT] in {EventKind.VIEW, EventKind.ABORT}]
 
 
 def test_the_group_goes_on_without_its_sequencer() -> None:
@@ -138,16 +138,18 @@ def test_the_group_goes_on_without_its_sequencer() -> None:
     assert (result.crashed, result.aborted_nodes, result.left) == ((0,), (), (0,))
     assert (result.view, result.members) == (1, (1, 2, 3, 4))
     assert not is_blocked(result)
-    assert {(row[0], row[9]) for row in rows} == {(node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)}
+    assert {(row[EventField.NODE], row[EventField.DETAIL]) for row in rows} == {
+        (node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)
+    }
 
 
 def test_a_side_without_a_majority_is_shut_out_or_gives_up() -> None:
     split = Split(side=(0, 4), at=10 * MILLISECOND, lasting=30 * MILLISECOND)
     _, rows = a_run(split, suspect_after=3)
-    assert {row[6] for row in rows} == {(1, 2, 3)}
-    assert {row[0] for row in rows} == set(range(5)), "when the split ends, the two are told"
+    assert {row[EventField.DESTINATIONS] for row in rows} == {(1, 2, 3)}
+    assert {row[EventField.NODE] for row in rows} == set(range(5)), "when the split ends, the two are told"
     _, rows = a_run(msgspec.structs.replace(split, lasting=10_000 * MILLISECOND))
-    gave_up = {row[0]: row[9] for row in rows if row[3] == EventKind.ABORT}
+    gave_up = {row[EventField.NODE]: row[EventField.DETAIL] for row in rows if row[EventField.EVENT] == EventKind.ABORT}
     assert set(gave_up) == {0, 4}
     assert "3 of 5 members cannot be reached: no majority; what was sent may be lost" in gave_up.values()
 
@@ -157,8 +159,8 @@ def test_without_a_quorum_everybody_gives_up() -> None:
     assert (result.crashed, result.aborted_nodes) == ((0, 1, 2), (3, 4))
     assert (result.view, result.members) == (0, (0, 1, 2, 3, 4))
     assert is_blocked(result)
-    assert {row[0] for row in rows if row[3] == EventKind.ABORT} == {3, 4}
-    assert not [row for row in rows if row[3] == EventKind.VIEW]
+    assert {row[EventField.NODE] for row in rows if row[EventField.EVENT] == EventKind.ABORT} == {3, 4}
+    assert not [row for row in rows if row[EventField.EVENT] == EventKind.VIEW]
 
 
 def test_a_run_can_be_repeated() -> None:

@@ -13,7 +13,7 @@ from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.trace.schema import CONFIG, ROW_EVENT, RUN, EventKind, EventRow
+from ordercast.trace.schema import CONFIG, RUN, EventField, EventKind, EventRow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,10 +91,10 @@ def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", sv
     from ordercast.cli.pictures import show_picture
     from ordercast.drawing import MOST_TRANSMISSIONS
 
-    moved = max((place for place, row in enumerate(rows) if row[ROW_EVENT] in _MOVES), default=0)
+    moved = max((place for place, row in enumerate(rows) if row[EventField.EVENT] in _MOVES), default=0)
     shown, transmissions = [], 0
     for place, row in enumerate(rows):
-        transmissions += row[ROW_EVENT] == EventKind.TRANSMIT
+        transmissions += row[EventField.EVENT] == EventKind.TRANSMIT
         if transmissions > MOST_TRANSMISSIONS or (place > moved + _AFTERWARDS):
             typer.echo("ordercast: the picture shows the beginning; the rest repeats its end", err=True)
             break

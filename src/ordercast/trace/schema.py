@@ -108,18 +108,22 @@ EVENT_COLUMNS = (
     Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
 
-ROW_NODE: Final = 0
-ROW_STEP: Final = 1
-ROW_TIME: Final = 2
-ROW_EVENT: Final = 3
-ROW_SOURCE: Final = 4
-ROW_SEQ: Final = 5
-ROW_DESTINATIONS: Final = 6
-ROW_PRIORITY: Final = 7
-ROW_SIZE: Final = 8
-ROW_DETAIL: Final = 9
-ROW_TRANSMISSION: Final = 10
-"""The positions of an `EventRow`."""
+
+class EventField:
+    """The positions of the columns in an `EventRow`."""
+
+    NODE: Final = 0
+    STEP: Final = 1
+    TIME: Final = 2
+    EVENT: Final = 3
+    SOURCE: Final = 4
+    SEQ: Final = 5
+    DESTINATIONS: Final = 6
+    PRIORITY: Final = 7
+    SIZE: Final = 8
+    DETAIL: Final = 9
+    TRANSMISSION: Final = 10
+
 
 EventRow = tuple[
     int,  # node
@@ -134,7 +138,8 @@ EventRow = tuple[
     str | None,  # detail
     int | None,  # transmission
 ]
-"""One event, in the order of the columns, without `run`. A plain tuple: runs of millions of events make them."""
+"""One event, in the order of the columns, without `run`; see `EventField`. A plain tuple: runs of millions of events
+make them."""
 
 # The columns of `runs` besides `run`; and `node`, where only one node was recorded: a member of a live group.
 PROTOCOL = "protocol"

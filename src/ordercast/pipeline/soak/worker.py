@@ -14,7 +14,7 @@ from ordercast.simulator.simulate import runs_row, simulate
 from ordercast.swarm.run_audit import INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
 from ordercast.trace.files import events_batch
-from ordercast.trace.schema import ROW_DETAIL, RUN, EventRow
+from ordercast.trace.schema import RUN, EventField, EventRow
 
 RESULT = "result"
 SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(RESULT, pa.string(), nullable=False)])
@@ -42,7 +42,7 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
     def take(rows: Sequence[EventRow]) -> None:
         nonlocal overruns
         if config.network.receive_buffer and not overruns:
-            overruns = sum(row[ROW_DETAIL] == OVERRUN for row in rows)
+            overruns = sum(row[EventField.DETAIL] == OVERRUN for row in rows)
         batches.append(events_batch(name, rows))
 
     try:
