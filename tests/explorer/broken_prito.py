@@ -12,7 +12,7 @@ from ordercast.protocols.to.delivery import ChannelOrder, Deliveries, DeliveryPo
 from ordercast.protocols.to.epoch_agreement import EpochAgreement, Mode
 from ordercast.protocols.to.machine import To, TotalOrderBroadcast
 from ordercast.protocols.to.reception import Reception
-from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, Sequenced, Standing, Vector, vector_of
+from ordercast.protocols.to.units import EpochVector, Heading, OrderedData, OrderedStatus, Sequenced, Vector, vector_of
 
 
 class Assembled(TotalOrderBroadcast):
@@ -56,7 +56,7 @@ class KeepsWhatSomebodyHas(Assembled):
 class ChangesItsVector(To):
     """Goes on accepting after it has said what it has, and then says that."""
 
-    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | OrderedStatus, out: list[Output]) -> None:
         agreement, reception = self.agreement, self.reception
         if agreement.mode is Mode.COLLECTING and unit.heading.epoch == agreement.epoch:
             reception.receive(unit, unit.heading, out)
@@ -155,7 +155,7 @@ class _PutsOff(PriorityOrder):
 
 
 class _LooksAfterTheLoop(Reception):
-    def receive(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
+    def receive(self, unit: Sequenced | OrderedStatus, heading: Heading, out: list[Output]) -> str:
         policy = self.policy
         assert isinstance(policy, _PutsOff)
         policy.putting_off = True

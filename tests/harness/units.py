@@ -38,7 +38,7 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    Standing,
+    OrderedStatus,
 )
 
 Units = st.SearchStrategy[Unit]
@@ -100,7 +100,7 @@ class Drawn:
             st.builds(OrderedData, packet, heading).map(_of_one_source),
             st.builds(OrderedReady, heading),
             st.builds(RunMarker, heading, NUMBER),
-            st.builds(Standing, heading),
+            st.builds(OrderedStatus, heading),
             vector,
             st.builds(CarryingVector, packet, vector, NUMBER).map(_of_one_source),
         )

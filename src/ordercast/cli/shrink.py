@@ -178,7 +178,7 @@ def _print(found: "Shrunk", recorded: "FailingRun", paths: tuple[Path, Path], *,
     console = Console(highlight=False)
     console.print(f"{found.before} → {found.after}, {found.tried:,} runs, {found.seconds:g} s", soft_wrap=True)
     if not found.minimal:
-        console.print("It may not be minimal: the time limit was reached, or the failure needs chance; see --seconds.")
+        console.print("It may not be minimal: the time limit was reached, or the failure is random; see --seconds.")
     print_promise_broken(console, recorded.failure)
     console.print(f"The run is in {scenario}, its test in {test};", soft_wrap=True, markup=False)
     console.print(f"replay it with: ordercast replay {quote(str(scenario))} --draw", soft_wrap=True, markup=False)

@@ -26,7 +26,7 @@ from ordercast.model.machine import (
     SetTimer,
     Submit,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.state import Snapshot
@@ -221,7 +221,7 @@ class PromiseChecker:
                 self._delivers(self._item(packet))
             case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
                 raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
-            case View(number=number, members=members):
+            case ViewInstalled(number=number, members=members):
                 self.view, self.left = (number, members), not members >> self._node & 1
             case Abort(without_quorum=True) if self._scenario.promise.views:
                 self.left = True  # a group with views may end so; any other abort is a broken promise

@@ -22,7 +22,7 @@ from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import State
 from ordercast.model.errors import ConfigError
 
-Row = tuple[PortablePath, int]
+ReachedState = tuple[PortablePath, int]
 """A state on its way to its owner: a path to it, and its sleep set."""
 
 
@@ -45,13 +45,13 @@ class Share:
         """How many states it owns."""
         return len(self._known.sleep_sets)
 
-    def take_in(self, rows: Iterable[Row]) -> None:
+    def take_in(self, rows: Iterable[ReachedState]) -> None:
         """Takes in what other processes reached, in the order of paths, so that their common steps are taken once."""
         for path, sleep_set in sorted(rows):
             state = self._portable.state(path)
             self._arrive(path, state, self._known.pack(*state), sleep_set)
 
-    def level(self) -> list[list[Row]]:
+    def level(self) -> list[list[ReachedState]]:
         """Expands all states of the frontier; returns the successors by owner."""
         reached: list[dict[bytes, tuple[PortablePath, State, int]]] = [{} for _ in range(self._of)]
         expansion, known, portable = self.expansion, self._known, self._portable
@@ -155,7 +155,7 @@ def _coordinate(
     pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: SearchProgress | None
 ) -> SearchReport:
     """Runs level by level until no state is left, a promise is broken, or the limit is reached."""
-    batches: list[list[Row]] = [[] for _ in pipes]
+    batches: list[list[ReachedState]] = [[] for _ in pipes]
     depth, last = 0, False
     while True:
         for pipe, batch in zip(pipes, batches, strict=True):

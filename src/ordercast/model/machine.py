@@ -162,7 +162,7 @@ class Resumed(msgspec.Struct, frozen=True, gc=False):
     """Packets from the first of these places on, if there are several: the cost of sorting them."""
 
 
-class View(msgspec.Struct, frozen=True, gc=False):
+class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     """Output: a new view with these members; a node that is not among them is excluded, and handles no more inputs."""
 
     number: int
@@ -170,7 +170,9 @@ class View(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | View | Abort
+Output = (
+    Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | ViewInstalled | Abort
+)
 
 
 class LogSizes(msgspec.Struct, frozen=True, gc=False):

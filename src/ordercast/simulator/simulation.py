@@ -27,7 +27,7 @@ from ordercast.model.machine import (
     Stopped,
     Submit,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.nodes import everybody, members
 from ordercast.model.progress import Progress
@@ -98,7 +98,7 @@ class Simulation:
         self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
-        self._latest_view = View(0, everybody(nodes), "")
+        self._latest_view = ViewInstalled(0, everybody(nodes), "")
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -116,7 +116,7 @@ class Simulation:
             Send: self._send,
             SetTimer: self._set_timer,
             Stopped: self._measurements.stopped,
-            View: self._view,
+            ViewInstalled: self._view,
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
@@ -268,7 +268,7 @@ class Simulation:
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
-    def _view(self, time: int, node: int, output: View) -> None:
+    def _view(self, time: int, node: int, output: ViewInstalled) -> None:
         self._measurements.last_progress = time
         if output.number > self._latest_view.number:
             self._latest_view = output

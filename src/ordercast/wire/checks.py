@@ -38,7 +38,7 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    Standing,
+    OrderedStatus,
 )
 
 _MAX_NUMBER = 1 << 60
@@ -219,7 +219,7 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     OrderedData: _ordered_data,
     OrderedReady: lambda unit, nodes: _heading(unit.heading, nodes),
     RunMarker: lambda unit, nodes: _heading(unit.heading, nodes) and _numbers(unit.covered_below),
-    Standing: lambda unit, nodes: _heading(unit.heading, nodes),
+    OrderedStatus: lambda unit, nodes: _heading(unit.heading, nodes),
     EpochVector: _vector_unit,
     CarryingVector: _carrying,
     Offer: lambda unit, nodes: _numbers(unit.view, unit.received_below) and _packet(unit.packet, nodes),

@@ -21,7 +21,7 @@ from ordercast.protocols.to import units as to_units
 _TOTAL: tuple[type[Unit], ...] = (
     to_units.OrderedData,
     to_units.OrderedReady,
-    to_units.Standing,
+    to_units.OrderedStatus,
     to_units.EpochVector,
     to_units.CarryingVector,
 )

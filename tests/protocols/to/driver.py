@@ -18,7 +18,7 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
-    Standing,
+    OrderedStatus,
 )
 from tests.protocols.driver import E1, E2, E3, E4, NamedOutputs, OneChannel, Seat, name_of_packet, player_of
 
@@ -100,8 +100,8 @@ class Peer:
     def marker(self, covered_below: int) -> RunMarker:
         return RunMarker(self.heading(), covered_below)
 
-    def standing(self, *wants: int) -> Standing:
-        return Standing(self.heading(in_sequence=False, wants=wants))
+    def standing(self, *wants: int) -> OrderedStatus:
+        return OrderedStatus(self.heading(in_sequence=False, wants=wants))
 
     def vector(self, *expects: int, installed: bool = False, wants: tuple[int, ...] = ()) -> EpochVector:
         return EpochVector(self.me, self.epoch + 1, expects, installed, mask_of(wants))

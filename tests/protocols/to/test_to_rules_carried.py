@@ -1,7 +1,7 @@
 """TO, sound rules, after a loss: what travels with a vector."""
 
 from ordercast.model.machine import Resumed
-from ordercast.protocols.to.units import CarryingVector, EpochVector, OrderedData, OrderedReady, Standing
+from ordercast.protocols.to.units import CarryingVector, EpochVector, OrderedData, OrderedReady, OrderedStatus
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Outputs, Peer
 from tests.protocols.to.test_to_rules_back import installed
 
@@ -93,7 +93,7 @@ def test_however_much_is_lost_each_going_back_brings_something() -> None:
     for _ in range(300):
         for node in (E1, E2):
             while group.queues[node]:
-                if node == E2 and not isinstance(group.queues[E2][0], EpochVector | CarryingVector | Standing):
+                if node == E2 and not isinstance(group.queues[E2][0], EpochVector | CarryingVector | OrderedStatus):
                     group.lose(E2)
                 else:
                     group.hear(node)

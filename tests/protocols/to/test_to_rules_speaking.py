@@ -3,7 +3,7 @@
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.protocols.to.units import OrderedReady, Standing
+from ordercast.protocols.to.units import OrderedReady, OrderedStatus
 from tests.protocols.to.driver import E1, E2, E3, Group, Node, Peer
 
 
@@ -38,7 +38,7 @@ def test_what_is_preacknowledged_is_told_outside_the_sequence() -> None:
     node.hears(two.expecting(1, 1).ready())
     assert node.did.preacknowledged == ["x"]
     (unit,) = node.fires("status").units
-    assert isinstance(unit, Standing)
+    assert isinstance(unit, OrderedStatus)
     assert unit.heading.expects == (1, 2)
     assert unit.heading.seq == node.machine.transmission.next_seq
 
@@ -47,7 +47,7 @@ def test_a_marker_is_answered_outside_the_sequence() -> None:
     node, two = Node(E1, 2, priorities=True), Peer(E2, 2)
     node.hears(two.marker(0))
     (unit,) = node.fires("status").units
-    assert isinstance(unit, Standing)
+    assert isinstance(unit, OrderedStatus)
     assert node.hears(unit, two.expecting(0, 1).standing()).timers == []
     assert not node.machine.unfinished()
 
@@ -57,7 +57,7 @@ def test_who_is_wanted_answers() -> None:
     assert node.hears(peer.standing(E3)).timers == []
     node.hears(peer.standing(E1, E3))
     (unit,) = node.fires("status").units
-    assert isinstance(unit, Standing)
+    assert isinstance(unit, OrderedStatus)
     assert unit.heading.wants == 0, "or answers would be answered"
 
 
@@ -82,7 +82,7 @@ def test_who_waits_in_vain_asks_those_it_waits_for() -> None:
     node.hears_itself(node.fires("status"))
     node.hears(two.expecting(1, 0, 0).standing())
     (unit,) = node.fires("poll").units
-    assert isinstance(unit, Standing)
+    assert isinstance(unit, OrderedStatus)
     assert unit.heading.wants == mask_of((E3,))
     assert "poll" in node.running
 
@@ -91,7 +91,7 @@ def test_who_has_missed_its_own_data_shows_it_to_itself() -> None:
     node = Node(E1)
     node.submits("a")
     (unit,) = node.fires("poll").units
-    assert isinstance(unit, Standing)
+    assert isinstance(unit, OrderedStatus)
     assert unit.heading.wants == mask_of((E2, E3)), "nobody else is known to have it either"
     assert node.hears(unit).stops == ["gap"]
 
@@ -120,7 +120,7 @@ def test_who_waits_for_a_place_asks_those_who_have_delivered_less() -> None:
     node.machine.deliveries.count = two.delivered = 1  # as if a had been delivered here and at E2
     node.hears(two.standing(), three.standing())
     (_, standing) = node.fires("poll").units
-    assert isinstance(standing, Standing)
+    assert isinstance(standing, OrderedStatus)
     assert standing.heading.wants == mask_of((E3,))
 
 
@@ -138,7 +138,7 @@ def test_a_poll_says_in_sequence_what_must_be_and_asks_besides() -> None:
     node.hears(peer.sends("x"))
     ready, standing = node.fires("poll").units
     assert isinstance(ready, OrderedReady)
-    assert isinstance(standing, Standing)
+    assert isinstance(standing, OrderedStatus)
     assert standing.heading.wants == mask_of((E2,))
 
 

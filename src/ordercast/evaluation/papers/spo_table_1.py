@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import Claim, follows, needs_less
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_loss
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, LossInference, PaperRules, Rules
@@ -57,7 +57,7 @@ def _curve(
     for m in ms:
         runs = min(most, -(-wanted * (NODES // m if selective else 1) // losses))
         to = m if selective else NODES
-        spots.append(Spot(m, tuple(_losing(protocol, to, seed, losses, paper) for seed in range(runs))))
+        spots.append(CurvePoint(m, tuple(_losing(protocol, to, seed, losses, paper) for seed in range(runs))))
     return Curve(name, label, tuple(spots), over_runs(per_loss), may_be_incomplete=paper is not None)
 
 
@@ -135,8 +135,8 @@ def table_1(size: Size) -> Experiment:
         references=_references(),
         claims=_claims(),
         setting="Single losses of data units, well apart, on one channel with r = 100 µs; each of 16 nodes sends every "
-        "d = 40 µs (Poisson). Only losses of units addressed to the loser count, as in the table; for all losses "
-        "multiply SPO by m/n. SPO as printed is run with m = n only: with fewer destinations a single loss of a unit "
-        "for others can make condition (2) ask for everything again, for ever (C1, C2).",
+        "d = 40 µs (Poisson). Only losses of units addressed to the node that lost them count, as in the table; for "
+        "all losses multiply SPO by m/n. SPO as printed is run with m = n only: with fewer destinations a single loss "
+        "of a unit for others can make condition (2) ask for everything again, without end (C1, C2).",
         relative_to="to",
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, View
+from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, ViewInstalled
 from ordercast.model.nodes import name_of
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, PacketId
@@ -211,7 +211,7 @@ class Receiver(DeclaredState):
         while True:
             if views and views[0].cut_below == number:
                 view = views.popleft()
-                out.append(View(view.number, view.members, view.why))
+                out.append(ViewInstalled(view.number, view.members, view.why))
             elif number < until:
                 packet = self.history[number]
                 number += 1

@@ -48,7 +48,7 @@ class Sender(DeclaredState):
         self.me, self.config, self.view, self.window, self.receiver = me, config, view, window, receiver
         self.timers = timers
         # A quiet node acknowledges before the history is full, and as rarely as that allows.
-        self.acknowledge_after = config.sequencer.says_after or max(1, config.sequencer.history * 3 // 4)
+        self.acknowledge_after = config.sequencer.acknowledge_after or max(1, config.sequencer.history * 3 // 4)
         self.due_below = window.next_seq
         self.start_view()
 

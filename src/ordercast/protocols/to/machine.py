@@ -63,8 +63,8 @@ from ordercast.protocols.to.units import (
     Heading,
     OrderedData,
     OrderedReady,
+    OrderedStatus,
     Sequenced,
-    Standing,
     Vector,
     vector_of,
 )
@@ -107,7 +107,7 @@ class TotalOrderBroadcast(DeclaredState):
         self.backoff = Backoff(nodes, config.polls_to_abort)
         self.reception = Reception(me, config, self.transmission, self.policy, self.backoff)
         self.agreement = EpochAgreement(me, nodes)
-        self._normal_units = frozenset({OrderedData, OrderedReady, Standing, *self.policy.units})
+        self._normal_units = frozenset({OrderedData, OrderedReady, OrderedStatus, *self.policy.units})
         self.status_timer = self.poll_timer = self.aborted = False
 
     def handle(self, event: Input) -> list[Output]:
@@ -187,7 +187,7 @@ class TotalOrderBroadcast(DeclaredState):
             out.append(Send(OrderedReady(self.heading_in_sequence())))
             if not wants:
                 return
-        out.append(Send(Standing(self._heading(wants))))
+        out.append(Send(OrderedStatus(self._heading(wants))))
 
     # --- receiving ---
 
@@ -200,7 +200,7 @@ class TotalOrderBroadcast(DeclaredState):
         else:
             out.append(Discard(unit, "stray"))
 
-    def receive_normal(self, unit: Sequenced | Standing, out: list[Output]) -> None:
+    def receive_normal(self, unit: Sequenced | OrderedStatus, out: list[Output]) -> None:
         """A unit of normal operation; in the current epoch it is accepted, or shows a loss and stops this node."""
         heading, agreement = unit.heading, self.agreement
         self.backoff.unanswered[heading.source] = 0

@@ -22,7 +22,7 @@ from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.to.delivery import DeliveryPolicy
 from ordercast.protocols.to.transmission import Transmission
 from ordercast.protocols.to.unanimous_log import UnanimousLog
-from ordercast.protocols.to.units import Heading, OrderedData, OrderedReady, PolicyUnit, Sequenced, Standing
+from ordercast.protocols.to.units import Heading, OrderedData, OrderedReady, OrderedStatus, PolicyUnit, Sequenced
 
 ACCEPTED, PREACKNOWLEDGED = Level.ACCEPTED, Level.PREACKNOWLEDGED
 
@@ -70,7 +70,7 @@ class Reception(DeclaredState):
 
     # --- acceptance ---
 
-    def receive(self, unit: Sequenced | Standing, heading: Heading, out: list[Output]) -> str:
+    def receive(self, unit: Sequenced | OrderedStatus, heading: Heading, out: list[Output]) -> str:
         """ACC, for a unit of this epoch. Returns the evidence of a loss, and then has not accepted it; else empty.
 
         "gap": a number was skipped. "hearsay": a peer acknowledges what this node lacks (the papers' name for a loss
@@ -78,7 +78,7 @@ class Reception(DeclaredState):
         """
         source, seq, expected = heading.source, heading.seq, self.expected
         if seq < expected[source]:
-            if type(unit) is not Standing:
+            if type(unit) is not OrderedStatus:
                 out.append(Discard(unit, "duplicate"))
             return ""
         if seq > expected[source]:
@@ -90,7 +90,7 @@ class Reception(DeclaredState):
             return ""
         delivered_by = self.policy.deliveries.delivered_by
         accepted = self.accepted
-        if type(unit) is Standing and (
+        if type(unit) is OrderedStatus and (
             heading.delivered < delivered_by[source] or any(map(gt, accepted.columns[source], heading.expects))
         ):
             return ""  # a late duplicate: it has no number, but its source has acknowledged more since
@@ -98,7 +98,7 @@ class Reception(DeclaredState):
             self.pending = True
         delivered_by[source] = heading.delivered
         accepted.columns[source] = heading.expects
-        if not isinstance(unit, Standing):
+        if not isinstance(unit, OrderedStatus):
             expected[source] = seq + 1
             self.accept(unit, source, seq, out)
         if accepted.holds_back == source:
@@ -106,13 +106,15 @@ class Reception(DeclaredState):
                 self._preacknowledge(risen, out)
         return ""
 
-    def _is_impossible(self, unit: Sequenced | Standing, heading: Heading) -> bool:
+    def _is_impossible(self, unit: Sequenced | OrderedStatus, heading: Heading) -> bool:
         """Whether it claims to be mine and I never sent it, or is a unit that the policy rules out."""
         if isinstance(unit, PolicyUnit):
             known_below = self.preacknowledged_count + self.unpreacknowledged
             if not self.policy.is_possible(unit, known_below):
                 return True
-        return heading.source == self.me and heading.seq >= self.transmission.next_seq and type(unit) is not Standing
+        return (
+            heading.source == self.me and heading.seq >= self.transmission.next_seq and type(unit) is not OrderedStatus
+        )
 
     def accept(self, unit: Sequenced, source: int, seq: int, out: list[Output]) -> None:
         """Appends a unit to the accepted ones."""

@@ -18,7 +18,7 @@ class Heading(msgspec.Struct, frozen=True, gc=False, array_like=True):
     epoch: int
     """The number of recoveries so far."""
     seq: int
-    """SEQ: its number among the sequenced units of the source; in a `Standing`, the number of the next one."""
+    """SEQ: its number among the sequenced units of the source; in a `OrderedStatus`, the number of the next one."""
     expects: tuple[int, ...]
     """ACK_j: the seq that the sender expects next from j; for itself too, since it receives its own units."""
     delivered: int
@@ -80,7 +80,7 @@ class PolicyUnit(Unit, frozen=True, gc=False):
         return self.heading.size()
 
 
-class Standing(Unit, frozen=True, gc=False, tag=23):
+class OrderedStatus(Unit, frozen=True, gc=False, tag=23):
     """An acknowledgment outside the sequence: it has no number of its own, and its loss needs no recovery."""
 
     heading: Heading

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STATE = "state.msgpack"  # in a checkpoint
 
 
-class State(msgspec.Struct):
+class FollowerState(msgspec.Struct):
     """The result of all batches through one."""
 
     batch: int = -1
@@ -74,12 +74,12 @@ class Follower:
         assert row is not None
         return service_of(row), uniform
 
-    def _load(self) -> State:
+    def _load(self) -> FollowerState:
         asked = self.service.value if self.service else None
         try:
-            state = msgspec.msgpack.decode(self.file.read_bytes(), type=State)
+            state = msgspec.msgpack.decode(self.file.read_bytes(), type=FollowerState)
         except FileNotFoundError:
-            return State(service=asked)
+            return FollowerState(service=asked)
         except (OSError, msgspec.DecodeError) as error:
             raise TraceError(f"cannot read {self.file}: {error}; remove {self.file.parent} to start again") from error
         if state.service != asked:
