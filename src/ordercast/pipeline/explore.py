@@ -50,7 +50,8 @@ def explore_on_spark(
     """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
     `max_states`: the search ends after so many states. `from_states`: levels with fewer states are searched in this
-    process, until one has so many. `progress` is called after each level.
+    process, until one has so many. `progress` is called after each level. That receipts come to an end is checked where
+    a schedule returns to a state that was expanded before (see `explore`), in the levels searched in this process only.
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)

@@ -36,7 +36,7 @@ def _sending(  # noqa: PLR0913, PLR0917
     ).with_default_timeouts()
 
 
-_OWN_WORD = "A destination's own word needs no r; where it is the only destination nothing travels at all."
+_OWN_WORD = "A destination's own acknowledgment needs no r; where it is the only destination nothing travels at all."
 _OWN_PACKETS = "A node's own packets wait for a way there and back, which weighs most in small groups."
 
 
@@ -97,7 +97,7 @@ def preacknowledgment(size: Size) -> Experiment:
         ),
         setting="16 nodes send every d = 1 ms on one channel with r = 0.1 ms, nothing is lost. The printed rules "
         "acknowledge on data only; ours send a status by itself when an acknowledgment has been due for long. A "
-        "destination's own word "
+        "destination's own acknowledgment "
         "needs no r, which is why few destinations are a little faster than the formula.",
     )
 

@@ -95,13 +95,13 @@ def _claims() -> tuple[Claim, ...]:
             otherwise="The table leaves out that the lost unit and the one that shows the loss are sent again as well; "
             "its 1/n is the limit for d far below r.",
         ),
-        follows("po", "po_right", within=0.25, otherwise="TO also throws away what comes while it agrees."),
+        follows("po", "po_right", within=0.25, otherwise="TO also discards what arrives while it agrees."),
         follows(
             "spo",
             "spo_table",
             within=0.15,
             otherwise="Ours holds what comes behind a gap and sends one unit again for each loss, whatever m is; "
-            "the table is about receivers that throw it away.",
+            "the table is about receivers that discard it.",
         ),
         needs_less("spo", "po", what="copies"),
         follows("spo_literal", "spo_table", within=0.15, otherwise=_STORM),
@@ -111,7 +111,7 @@ def _claims() -> tuple[Claim, ...]:
 
 
 _AGAIN = "The formula has each loss asked about once; as printed, each unit that comes behind the gap asks again."
-_STORM = f"{_AGAIN} Condition (2) moreover throws away what all others sent."
+_STORM = f"{_AGAIN} Condition (2) also discards what all others sent."
 
 
 def table_1(size: Size) -> Experiment:
