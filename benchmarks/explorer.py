@@ -9,7 +9,7 @@ import platform
 import time
 from typing import Any
 
-from ordercast.explorer.explore import Report, Search
+from ordercast.explorer.explore import Search, SearchReport
 from ordercast.explorer.scenario import Scenario, format_script
 from ordercast.explorer.scenarios import scenario
 
@@ -24,7 +24,7 @@ SEARCHES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
 ]
 
 
-def searched(asked: Scenario, *, reduced: bool) -> tuple[Report, float]:
+def searched(asked: Scenario, *, reduced: bool) -> tuple[SearchReport, float]:
     """What was seen, and the CPU time that it took."""
     search = Search(asked, reduced=reduced)
     start = time.process_time()

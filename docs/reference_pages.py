@@ -109,7 +109,7 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast.simulation": (
         "Simulation",
         {
-            "Running and auditing": "simulate RunResult audit Verdict Service",
+            "Running and auditing": "simulate RunResult EventRow EventField Sink Progress audit Verdict Service",
             "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern ScriptedSend "
             "TraceDetail",
             "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash UnitKind",
@@ -122,7 +122,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "Sweeps": "sweep SweepResult require_sweepable read_grid measure register",
             "Audits": "audit audit_tables audit_folders VerdictTables Judged Engine choose_engine follow",
-            "Soaks and searches": "soak Soak Limits explore_on_spark",
+            "Soaks": "soak Soak Limits Round Soaked Tally",
+            "Searches": "explore_on_spark scenario Scenario Promise SearchReport Counterexample SearchProgress",
         },
     ),
 }

@@ -24,7 +24,7 @@ from ordercast.simulation import (
     Workload,
     simulate,
 )
-from ordercast.trace.schema import EventRow
+from ordercast.trace.schema import EventField, EventRow
 
 MILLISECOND = 1_000_000
 PRIORITIES = {
@@ -46,7 +46,11 @@ def run(*, synchronises: bool) -> tuple[RunResult, list[tuple[int, float, float]
     ).with_default_timeouts()
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
-    sent = {(row[4], row[5]): (row[7] or 0, row[2]) for row in rows if row[3] == "send"}
+    sent = {
+        (row[EventField.SOURCE], row[EventField.SEQ]): (row[EventField.PRIORITY] or 0, row[EventField.TIME])
+        for row in rows
+        if row[EventField.EVENT] == "send"
+    }
     waits = []
     for node, _, time, event, source, seq, *_ in rows:
         if event == "deliver" and node == 0:

@@ -23,7 +23,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # Bytes and values. `cryptography` only behind a key: see the test below.
     "wire": ({"model", "protocols"}, {"stdlib", "msgspec", "cryptography"}),
     # The only room with sockets; what can be decided without them is decided without them.
-    "live": ({"model", "protocols", "trace", "wire"}, {"stdlib", "msgspec", "prometheus_client", "uvloop"}),
+    "live": ({"model", "protocols", "trace", "wire"}, {"stdlib", "msgspec", "prometheus_client"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),

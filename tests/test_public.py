@@ -18,6 +18,8 @@ import ordercast.simulation
 MODULES: list[ModuleType] = [ordercast, ordercast.simulation, ordercast.pipeline]
 NAMES = [(module, name) for module in MODULES for name in module.__all__ if name != "__version__"]
 CLASSES = [(module, name) for module, name in NAMES if inspect.isclass(getattr(module, name))]
+OPAQUE = {"Scenario"}
+"""Made by a function, and only passed on: what it has is not public."""
 PUBLIC = {getattr(module, name) for module, name in NAMES if inspect.isclass(getattr(module, name))}
 
 
@@ -113,7 +115,7 @@ def parts(kind: Any) -> set[Any]:
     return {kind} if inspect.isclass(kind) else set()
 
 
-@pytest.mark.parametrize(("module", "name"), CLASSES, ids=shown)
+@pytest.mark.parametrize(("module", "name"), [each for each in CLASSES if each[1] not in OPAQUE], ids=shown)
 def test_what_a_public_class_hands_out_is_public(module: ModuleType, name: str) -> None:
     ours = {kind for kind in handed_out(getattr(module, name)) if kind.__module__.startswith("ordercast")}
     assert not {f"{kind.__module__}.{kind.__name__}" for kind in ours - PUBLIC}

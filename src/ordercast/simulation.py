@@ -22,10 +22,13 @@ from ordercast.model.config import (
 )
 from ordercast.model.errors import ConfigError, OrdercastError, TraceError
 from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.progress import Progress
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, TraceDetail, Workload
 from ordercast.model.services import Service
 from ordercast.simulator import RunResult, simulate
 from ordercast.simulator.counters import Counters, Durations
+from ordercast.trace.recorder import Sink
+from ordercast.trace.schema import EventField, EventRow
 
 __all__ = [
     "Bursts",
@@ -35,6 +38,8 @@ __all__ = [
     "Crash",
     "Duplicates",
     "Durations",
+    "EventField",
+    "EventRow",
     "Fault",
     "Finding",
     "GroupConfig",
@@ -48,6 +53,7 @@ __all__ = [
     "Pause",
     "PriorityConfig",
     "PriorityReadings",
+    "Progress",
     "Recovery",
     "Rules",
     "RunConfig",
@@ -56,6 +62,7 @@ __all__ = [
     "SequencerConfig",
     "SequencerReadings",
     "Service",
+    "Sink",
     "Split",
     "Timing",
     "TraceDetail",

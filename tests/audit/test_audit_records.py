@@ -11,6 +11,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
+from ordercast.trace.schema import EventField
 from tests.audit.figures import Figure, Row
 
 NAMES = ["ada", "bob", "cy"]
@@ -77,13 +78,15 @@ def test_what_the_others_disagree_about_is_found_without_the_lacking_record(tmp_
 
 def test_what_nobody_unseen_sent_is_still_a_surprise(tmp_path: Path) -> None:
     figure = Figure(["a123", "p123", "x123"], ["a p x", "", "a p x"])
-    rows = [row for row in figure.rows if row[3] != "send" or row[0] != 0]
+    rows = [row for row in figure.rows if row[EventField.EVENT] != "send" or row[EventField.NODE] != 0]
     assert broken([keep(tmp_path / NAMES[node], rows, node) for node in (0, 2)]) == {"complete"}
 
 
 def test_a_record_that_ends_early_is_one_of_a_member_that_stopped(tmp_path: Path) -> None:
     figure = Figure(["a123", "p123 q123", "x123"], ["a p q x"] * 3)
-    cut = [row for row in figure.rows if row[0] != 1 or row[1] < 3]  # bob: both sends, and its first delivery
+    cut = [
+        row for row in figure.rows if row[EventField.NODE] != 1 or row[EventField.STEP] < 3
+    ]  # bob: both sends, and its first delivery
     folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1) for node in range(3)]
     verdict = by_all_means(folders)
     assert verdict.holds
@@ -94,7 +97,7 @@ def test_a_record_that_ends_early_is_one_of_a_member_that_stopped(tmp_path: Path
 
 
 def test_sends_that_were_not_written_any_more_are_taken_from_those_that_got_them(tmp_path: Path) -> None:
-    cut = [row for row in GOOD.rows if row[0] != 1]  # bob was killed before anything was written
+    cut = [row for row in GOOD.rows if row[EventField.NODE] != 1]  # bob was killed before anything was written
     folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1, sent=None) for node in range(3)]
     assert by_all_means(folders).holds
     assert by_all_means(folders).deliveries == 8
@@ -107,7 +110,10 @@ def test_nothing_is_concluded_from_levels_that_were_not_recorded(tmp_path: Path)
             figure.add(node, event, "a", time=time)
     folders = [keep(tmp_path / NAMES[node], figure.rows, node) for node in (0, 1)]
     assert by_all_means(folders).holds
-    late = [(*row[:2], 9, *row[3:]) if row[0] == 1 and row[3] == "accept" else row for row in figure.rows]
+    late = [
+        (*row[:2], 9, *row[3:]) if row[EventField.NODE] == 1 and row[EventField.EVENT] == "accept" else row
+        for row in figure.rows
+    ]
     folders = [keep(tmp_path / f"late{node}", late, node) for node in (0, 1)]
     assert broken(folders) == {"preacknowledged_truthfully"}
 
@@ -121,7 +127,7 @@ def test_clocks_of_several_machines_are_not_compared(tmp_path: Path) -> None:
     assert broken(one) == {"preacknowledged_truthfully", "acknowledged_truthfully"}
     many = [keep(tmp_path / f"many{node}", figure.rows, node, config=config(one_clock=False)) for node in range(3)]
     assert broken(many) == set()
-    never = [row for row in figure.rows if row[0] != 2 or row[3] != "preack"]
+    never = [row for row in figure.rows if row[EventField.NODE] != 2 or row[EventField.EVENT] != "preack"]
     many = [keep(tmp_path / f"never{node}", never, node, config=config(one_clock=False)) for node in range(3)]
     assert "acknowledged_truthfully" in broken(many), "that something never happened needs no clock"
 

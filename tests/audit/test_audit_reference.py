@@ -14,7 +14,7 @@ from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.trace.reader import read_runs
 from ordercast.trace.run_writer import TraceWriter
-from ordercast.trace.schema import CONFIG
+from ordercast.trace.schema import CONFIG, EventField
 from tests.audit.figures import Figure, Row
 
 BY_LETTER = ["a123 b123", "p123", "x123"]
@@ -155,7 +155,9 @@ def test_whether_a_runis_uniform_is_in_its_configuration(group: str, uniform: bo
 
 def test_members_of_one_group_are_judged_together(tmp_path: Path) -> None:
     rows = Figure(BY_LETTER, TOTAL).rows
-    folders = [write(tmp_path / str(node), [row for row in rows if row[0] == node], "live") for node in range(3)]
+    folders = [
+        write(tmp_path / str(node), [row for row in rows if row[EventField.NODE] == node], "live") for node in range(3)
+    ]
     assert audit(folders).as_document()["runs"] == 1
     assert broken(folders) == set()
     assert "complete" in broken(folders[:2])
@@ -169,8 +171,8 @@ def test_a_group_that_was_given_up_owes_nothing_more(tmp_path: Path) -> None:
 
 def test_one_member_tells_that_the_group_was_given_up(tmp_path: Path) -> None:
     rows = Figure(BY_LETTER, ["a p b x", "a", ""]).rows
-    one = write(tmp_path / "1", [row for row in rows if row[0] == 0], complete=False)
-    other = write(tmp_path / "2", [row for row in rows if row[0] > 0], complete=False, aborted=True)
+    one = write(tmp_path / "1", [row for row in rows if row[EventField.NODE] == 0], complete=False)
+    other = write(tmp_path / "2", [row for row in rows if row[EventField.NODE] > 0], complete=False, aborted=True)
     assert broken([one, other]) == set()
 
 

@@ -12,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.audit.logs import Moment, Sent
-from ordercast.audit.priorities import (
+from ordercast.audit.priorities import priority_equivalent, priority_ordered, priority_runs
+from tests.audit.figures import golden
+from tests.audit.priority_definitions import (
     is_connected,
     is_maximum_run_partition,
     is_run,
     is_run_partition,
-    priority_equivalent,
-    priority_ordered,
-    priority_runs,
     run_equivalent,
 )
-from tests.audit.figures import golden
 
 PRITO = golden("golden-prito-seq.json")["prito"]
 

@@ -55,5 +55,5 @@ def test_a_document_says_whether_all_were_counted(at_least: bool) -> None:
             "counts": "at least" if at_least else "exact",
         }
     }
-    assert "not_whole" not in document
-    assert Verdict(incomplete_records=["x"]).as_document()["not_whole"] == ["x"]
+    assert "incomplete_records" not in document
+    assert Verdict(incomplete_records=["x"]).as_document()["incomplete_records"] == ["x"]

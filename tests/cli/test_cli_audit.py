@@ -11,7 +11,7 @@ from rich.console import Console
 from ordercast.audit.verdict import Finding, Verdict
 from ordercast.cli.audit import print_verdict
 from ordercast.trace.run_writer import TraceWriter
-from ordercast.trace.schema import EventRow
+from ordercast.trace.schema import EventField, EventRow
 from tests.cli.conftest import Command, Outcome
 
 PROMISES_OF_SPO = {
@@ -148,7 +148,11 @@ def test_another_service_may_be_asked_for(ordercast: Command, tmp_path: Path, se
 def test_members_of_one_group_are_judged_together(ordercast: Command, tmp_path: Path) -> None:
     """Each recorded itself, under one run name: alone, a member seems to lack its peers."""
     members = [
-        write(tmp_path / f"member-{node}", [row for row in GOOD if row[0] == node], sent=2 if node == 0 else 0)
+        write(
+            tmp_path / f"member-{node}",
+            [row for row in GOOD if row[EventField.NODE] == node],
+            sent=2 if node == 0 else 0,
+        )
         for node in range(3)
     ]
     done, document = audited(ordercast, tmp_path, *members)

@@ -19,10 +19,10 @@ from ordercast.cli.node import _Node, _shown
 from ordercast.cli.shared import status_view
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.trace.reader import read_events
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
 from tests.live.ports import HERE, free_port
+from tests.trace_events import read_events
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
 

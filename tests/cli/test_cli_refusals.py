@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.model.progress import Progress
 from ordercast.simulator import RunResult
 from ordercast.simulator import simulate as simulate_module
-from ordercast.simulator.simulation import Progress, Simulation
+from ordercast.simulator.simulation import Simulation
 from tests.cli.conftest import Command
 
 SMALL = "simulate spo --nodes 3 --messages 4"

@@ -148,6 +148,15 @@ def test_json_of_an_incomplete_run_says_what_is_waited_for(ordercast: Command) -
 # --- the summary ---
 
 
+def test_the_summary_counts_one_as_one(ordercast: Command) -> None:
+    done = ordercast("simulate spo --nodes 3 --messages 1 --fault 'miss source=E1 nth=1 node=E2'")
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "losses 1 unit that did not reach a node; 1 of them data for it" in lines
+    assert "repairs 1 retransmission for 1 request; 1.00 for each such loss" in lines
+    assert "discarded 1 data unit discarded on receipt; 0 units arrived twice" in lines
+    assert "messages 3 sent by 3 nodes; 9 deliveries" in lines
+
+
 def test_the_summary_tells_what_happened(ordercast: Command) -> None:
     many = "simulate spo --nodes 5 --messages 300 --loss 0.1 --fault 'duplicates rate=0.02'"
     done, document = ordercast(many), document_of(ordercast(many, "--json").out)

@@ -5,6 +5,7 @@ end a status is lost as well, and a poll brings it again.
 """
 
 from ordercast.drawing import Row
+from ordercast.trace.schema import EventField
 
 _A = (0, 0)
 _B = (1, 0)
@@ -64,7 +65,7 @@ class Teller:
         transmission: int | None = None,
         destinations: tuple[int, ...] | None = None,
     ) -> None:
-        step = sum(row[0] == node for row in self.rows)
+        step = sum(row[EventField.NODE] == node for row in self.rows)
         size = 64 if event == "send" else None
         self.rows.append((node, step, time, event, *message, destinations, None, size, detail, transmission))
 

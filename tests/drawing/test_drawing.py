@@ -12,6 +12,7 @@ from ordercast.drawing import MOST_NODES, MOST_TRANSMISSIONS, Row, draw_svg, dra
 from ordercast.drawing.layout import LABEL, lay_out, text_width
 from ordercast.drawing.scene import make_scene
 from ordercast.model.errors import ConfigError
+from ordercast.trace.schema import EventField
 from tests.drawing.example_run import Teller, story
 
 Element = ET.Element
@@ -104,7 +105,7 @@ def test_text_keeps_every_arrow_however_crowded(seed: int) -> None:
     nodes = 3 + seed % 3
     rows = rumour(nodes, 12, seed)
     lines = "\n".join(picture(draw_text(rows, nodes)))
-    landed = [row for row in rows if row[3] in {"receive", "hear", "lose"}]
+    landed = [row for row in rows if row[EventField.EVENT] in {"receive", "hear", "lose"}]
     assert len(HEADS.findall(lines)) + lines.count("✗") == len(landed)
 
 

@@ -20,7 +20,7 @@ from ordercast.model.machine import (
     Send,
     SetTimer,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
@@ -57,7 +57,7 @@ class Drawn(Flood):
         if self.about["views"] and chance.random() < 0.15:
             members = chance.randrange(1, 1 << self.config.nodes)
             self.numbers[2:4] = view + 1, int(not members >> self.me & 1)
-            did.append(View(view + 1, members, ""))
+            did.append(ViewInstalled(view + 1, members, ""))
         return did
 
     def _claim(self, chance: Random) -> list[Output]:

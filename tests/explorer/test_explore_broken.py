@@ -6,7 +6,6 @@ import pytest
 
 from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.model.config import LossInference, PaperRules
 from ordercast.model.machine import Level
@@ -14,6 +13,7 @@ from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken
 from tests.explorer.groups import spo, spo_as_printed
+from tests.explorer.random_walk import random_walk
 
 NO_INFERENCE = PaperRules(condition_2=LossInference.NONE)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import priority_total
+from tests.explorer.random_walk import random_walk
 from tests.protocols.prio.watching import WatchesItsFreedom
 
 CASES = [

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.protocols.prito.machine import Prito
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_prito
 from tests.explorer.groups import priority_total
+from tests.explorer.random_walk import random_walk
 from tests.protocols.driver import played_by
 from tests.protocols.prito import test_prito_rules
 from tests.protocols.to.walks import walk

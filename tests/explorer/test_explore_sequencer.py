@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.model.machine import Abort, Deliver, Input, Output, TimerFired
 from ordercast.model.runs import Channel
 from ordercast.protocols.registry import MachineClass
 from ordercast.protocols.sequencer.machine import Sequencer
 from tests.explorer import broken_sequencer as broken
 from tests.explorer.groups import broadcasts
+from tests.explorer.random_walk import random_walk
 
 VIEWS: dict[str, Any] = {"suspect_after": 1, "polls_to_abort": 12, "rounds": 120}
 
@@ -142,7 +142,15 @@ class GivesUpAtOnce(Sequencer):
 
     def handle(self, event: Input) -> list[Output]:
         did = super().handle(event)
-        return [*did, Abort("nobody answers; what was sent may be lost")] if isinstance(event, TimerFired) else did
+        return [*did, Abort("nobody answers", without_quorum=True)] if isinstance(event, TimerFired) else did
+
+
+class AbortsForNoReason(Sequencer):
+    """Aborts with the words of a group without a quorum, but does not say that it has none."""
+
+    def handle(self, event: Input) -> list[Output]:
+        did = super().handle(event)
+        return [*did, Abort("no majority; what was sent may be lost")] if isinstance(event, TimerFired) else did
 
 
 @pytest.mark.parametrize(
@@ -150,6 +158,7 @@ class GivesUpAtOnce(Sequencer):
     [
         (KeepsOneToItself, "b{1,2,3} of E2 is never delivered at E3"),
         (GivesUpAtOnce, "no node goes on, though none crashed"),
+        (AbortsForNoReason, "E1 aborts the group: no majority; what was sent may be lost"),
     ],
 )
 def test_what_members_are_owed_in_the_end_is_asked_for(machine: MachineClass, sentence: str) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.model.runs import Channel
 from ordercast.protocols.spo.machine import Spo
 from tests.explorer.groups import spo
+from tests.explorer.random_walk import random_walk
 
 ONE: dict[str, Any] = {"channel": Channel.ONE}
 XYZ = ("x{2,3}", "y{1,2,3}", "z{1,2}")

@@ -20,10 +20,10 @@ import pytest
 
 from ordercast.explorer.counterexample import Counterexample
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import broken_st
 from tests.explorer.groups import selective_total
+from tests.explorer.random_walk import random_walk
 
 GPZ = ("g{1,3} p{1,3}", "z{1,3}", "")
 ABC = ("a{1,2}", "b{2,3}", "c{1,3}")

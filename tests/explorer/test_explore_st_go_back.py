@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer.explore import Report, explore
-from ordercast.explorer.random_walk import random_walk
+from ordercast.explorer.explore import SearchReport, explore
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import Recovery
 from tests.explorer.groups import selective_total
+from tests.explorer.random_walk import random_walk
 
 
 def go_back(*lines: str, **how: Any) -> Scenario:
     return selective_total(*lines, recovery=Recovery.GO_BACK_N, **how)
 
 
-def explored(*lines: str, **how: Any) -> Report:
+def explored(*lines: str, **how: Any) -> SearchReport:
     return explore(go_back(*lines, **how))
 
 

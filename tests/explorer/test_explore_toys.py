@@ -7,9 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.explorer.counterexample import Counterexample
-from ordercast.explorer.explore import Report, explore
+from ordercast.explorer.explore import SearchReport, explore
 from ordercast.explorer.parallel import explore_on
-from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Output, Reached
@@ -17,6 +16,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.registry import MachineClass
 from tests.explorer import toys
+from tests.explorer.random_walk import random_walk
 
 ONCE_IN_ORDER = Promise(ladder=False)
 ONE_ORDER = Promise(ladder=False, one_order=True)
@@ -27,13 +27,13 @@ def a_scenario(machine: MachineClass, *lines: str, promise: Promise = ONCE_IN_OR
     return Scenario(machine=machine, group=group, scripts=scripts(*lines), promise=promise, **how)
 
 
-def seen(report: Report) -> tuple[int, int]:
+def seen(report: SearchReport) -> tuple[int, int]:
     assert report.counterexample is None, str(report)
     assert report.exhausted
     return report.states, report.edges
 
 
-def found(report: Report) -> Counterexample:
+def found(report: SearchReport) -> Counterexample:
     assert report.counterexample is not None, str(report)
     assert not report.exhausted
     return report.counterexample

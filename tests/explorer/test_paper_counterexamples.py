@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ordercast.explorer.explore import Progress, Report, explore
+from ordercast.explorer.explore import SearchProgress, SearchReport, explore
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.outcome import outcome_of
 from ordercast.explorer.paper_counterexamples import (
@@ -17,10 +17,10 @@ from ordercast.explorer.paper_counterexamples import (
     search_sound,
     under_sound_rules,
 )
-from ordercast.explorer.random_walk import random_walk
 from ordercast.explorer.schedule_files import ScheduleFile, read_schedule, schedule_text
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.config import LossInference, PaperRules, PriorityReadings, Rules, SequencerReadings
+from tests.explorer.random_walk import random_walk
 
 FOLDER = Path(__file__).parents[2] / "examples/counterexamples"
 PATHS = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
@@ -171,7 +171,7 @@ def test_the_sound_rules_are_asked_for_everything_they_owe() -> None:
 
 
 @pytest.mark.parametrize("search", [search_again, search_sound])
-def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, Progress], Report]) -> None:
+def test_a_search_tells_how_far_it_is(search: Callable[[ScheduleFile, int, SearchProgress], SearchReport]) -> None:
     told: list[int] = []
     report = search(story("spo-r1"), MAX_STATES, lambda states, _: told.append(states))
     assert told == sorted(set(told))

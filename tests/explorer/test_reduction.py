@@ -16,7 +16,7 @@ from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Level, Output, Reached, Send, Submit, View
+from ordercast.model.machine import Level, Output, Reached, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Status
@@ -223,7 +223,7 @@ class ComesBack(toys.Flood):
     def send(self, event: Submit) -> list[Output]:
         numbered, _, *delivered = super().send(event)
         members = {b"alone": 2, b"again": 3}.get(event.payload)
-        views: list[Output] = [] if members is None else [View(self.numbers[0], members, "")]
+        views: list[Output] = [] if members is None else [ViewInstalled(self.numbers[0], members, "")]
         return [numbered, *([] if event.payload == b"again" else delivered), *views]
 
 
@@ -282,8 +282,8 @@ def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awa
         drained=True,
     )
     alone, shared = Search(asked, reduced=True), Share(asked, 0, 1, reduced=True)
-    alone._selection = SleepsUntilDrained(alone.space)
-    shared.expansion._selection = SleepsUntilDrained(shared.expansion.space)
+    alone._expansion.selection = SleepsUntilDrained(alone.space)
+    shared.expansion.selection = SleepsUntilDrained(shared.expansion.space)
     while shared.frontier:
         shared.level()
-    assert alone.run().states == len(shared.sleep_sets) == explore(asked).states == 3
+    assert alone.run().states == shared.states() == explore(asked).states == 3

@@ -12,7 +12,7 @@ import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
 from ordercast.live.host.batching import OutgoingBatch
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.model.machine import View as ProtocolView
+from ordercast.model.machine import ViewInstalled
 from ordercast.model.units import Packet
 from tests.live.groups import ORDERS, group_of, hear, join, member_of, new_name, run
 
@@ -69,7 +69,7 @@ def test_views_come_in_the_order_of_the_group_with_names() -> None:
             )
             await groups["C"].send(b"before", until="stable")
             for name in "AC":
-                member_of(groups[name]).view_installed(ProtocolView(1, 0b101, "E2 was slow"))
+                member_of(groups[name]).view_installed(ViewInstalled(1, 0b101, "E2 was slow"))
             await groups["C"].send(b"after")
             expected = View(number=1, position=1, members=("A", "C"), left=("B",), why="B was slow")
             events = [event async for event, _ in _limited(group, 3)]

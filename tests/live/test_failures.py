@@ -10,7 +10,7 @@ import ordercast
 from ordercast.live.group import Group
 from ordercast.live.session.events import Suspected, TrafficReceived
 from ordercast.model.errors import GroupAborted
-from ordercast.model.machine import Receive, View
+from ordercast.model.machine import Receive, ViewInstalled
 from ordercast.wire.control import Heartbeat, Stage
 from ordercast.wire.datagram import Rejection
 from tests.live.groups import ORDERS, group_of, hear, member_of, run
@@ -98,12 +98,12 @@ def test_how_long_silence_may_last_is_agreed_on(order: str) -> None:
 def test_a_view_without_us_is_the_end_for_us_alone() -> None:
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
-            member_of(groups["B"]).view_installed(View(1, 0b101, "it was slow"))
+            member_of(groups["B"]).view_installed(ViewInstalled(1, 0b101, "it was slow"))
             with pytest.raises(GroupAborted, match="continues without B"):
                 await groups["B"].receive()
             await member_of(groups["B"]).left
             for name in "AC":
-                member_of(groups[name]).view_installed(View(1, 0b101, "it was slow"))
+                member_of(groups[name]).view_installed(ViewInstalled(1, 0b101, "it was slow"))
             await asyncio.sleep(0.5)
             assert member_of(groups["A"]).end is None, "B did not give up what is no longer its own"
             for name in "AC":
@@ -121,7 +121,7 @@ def test_a_view_callback_that_fails_is_logged_and_the_group_goes_on(caplog: pyte
             host = member_of(groups["A"]).host
             assert host is not None
             handle = host.machine.handle
-            host.machine.handle = lambda event: [View(1, 0b11, "nothing"), *handle(event)]  # type: ignore[method-assign]
+            host.machine.handle = lambda event: [ViewInstalled(1, 0b11, "nothing"), *handle(event)]  # type: ignore[method-assign]
             await groups["B"].send(b"x")
             await hear(groups["A"], 1)
             await asyncio.sleep(0)
@@ -139,7 +139,7 @@ def test_who_was_left_behind_cannot_give_up_for_those_that_went_on() -> None:
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
             for name in "AC":
-                member_of(groups[name]).view_installed(View(1, 0b101, "it was slow"))
+                member_of(groups[name]).view_installed(ViewInstalled(1, 0b101, "it was slow"))
             await groups["B"].abort("it took too long")
             await asyncio.sleep(0.2)
             assert member_of(groups["A"]).end is member_of(groups["C"]).end is None
@@ -216,7 +216,7 @@ def test_what_is_sent_when_a_view_comes_waits_until_the_machine_is_done() -> Non
             host.handle = handle  # type: ignore[method-assign]
             member.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
             machine_handle = host.machine.handle
-            host.machine.handle = lambda event: [View(1, 0b11, "nothing"), *machine_handle(event)]  # type: ignore[method-assign]
+            host.machine.handle = lambda event: [ViewInstalled(1, 0b11, "nothing"), *machine_handle(event)]  # type: ignore[method-assign]
             host.drained()
             host.machine.handle = machine_handle  # type: ignore[method-assign]
             assert (await groups["B"].receive()).payload == b"at once"

@@ -11,7 +11,7 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session.events import Suspected
-from ordercast.model.machine import View
+from ordercast.model.machine import ViewInstalled
 from tests.live.groups import group_of, hear, member_of, run
 
 
@@ -89,7 +89,7 @@ def test_sessions_suspicions_and_views_are_logged(caplog: pytest.LogCaptureFixtu
             member.host.suspect = suspected.append  # type: ignore[method-assign, assignment]
             member.session_changed(Suspected(1))
             assert suspected == [0b10]
-            member.view_installed(View(7, 0b111, "E2 was slow"))
+            member.view_installed(ViewInstalled(7, 0b111, "E2 was slow"))
             member.recovery_started("E3 lost something")
             await groups["B"].send(b"x")
             for group in groups.values():

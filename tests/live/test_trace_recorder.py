@@ -13,9 +13,10 @@ from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.model.errors import ConfigError, GroupAborted
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
-from ordercast.trace.reader import read_events, read_runs
+from ordercast.trace.reader import read_runs
 from tests.live.groups import ORDERS, group_of, hear, join, run
 from tests.small_disk import fill, small_disk
+from tests.trace_events import read_events
 
 NAMES = ("A", "B", "C")
 

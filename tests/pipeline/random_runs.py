@@ -12,6 +12,7 @@ import pyarrow as pa
 from ordercast.audit.logs import COLUMNS
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.arrow_schema import EVENTS
+from ordercast.trace.schema import EventField
 from tests.audit.figures import Row
 
 Message = tuple[int, int]
@@ -43,7 +44,7 @@ class RandomRun:
             for step, (time, event, message, to, priority) in enumerate(log):
                 source, seq = message or (None, None)
                 found.append((node, step, time, event, source, seq, to, priority))
-        return sorted(found, key=lambda row: (row[2], row[0], row[1]))
+        return sorted(found, key=lambda row: (row[EventField.TIME], row[EventField.NODE], row[EventField.STEP]))
 
 
 def batch_of(rows: list[Row], run: str = "r") -> pa.RecordBatch:

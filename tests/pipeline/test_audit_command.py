@@ -71,7 +71,7 @@ def test_what_following_finds_is_written_as_a_verdict(ordercast: Command, tmp_pa
     assert not verdict["holds"]
     assert verdict["properties"]["same_order"]["witnesses"][0]["run"] == one
     assert verdict["properties"]["same_order"]["counts"] == "at least"
-    assert "up to the first violation" in verdict["not_whole"][0]
+    assert "up to the first violation" in verdict["incomplete_records"][0]
 
 
 def test_an_internal_error_is_no_verdict(ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
 from ordercast.pipeline.audit.stream.follower import Follower
 from ordercast.pipeline.session import session
+from ordercast.trace.schema import EventField
 from tests.pipeline.random_runs import long_enough
 from tests.pipeline.sparks import connect_server, ordercast, outcome
 from tests.pipeline.test_audit_kernel import by_reference
@@ -86,8 +87,12 @@ def test_a_growing_trace_is_followed(client: SparkSession, tmp_path: Path) -> No
     add(tmp_path, 1, rows[50:])
     assert follow(client, tmp_path, Service.TOTAL, until_idle=4) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
-    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}
-    again = [(row[0], row[1] + 1_000, *row[2:]) for row in rows if row[3] == "deliver"][:1]
+    assert known.runs["r"].steps == {row[EventField.NODE]: row[EventField.STEP] for row in sorted(rows)}
+    again = [
+        (row[EventField.NODE], row[EventField.STEP] + 1_000, *row[2:])
+        for row in rows
+        if row[EventField.EVENT] == "deliver"
+    ][:1]
     add(tmp_path, 2, again)
     (witness, *_) = follow(client, tmp_path, Service.TOTAL, until_idle=60)
     assert witness.violation.breaks == "complete"

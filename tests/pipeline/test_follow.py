@@ -1,5 +1,6 @@
 """A growing trace is followed by Spark: files come one by one, and a restart loses and repeats nothing."""
 
+import logging
 import shutil
 from pathlib import Path
 from threading import Thread
@@ -14,6 +15,7 @@ from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT, follow
 from ordercast.pipeline.audit.stream.follower import Follower
+from ordercast.trace.schema import EventField
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of, long_enough
 
@@ -30,13 +32,17 @@ def test_a_good_trace_is_followed_to_its_end_and_once_only(spark: SparkSession, 
     rows = long_enough("good").rows()
     add(tmp_path, 0, rows[:50])
     add(tmp_path, 1, rows[50:90])
+    level = logging.getLogger("py4j").level
     assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
+    assert logging.getLogger("py4j").level == level != logging.CRITICAL, "others log as before"
     assert (tmp_path / CHECKPOINT).is_dir()
     add(tmp_path, 2, rows[90:])
     # If the first two files were judged again, everything in them would have been given twice.
     assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
-    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}  # the last step of each node
+    assert known.runs["r"].steps == {
+        row[EventField.NODE]: row[EventField.STEP] for row in sorted(rows)
+    }  # the last step of each node
 
 
 def test_a_violation_is_told_within_seconds_of_its_file(spark: SparkSession, tmp_path: Path) -> None:
@@ -92,4 +98,4 @@ def test_what_could_not_be_judged_is_not_lost(spark: SparkSession, tmp_path: Pat
         follow(spark, tmp_path, until_idle=30)
     assert follow(spark, tmp_path, Service.TOTAL, until_idle=1.5) == []
     known = Follower(tmp_path, tmp_path / CHECKPOINT, Service.TOTAL).state
-    assert known.runs["r"].steps == {row[0]: row[1] for row in sorted(rows)}
+    assert known.runs["r"].steps == {row[EventField.NODE]: row[EventField.STEP] for row in sorted(rows)}

@@ -11,6 +11,7 @@ import pytest
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.stream.follow import CHECKPOINT
 from ordercast.pipeline.audit.stream.follower import Follower
+from ordercast.trace.schema import EventField
 from tests.pipeline.random_runs import long_enough
 from tests.pipeline.sparks import environment, outcome, wait_for
 from tests.pipeline.test_follow import add
@@ -49,7 +50,7 @@ def test_following_goes_on_where_it_was_stopped(with_what: signal.Signals, tmp_p
     add(tmp_path, 1, rows[60:90])
     again = following(tmp_path)
     wait_for(lambda: batches_of(tmp_path) == 1 or again.poll() is not None, "the second batch")
-    deliveries = [row for row in rows if row[3] == "deliver"]
+    deliveries = [row for row in rows if row[EventField.EVENT] == "deliver"]
     repeated = [(deliveries[0][0], 10_000, *deliveries[0][2:])]
     add(tmp_path, 2, rows[90:])
     add(tmp_path, 3, repeated)

@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.completeness import complete
+from ordercast.audit.logs import RunLogs
+from ordercast.audit.order import same_order
+from ordercast.audit.priorities import sender_order_kept_by_priority
 from ordercast.audit.reference import check_run
+from ordercast.audit.services import PROMISES, Property
 from ordercast.audit.verdict import Finding, Verdict
+from ordercast.audit.views import delivered_uniformly
+from ordercast.audit.violations import Violations
 from ordercast.model.services import Service
 from ordercast.pipeline.audit import run as judging
 from ordercast.pipeline.audit.kernel.checks import passes
@@ -24,6 +31,30 @@ def passed(figure: Figure, service: Service) -> bool:
     found = passes(columns_of(figure.nodes, [batch_of(figure.rows)]), service)
     assert found is verdict.holds
     return found
+
+
+def unknown_property(logs: RunLogs) -> Violations:
+    """A property that the kernel has not heard of, and that nothing violates."""
+    del logs
+    yield from ()
+
+
+@pytest.mark.parametrize(
+    ("promises", "unknown"),
+    [
+        ((complete, unknown_property), "unknown_property"),
+        ((complete, same_order), "same_order"),  # it is checked with no_cycle only
+        ((complete, delivered_uniformly), "delivered_uniformly"),
+        ((complete, sender_order_kept_by_priority), "sender_order_kept_by_priority"),  # with same_runs only
+    ],
+)
+def test_a_property_that_is_not_checked_is_not_passed(
+    promises: tuple[Property, ...], unknown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = Figure(["a123", "b123", ""], ["a b", "a b", "a b"])
+    monkeypatch.setitem(PROMISES, Service.TOTAL, promises)
+    with pytest.raises(NotImplementedError, match=unknown):
+        passes(columns_of(figure.nodes, [batch_of(figure.rows)]), Service.TOTAL)
 
 
 @pytest.mark.parametrize(("third", "good"), [("a b", True), ("b a", False)])

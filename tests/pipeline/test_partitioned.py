@@ -26,10 +26,10 @@ from ordercast.pipeline.audit.partitioned.tasks import TaskKind, run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
-from ordercast.trace.reader import read_events
 from tests.pipeline.random_runs import ORDERED, PRIORITISED, RandomRun, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference
 from tests.pipeline.traces import write
+from tests.trace_events import read_events
 
 ENDINGS = {"crash", "abort", "view"}
 RUNS = 80

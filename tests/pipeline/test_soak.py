@@ -65,8 +65,7 @@ class Stopped(Exception):  # noqa: N818 - what somebody did, not what went wrong
 
 def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSession, tmp_path: Path) -> None:
     whole = Soak(tmp_path / "whole", EVERY_PROTOCOL)
-    with whole.held():
-        assert soak(spark, whole, Limits(runs=8)).keys() == {FAILING}
+    assert soak(spark, whole, Limits(runs=8)).keys() == {FAILING}
     assert [(done.first, done.end) for done in whole.rounds] == [(0, 5), (5, 8)]
     assert whole.tally.runs == 8
     assert sum(runs for runs, _ in whole.tally.protocols.values()) == 8
@@ -76,7 +75,7 @@ def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSess
         raise Stopped
 
     stopped = Soak(tmp_path / "stopped", EVERY_PROTOCOL)
-    with pytest.raises(Stopped), stopped.held():
+    with pytest.raises(Stopped):
         soak(spark, stopped, Limits(runs=8), note=stop)
     (tmp_path / "stopped" / ROUNDS / "_000000005.json.1.unfinished").write_text("half of it")
     resumed = Soak(tmp_path / "stopped", EVERY_PROTOCOL, resume=True)
@@ -87,8 +86,9 @@ def test_a_soak_that_is_stopped_and_gone_on_with_tells_the_same(spark: SparkSess
     assert not list((tmp_path / "stopped").rglob("_*")), "what was half-written is gone"
     again = Soak(tmp_path / "stopped", EVERY_PROTOCOL, resume=True)
     assert again.tally == whole.tally
-    with again.held():
-        soak(spark, again, Limits(deliveries=again.tally.deliveries))
+    with again.held(), pytest.raises(ConfigError, match="another soak is writing"):
+        soak(spark, Soak(tmp_path / "stopped", EVERY_PROTOCOL, resume=True), Limits(runs=9))
+    soak(spark, again, Limits(deliveries=again.tally.deliveries))
     assert again.tally == whole.tally, "it was enough before"
 
 

@@ -209,7 +209,11 @@ def test_verdicts_in_files_of_one_name_are_all_shown(tmp_path: Path) -> None:
 def test_what_was_not_looked_into_everywhere_does_not_pass_for_kept(tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
     seen = {"holds": True, "violations": 0, "witnesses": [], "runs": 1, "counts": "at least"}
-    told = {**VERDICT, "properties": {"no_cycle": seen}, "not_whole": ["run r: the record of E2 is incomplete"]}
+    told = {
+        **VERDICT,
+        "properties": {"no_cycle": seen},
+        "incomplete_records": ["run r: the record of E2 is incomplete"],
+    }
     path.write_text(json.dumps(told))
     page = build(folder_with(tmp_path / "results", result()), [path]).read_text()
     assert "– none seen" in page

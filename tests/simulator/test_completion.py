@@ -38,7 +38,7 @@ def test_with_views_who_gives_up_is_gone_and_without_the_group_is() -> None:
         completion = a_group("", "b", "b", has_views=has_views)
         completion.aborted(0)
         assert completion.is_complete() is has_views
-        assert completion.any_aborted()
+        assert completion.aborted_nodes() == (0,)
 
 
 def test_if_nobody_goes_on_nothing_is_complete() -> None:

@@ -12,7 +12,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 

@@ -10,8 +10,8 @@ from ordercast.model.faults import Loss, Miss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import RunResult, simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EventField, EventKind, EventRow
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 
@@ -66,14 +66,16 @@ def with_one_loss(protocol: str, gap: int) -> tuple[RunResult, list[EventRow]]:
 def test_table_1_the_lost_packet_and_all_behind_it_are_sent_again(gap: int) -> None:
     """N_PO: whatever its source sent from the lost packet on until it heard of the loss, once; N_SPO is one here."""
     result, rows = with_one_loss("po", gap * MICROSECOND)
-    asked = next(row for row in rows if row[3] == EventKind.REQUEST)
-    copies = [place for place, row in enumerate(rows) if row[3] == EventKind.RETRANSMIT]
-    sent = [row[5] for row in rows[: copies[0]] if row[3] == EventKind.SEND]
+    asked = next(row for row in rows if row[EventField.EVENT] == EventKind.REQUEST)
+    copies = [place for place, row in enumerate(rows) if row[EventField.EVENT] == EventKind.RETRANSMIT]
+    sent = [row[EventField.SEQ] for row in rows[: copies[0]] if row[EventField.EVENT] == EventKind.SEND]
     expected = sent[LOST:]
     assert [rows[place][5] for place in copies] == expected
     assert result.counters.retransmitted == len(expected)
     assert asked[0] == 2
-    thrown_away = [row[5] for row in rows if row[3] == EventKind.DISCARD and row[0] == 2]
+    thrown_away = [
+        row[EventField.SEQ] for row in rows if row[EventField.EVENT] == EventKind.DISCARD and row[EventField.NODE] == 2
+    ]
     assert thrown_away == expected[1:], "what the loser throws away comes again: N is both"
     assert result.counters.requests == 1
 

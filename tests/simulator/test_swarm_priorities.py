@@ -12,7 +12,7 @@ from ordercast.model.machine import Level
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
+from tests.swarm.audited_runs import failures, run_and_audit
 
 PROTOCOLS = ("to", "prito", "prio")
 CHUNK = 4

@@ -9,11 +9,12 @@ import pytest
 from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.faults import Crash, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
-from ordercast.simulator import simulate
+from ordercast.simulator import RunResult, simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
-from ordercast.swarm.run_audit import audit_rows, failures, is_blocked, run_and_audit
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.swarm.run_audit import audit_rows, is_blocked
+from ordercast.trace.schema import EventField, EventKind, EventRow
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 
@@ -24,7 +25,7 @@ def wrong_with(number: int, receipts: int) -> list[str]:
     rows: list[EventRow] = []
     result = simulate(config, rows=rows)
     verdict = audit_rows(config, rows)
-    if not result.complete and is_blocked(result, rows):
+    if not result.complete and is_blocked(result):
         verdict.findings.pop("complete")  # nothing more can come
         return [f"{name}" for name, finding in verdict.findings.items() if not finding.holds]
     return failures(result, verdict)
@@ -120,7 +121,7 @@ def test_large_messages_cross_the_network_once() -> None:
 # --- when nodes fail ---
 
 
-def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunConfig, list[EventRow]]:
+def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunResult, list[EventRow]]:
     group = GroupConfig(nodes=nodes, sequencer=SequencerConfig(**options), polls_to_abort=20)
     config = RunConfig(
         protocol="sequencer", group=group, workload=Workload(messages=40, gap=MILLISECOND), faults=faults
@@ -129,29 +130,37 @@ def a_run(*faults: Crash | Split, nodes: int = 5, **options: int) -> tuple[RunCo
     result = simulate(config, rows=rows)
     verdict = audit_rows(config, rows)
     assert verdict.holds, failures(result, verdict)
-    return config, [row for row in rows if row[3] in {EventKind.VIEW, EventKind.ABORT}]
+    return result, [row for row in rows if row[EventField.EVENT] in {EventKind.VIEW, EventKind.ABORT}]
 
 
 def test_the_group_goes_on_without_its_sequencer() -> None:
-    _, rows = a_run(Crash(node=0, at=10 * MILLISECOND))
-    assert {(row[0], row[9]) for row in rows} == {(node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)}
+    result, rows = a_run(Crash(node=0, at=10 * MILLISECOND))
+    assert (result.crashed, result.aborted_nodes, result.left) == ((0,), (), (0,))
+    assert (result.view, result.members) == (1, (1, 2, 3, 4))
+    assert not is_blocked(result)
+    assert {(row[EventField.NODE], row[EventField.DETAIL]) for row in rows} == {
+        (node, "1: {E2,E3,E4,E5}; E1 did not answer") for node in range(1, 5)
+    }
 
 
 def test_a_side_without_a_majority_is_shut_out_or_gives_up() -> None:
     split = Split(side=(0, 4), at=10 * MILLISECOND, lasting=30 * MILLISECOND)
     _, rows = a_run(split, suspect_after=3)
-    assert {row[6] for row in rows} == {(1, 2, 3)}
-    assert {row[0] for row in rows} == set(range(5)), "when the split ends, the two are told"
+    assert {row[EventField.DESTINATIONS] for row in rows} == {(1, 2, 3)}
+    assert {row[EventField.NODE] for row in rows} == set(range(5)), "when the split ends, the two are told"
     _, rows = a_run(msgspec.structs.replace(split, lasting=10_000 * MILLISECOND))
-    gave_up = {row[0]: row[9] for row in rows if row[3] == EventKind.ABORT}
+    gave_up = {row[EventField.NODE]: row[EventField.DETAIL] for row in rows if row[EventField.EVENT] == EventKind.ABORT}
     assert set(gave_up) == {0, 4}
     assert "3 of 5 members cannot be reached: no majority; what was sent may be lost" in gave_up.values()
 
 
 def test_without_a_quorum_everybody_gives_up() -> None:
-    _, rows = a_run(*[Crash(node=node, at=10 * MILLISECOND) for node in range(3)])
-    assert {row[0] for row in rows if row[3] == EventKind.ABORT} == {3, 4}
-    assert not [row for row in rows if row[3] == EventKind.VIEW]
+    result, rows = a_run(*[Crash(node=node, at=10 * MILLISECOND) for node in range(3)])
+    assert (result.crashed, result.aborted_nodes) == ((0, 1, 2), (3, 4))
+    assert (result.view, result.members) == (0, (0, 1, 2, 3, 4))
+    assert is_blocked(result)
+    assert {row[EventField.NODE] for row in rows if row[EventField.EVENT] == EventKind.ABORT} == {3, 4}
+    assert not [row for row in rows if row[EventField.EVENT] == EventKind.VIEW]
 
 
 def test_a_run_can_be_repeated() -> None:

@@ -13,8 +13,8 @@ from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EventField, EventKind, EventRow
+from tests.swarm.audited_runs import failures, run_and_audit
 
 CHUNK = 5
 
@@ -74,11 +74,27 @@ def messages_repaired(rate: float, seed: int, monkeypatch: pytest.MonkeyPatch) -
     rows: list[EventRow] = []
     result = simulate(RunConfig(protocol="st", group=group, network=network, workload=work, seed=seed), rows=rows)
     assert result.complete
-    sent = {(row[4], row[5]): row[6] or () for row in rows if row[3] == EventKind.SEND}
-    losses = [row for row in rows if row[3] == EventKind.LOSE and row[4] is not None and row[0] in sent[row[4], row[5]]]
-    lost = {(row[4], row[5]) for row in losses}
-    lost_by_others = {(row[4], row[5]) for row in losses if row[0] != row[4]}
-    again = {(row[4], row[5]) for row in rows if row[3] == EventKind.RETRANSMIT}
+    sent = {
+        (row[EventField.SOURCE], row[EventField.SEQ]): row[EventField.DESTINATIONS] or ()
+        for row in rows
+        if row[EventField.EVENT] == EventKind.SEND
+    }
+    losses = [
+        row
+        for row in rows
+        if row[EventField.EVENT] == EventKind.LOSE
+        and row[EventField.SOURCE] is not None
+        and row[EventField.NODE] in sent[row[EventField.SOURCE], row[EventField.SEQ]]
+    ]
+    lost = {(row[EventField.SOURCE], row[EventField.SEQ]) for row in losses}
+    lost_by_others = {
+        (row[EventField.SOURCE], row[EventField.SEQ])
+        for row in losses
+        if row[EventField.NODE] != row[EventField.SOURCE]
+    }
+    again = {
+        (row[EventField.SOURCE], row[EventField.SEQ]) for row in rows if row[EventField.EVENT] == EventKind.RETRANSMIT
+    }
     assert again == lost_by_others, "sent again is what another destination lost, and nothing else"
     assert result.counters.retransmitted == len(again), "and once"
     return len(sent), len(lost), len(again)

@@ -9,7 +9,7 @@ from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedS
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sends, without_nodes
-from ordercast.trace.schema import EventRow
+from ordercast.trace.schema import EventField, EventRow
 
 replace = msgspec.structs.replace
 
@@ -18,7 +18,7 @@ def happened(config: RunConfig) -> list[EventRow]:
     """All that happened; why something was lost is left out, for a script has one reason only."""
     rows: list[EventRow] = []
     simulate(config, rows=rows)
-    return [(*row[:9], None, row[10]) if row[3] == "lose" else row for row in rows]
+    return [(*row[:9], None, row[EventField.TRANSMISSION]) if row[EventField.EVENT] == "lose" else row for row in rows]
 
 
 @pytest.mark.parametrize("protocol", ["spo", "st", "prito", "sequencer"])
@@ -58,8 +58,10 @@ def test_a_script_says_itself_in_json_and_others_are_silent_about_it() -> None:
     script = (ScriptedSend(node=2, to=(0,), at=7), ScriptedSend(node=0, messages=3))
     config = replace(plain, workload=Workload(script=script))
     assert RunConfig.from_json(config.to_json()) == config
-    rows = [row for row in happened(config) if row[3] == "send"]
-    assert [(row[2], row[0], row[6]) for row in rows] == [(0, 0, (0, 1, 2))] * 3 + [(7, 2, (0,))]
+    rows = [row for row in happened(config) if row[EventField.EVENT] == "send"]
+    assert [(row[EventField.TIME], row[EventField.NODE], row[EventField.DESTINATIONS]) for row in rows] == [
+        (0, 0, (0, 1, 2))
+    ] * 3 + [(7, 2, (0,))]
 
 
 A_SCRIPT = RunConfig(

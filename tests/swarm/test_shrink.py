@@ -10,7 +10,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Duplicates, Loss, Pause
 from ordercast.model.machine import Machine
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.swarm.reductions import Size, with_sends, without_nodes
+from ordercast.swarm.reductions import RunSize, with_sends, without_nodes
 from ordercast.swarm.run_audit import INCOMPLETE, failures_of
 from ordercast.swarm.shrink import DoesNotFailError, Shrunk, shrink
 from tests.explorer.broken import DeliversEarly, HoldsNothingBack, NeverPolls, SaysPackForAck, SaysSeenForExpected
@@ -63,7 +63,7 @@ PRINTED = [("spo", Channel.MANY, 1), ("st", Channel.ONE, 1), ("prito", Channel.O
 @pytest.mark.parametrize(("protocol", "channel", "priorities"), PRINTED)
 def test_what_the_printed_rules_break_is_made_small(protocol: str, channel: Channel, priorities: int) -> None:
     found = shrink(large(protocol, Rules.PAPER, channel, priorities=priorities), seconds=300)
-    assert found.before == Size(8, 400, 4)
+    assert found.before == RunSize(8, 400, 4)
     assert found.after.nodes <= 3
     assert found.after.messages <= 3
     assert found.after.faults <= 2
@@ -91,7 +91,7 @@ class Raises(DeliversEarly):
 def test_a_machine_that_raises_is_brought_to_raise_the_same() -> None:
     found = shrink(large("spo"), machine=Raises, seconds=300)
     assert found.failure.kind == "raises KeyError"
-    assert found.after == Size(2, 3, 0), "three messages of one node, and no fault at all"
+    assert found.after == RunSize(2, 3, 0), "three messages of one node, and no fault at all"
     require_least(found, Raises)
 
 
@@ -113,7 +113,7 @@ def test_the_same_run_is_made_small_in_the_same_way() -> None:
 
 def test_when_time_or_runs_are_over_what_is_left_fails_too() -> None:
     config = large("st", Rules.PAPER, Channel.ONE)
-    told: list[tuple[str, Size, int]] = []
+    told: list[tuple[str, RunSize, int]] = []
     for most_runs, seconds in ((9, 300.0), (100, 1e-9)):
         found = shrink(config, most_runs=most_runs, seconds=seconds, progress=lambda *what: told.append(what))
         assert not found.minimal

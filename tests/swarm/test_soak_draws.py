@@ -17,6 +17,7 @@ from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
 from ordercast.swarm.run_audit import attempt, failures_of
 from ordercast.swarm.soak import EVERY_PROTOCOL, Soaked, Tally, soak_config
+from ordercast.trace.schema import EventField
 from tests.explorer.broken import DeliversForOthers, HoldsNothingBack
 
 
@@ -51,7 +52,9 @@ def test_a_soak_finds_what_the_reference_finds_and_counts_all_deliveries(protoco
         assert failures_of(config) == []
         assert found.deliveries == simulate(config).counters.delivered > 0
         assert found.protocol == protocol
-        assert ("units were lost" in found.states) == any(row[3] == "lose" for row in attempt(config).rows)
+        assert ("units were lost" in found.states) == any(
+            row[EventField.EVENT] == "lose" for row in attempt(config).rows
+        )
 
 
 @pytest.mark.parametrize("machine", [HoldsNothingBack, DeliversForOthers])

@@ -5,7 +5,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ordercast.model.machine import Level, View
+from ordercast.model.machine import Level, ViewInstalled
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.trace.files import events_batch
@@ -53,7 +53,7 @@ def events(recorder: Recorder, seed: int, count: int) -> None:
             case 6:
                 recorder.discard(number, NODE, data(some), "duplicate")
             case 7:
-                recorder.view(number, NODE, View(number, 0b1011, "somebody is gone"))
+                recorder.view(number, NODE, ViewInstalled(number, 0b1011, "somebody is gone"))
             case _:
                 recorder.note(number, NODE, chance.choice((EventKind.TIMEOUT, EventKind.ABORT)), "poll")
 

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.trace_events import read_events
 
 from ordercast.model.errors import TraceError
 from ordercast.trace.arrow_schema import EVENTS, RUNS
-from ordercast.trace.reader import read_events, read_events_by_run, read_runs
+from ordercast.trace.reader import read_events_by_run, read_runs
 from ordercast.trace.run_writer import TraceWriter
 
 Rows = list[dict[str, Any]]

@@ -35,21 +35,26 @@ def _lacking(logs: RunLogs) -> Violations:
             yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,))
 
 
+def delivered_twice(node: int, message: Message, places: tuple[int, int]) -> Violation:
+    """The violation of a node that delivered a message at two places of its log."""
+    sentence = (
+        f"{name_of(node)} delivered {message_name(message)} twice, as numbers {places[0]} and {places[1]} of its log"
+    )
+    return Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=places)
+
+
 def _surplus(logs: RunLogs, node: int, log: tuple[Message, ...]) -> Violations:
     first_place: dict[Message, int] = {}
     for place, message in enumerate(log):
         name = f"{name_of(node)} delivered {message_name(message)}"
         sent = logs.sent.get(message)
-        places: tuple[int, ...] = (place,)
+        sentence = ""
         if message in first_place:
-            places = (first_place[message], place)
-            sentence = f"{name} twice, as numbers {places[0]} and {places[1]} of its log"
+            yield delivered_twice(node, message, (first_place[message], place))
         elif sent is None:
             sentence = f"{name}, which no node sent"
         elif not sent.destinations >> node & 1:
             sentence = f"{name}, which was sent to {names_of(sent.destinations)} only"
-        else:
-            sentence = ""
         first_place.setdefault(message, place)
         if sentence:
-            yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=places)
+            yield Violation(complete.__name__, sentence, messages=(message,), nodes=(node,), places=(place,))

@@ -88,5 +88,5 @@ class Verdict:
                 for name, finding in self.findings.items()
             },
             "not_recorded": dict(self.not_recorded),
-            **({"not_whole": self.incomplete_records} if self.incomplete_records else {}),
+            **({"incomplete_records": self.incomplete_records} if self.incomplete_records else {}),
         }

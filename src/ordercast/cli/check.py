@@ -34,7 +34,7 @@ from ordercast.model.runs import Channel
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ordercast.explorer.explore import Report
+    from ordercast.explorer.explore import SearchReport
     from ordercast.explorer.scenario import Scenario
 
 _BOUNDS, _SEARCH = "Bounds of the schedules", "Search"
@@ -169,7 +169,9 @@ def _report_unused(protocol: str, scenario: "Scenario") -> None:
     report_unused_readings(group)
 
 
-def _search(scenario: "Scenario", max_states: int, *, reduced: bool, jobs: int | None, master: str | None) -> "Report":
+def _search(
+    scenario: "Scenario", max_states: int, *, reduced: bool, jobs: int | None, master: str | None
+) -> "SearchReport":
     from ordercast.cli.shared.search_output import search_progress
     from ordercast.explorer.parallel import explore_on
 
@@ -185,7 +187,7 @@ def _search(scenario: "Scenario", max_states: int, *, reduced: bool, jobs: int |
 def _show(
     protocol: str,
     scenario: "Scenario",
-    report: "Report",
+    report: "SearchReport",
     *,
     json: bool,
     draw: bool,
@@ -232,7 +234,7 @@ def _draw(scenario: "Scenario", schedule: tuple[str, ...], console: "Console | N
             console.print(f"no picture: {error}", markup=False, soft_wrap=True)
 
 
-def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str, Any]:
+def _document(protocol: str, scenario: "Scenario", report: "SearchReport") -> dict[str, Any]:
     import msgspec
 
     from ordercast.explorer.scenario import format_script
@@ -254,7 +256,7 @@ def _document(protocol: str, scenario: "Scenario", report: "Report") -> dict[str
     }
 
 
-def _print(console: "Console", protocol: str, scenario: "Scenario", report: "Report") -> None:
+def _print(console: "Console", protocol: str, scenario: "Scenario", report: "SearchReport") -> None:
     from ordercast.cli.shared.search_output import print_counterexample, print_figures
     from ordercast.explorer.scenario import format_script
 

@@ -13,13 +13,13 @@ from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.model.runs import RunConfig
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.trace.schema import CONFIG, RUN, EventKind, EventRow
+from ordercast.trace.schema import CONFIG, RUN, EventField, EventKind, EventRow
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ordercast.swarm.failing_runs import FailingRun
-    from ordercast.swarm.shrink import Progress, Shrunk
+    from ordercast.swarm.shrink import ShrinkProgress, Shrunk
 
 _MOVES = {kind.value for kind in (EventKind.SEND, EventKind.ACCEPT, EventKind.PREACK, EventKind.ACK, EventKind.DELIVER)}
 _AFTERWARDS = 12  # events
@@ -91,10 +91,10 @@ def draw_run(rows: Sequence[EventRow], nodes: int, console: "Console | None", sv
     from ordercast.cli.shared.diagrams import show_diagram
     from ordercast.drawing import MOST_TRANSMISSIONS
 
-    moved = max((place for place, row in enumerate(rows) if row[3] in _MOVES), default=0)
+    moved = max((place for place, row in enumerate(rows) if row[EventField.EVENT] in _MOVES), default=0)
     shown, transmissions = [], 0
     for place, row in enumerate(rows):
-        transmissions += row[3] == EventKind.TRANSMIT
+        transmissions += row[EventField.EVENT] == EventKind.TRANSMIT
         if transmissions > MOST_TRANSMISSIONS or (place > moved + _AFTERWARDS):
             typer.echo("ordercast: the picture shows the beginning; the rest repeats its end", err=True)
             break
@@ -149,7 +149,7 @@ def _text(path: Path) -> str:
 
 
 @contextmanager
-def _progress() -> "Iterator[Progress | None]":
+def _progress() -> "Iterator[ShrinkProgress | None]":
     with status_line("running it once …") as show:
         yield show and (lambda what, size, tried: show(f"{size} after {tried:,} runs; trying: {what}"))
 
@@ -178,7 +178,7 @@ def _print(found: "Shrunk", recorded: "FailingRun", paths: tuple[Path, Path], *,
     console = Console(highlight=False)
     console.print(f"{found.before} → {found.after}, {found.tried:,} runs, {found.seconds:g} s", soft_wrap=True)
     if not found.minimal:
-        console.print("It may not be minimal: the time limit was reached, or the failure needs chance; see --seconds.")
+        console.print("It may not be minimal: the time limit was reached, or the failure is random; see --seconds.")
     print_promise_broken(console, recorded.failure)
     console.print(f"The run is in {scenario}, its test in {test};", soft_wrap=True, markup=False)
     console.print(f"replay it with: ordercast replay {quote(str(scenario))} --draw", soft_wrap=True, markup=False)

@@ -29,7 +29,7 @@ from ordercast.model.faults import Loss
 from ordercast.model.option_parsing import parse_duration, parse_fault, parse_nodes, parse_readings, parse_speed
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.model.services import PRIORITISED
-from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.schema import EventField, EventKind, EventRow
 
 _WORK, _NET, _FAULTS = "Workload", "Network", "Faults"
 _FAULT = (
@@ -190,7 +190,9 @@ class _DrawnRows:
     def take(self, rows: Sequence[EventRow]) -> None:
         """Takes a batch of rows."""
         self.rows += rows
-        self._transmissions.update(row[-1] for row in rows if row[3] == EventKind.TRANSMIT)
+        self._transmissions.update(
+            row[EventField.TRANSMISSION] for row in rows if row[EventField.EVENT] == EventKind.TRANSMIT
+        )
         self._require_drawable(self._nodes, len(self._transmissions))
 
 

@@ -51,10 +51,10 @@ def soak_command(
     require(first is None or 0 <= first < 1e15, f"--first must not be negative: {first}")
     with pipeline_extra():
         from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401 - a session needs Spark
-    work = Soak(out, _protocols(protocols), first=first, resume=resume)  # before Spark starts, which takes long
+    work = Soak(out, _protocols(protocols), first=first, resume=resume)
     if resume and not work.rounds:
         _say(f"{out} has nothing to resume: starting a new soak")
-    with work.held(), spark_session(master) as spark:
+    with work.held(), spark_session(master) as spark:  # held before Spark starts, which takes long
         try:
             soak(spark, work, Limits(seconds=seconds, deliveries=deliveries, runs=runs), note=_note)
         except KeyboardInterrupt:

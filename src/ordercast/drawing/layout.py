@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 from typing import NamedTuple
 
-from ordercast.drawing.scene import Flight, Mark, Moment, Scene
+from ordercast.drawing.scene import DrawnMoment, DrawnTransmission, Mark, Scene
 
 LABEL = 12  # font sizes
 SMALL = 10
@@ -31,13 +31,13 @@ def text_width(text: str, size: int = LABEL) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LabelColumn:
     """One mark on a lane, or all transmissions of a moment, with label lines."""
 
     offset: float
     """From where the moment begins."""
     mark: Mark | None
-    flights: tuple[Flight, ...]
+    flights: tuple[DrawnTransmission, ...]
     lines: tuple[str, ...]
 
     @property
@@ -47,11 +47,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class PlacedMoment:
     """A moment in its place: all labels on one side of the lane, those of marks next to it, those of units beyond."""
 
-    moment: Moment
-    columns: tuple[Column, ...]
+    moment: DrawnMoment
+    columns: tuple[LabelColumn, ...]
     side: int
     """-1 is above the lane, 1 below."""
 
@@ -59,7 +59,7 @@ class Spot:
         """Where its transmissions leave, from where it begins."""
         return next((column.offset for column in self.columns if column.flights), 0)
 
-    def row(self, column: Column) -> int:
+    def row(self, column: LabelColumn) -> int:
         """How many lines from the lane the label of a column begins."""
         return max((len(other.lines) for other in self.columns if other.mark), default=0) if column.flights else 0
 
@@ -85,7 +85,7 @@ class Layout:
 
     times: dict[int, float]
     """Where each instant is."""
-    spots: dict[tuple[int, int], Spot]
+    spots: dict[tuple[int, int], PlacedMoment]
     """By time and node."""
     breaks: tuple[float, ...]
     rows: tuple[float, ...]
@@ -100,7 +100,7 @@ class Layout:
         """How far down the lane of a node is."""
         return self.above + self.pitch * node
 
-    def departure(self, flight: Flight) -> float:
+    def departure(self, flight: DrawnTransmission) -> float:
         """Where a flight leaves its lane."""
         return self.times[flight.time] + self.spots[flight.time, flight.node].departure()
 
@@ -127,7 +127,7 @@ class _Axis(NamedTuple):
     right: float
 
 
-def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], row_width: float) -> _Axis:
+def _along_the_time(scene: Scene, spots: dict[tuple[int, int], PlacedMoment], row_width: float) -> _Axis:
     """Puts each instant as far right as its time and its labels ask; begins a new row when one is full."""
     times: dict[int, float] = {}
     breaks, cuts = [], [0.0]
@@ -154,7 +154,7 @@ def _along_the_time(scene: Scene, spots: dict[tuple[int, int], Spot], row_width:
     return _Axis(times, tuple(breaks), tuple(cuts[1:]), max([least, *free.values()]) + FLIGHT / 4)
 
 
-def _spot(moment: Moment, nodes: int) -> Spot:
+def _spot(moment: DrawnMoment, nodes: int) -> PlacedMoment:
     """The labels of the outer lanes stand outside, those of the others where no arrow comes in."""
     columns = _columns(moment)
     origins = {flight.node for flight, arrival in moment.arrivals if not arrival.lost}
@@ -164,20 +164,20 @@ def _spot(moment: Moment, nodes: int) -> Spot:
         side = 1 if min(origins) < moment.node else -1
     else:
         side = -1
-    return Spot(moment, columns, side)
+    return PlacedMoment(moment, columns, side)
 
 
-def _columns(moment: Moment) -> tuple[Column, ...]:
+def _columns(moment: DrawnMoment) -> tuple[LabelColumn, ...]:
     """The marks of a moment side by side, all its transmissions as one of them."""
-    flights = tuple(doing for doing in moment.doings if isinstance(doing, Flight))
-    columns: list[Column] = []
+    flights = tuple(doing for doing in moment.doings if isinstance(doing, DrawnTransmission))
+    columns: list[LabelColumn] = []
     for doing in moment.doings:
         if isinstance(doing, Mark):
-            column = Column(0, doing, (), doing.lines())
+            column = LabelColumn(0, doing, (), doing.lines())
         elif doing is flights[0]:
-            column = Column(0, None, flights, tuple(flight.label for flight in flights))
+            column = LabelColumn(0, None, flights, tuple(flight.label for flight in flights))
         else:
             continue
         offset = columns[-1].offset + columns[-1].reach + column.reach if columns else 0
-        columns.append(Column(offset, column.mark, column.flights, column.lines))
+        columns.append(LabelColumn(offset, column.mark, column.flights, column.lines))
     return tuple(columns)

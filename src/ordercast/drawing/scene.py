@@ -33,10 +33,10 @@ Row: TypeAlias = tuple[
     int | None,  # transmission
 ]
 
-Message: TypeAlias = tuple[int, int]
+MessageName: TypeAlias = tuple[int, int]
 """Source and number of a message."""
 
-Names: TypeAlias = Mapping[Message, str]
+Names: TypeAlias = Mapping[MessageName, str]
 """What messages are called that have names."""
 
 
@@ -55,13 +55,13 @@ class Event(NamedTuple):
     detail: str | None
     transmission: int | None
 
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[MessageName, ...]:
         """The message that it names, if any."""
         return () if self.source is None or self.seq is None else ((self.source, self.seq),)
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class DrawnArrival:
     """The arrival of a transmission at a node, or its loss."""
 
     node: int
@@ -71,7 +71,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class DrawnTransmission:
     """One transmission: a unit that a node put on the channel, and its arrivals and losses."""
 
     number: int
@@ -79,10 +79,10 @@ class Flight:
     time: int
     kind: str
     """data, copy, status, poll, request or control."""
-    messages: tuple[Message, ...]
+    messages: tuple[MessageName, ...]
     note: str
     """Of data sent at this instant: the destinations; of a request: what it asks for."""
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[DrawnArrival, ...]
     names: Names = field(default_factory=dict, compare=False)
 
     @property
@@ -101,7 +101,7 @@ class Mark:
     """An event at a node, with all messages that it concerns at that instant."""
 
     event: str
-    messages: tuple[Message, ...]
+    messages: tuple[MessageName, ...]
     note: str
     names: Names = field(default_factory=dict, compare=False)
 
@@ -114,16 +114,16 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DrawnMoment:
     """What happened at one node at one instant."""
 
     node: int
     time: int
-    arrivals: tuple[tuple[Flight, Arrival], ...]
-    doings: tuple[Mark | Flight, ...]
+    arrivals: tuple[tuple[DrawnTransmission, DrawnArrival], ...]
+    doings: tuple[Mark | DrawnTransmission, ...]
     """Its own marks and transmissions, in the node's order."""
 
-    def fate(self, flight: Flight) -> Mark | None:
+    def fate(self, flight: DrawnTransmission) -> Mark | None:
         """The immediate effect of a unit that arrived now; None for one without messages."""
         for doing in self.doings:
             if isinstance(doing, Mark) and doing.event in FATES and set(doing.messages) & set(flight.messages):
@@ -136,9 +136,9 @@ class Scene:
     """The elements of a picture."""
 
     nodes: int
-    flights: tuple[Flight, ...]
+    flights: tuple[DrawnTransmission, ...]
     """In the order transmitted."""
-    moments: tuple[Moment, ...]
+    moments: tuple[DrawnMoment, ...]
     """Ascending by time, then node."""
     flight_time: int
     """The typical flight time of a unit, which scales the time axis; at least 1."""
@@ -201,7 +201,7 @@ _NOTED = frozenset(
 _OF_A_UNIT = frozenset({"transmit", "receive", "hear", "lose"})
 
 
-def spans(messages: Iterable[Message], names: Names) -> list[str]:
+def spans(messages: Iterable[MessageName], names: Names) -> list[str]:
     """Names of messages, in their order; without them numbers, a row of one source's as one: 1.0–3 is 0 to 3 of E1."""
     if names:
         return [names.get((source, seq), f"{source + 1}.{seq}") for source, seq in dict.fromkeys(messages)]
@@ -236,7 +236,7 @@ def make_scene(rows: Iterable[Row], nodes: int, names: Names | None = None, *, s
     return Scene(nodes, tuple(flights.values()), moments, usual, steps, bool(names))
 
 
-def _usual_flight_time(flights: Iterable[Flight], moments: Sequence[Moment]) -> int:
+def _usual_flight_time(flights: Iterable[DrawnTransmission], moments: Sequence[DrawnMoment]) -> int:
     """The median; where units take no time or there are none, the median time between events instead."""
     under_way = [arrival.time - flight.time for flight in flights for arrival in flight.arrivals]
     between = [later.time - earlier.time for earlier, later in pairwise(moments)]
@@ -261,13 +261,13 @@ def _refuse_what_cannot_be_drawn(events: Sequence[Event], nodes: int) -> None:
 
 
 def _flights(
-    events: Sequence[Event], addresses: Mapping[Message, DestinationLabel], nodes: int, names: Names
-) -> dict[int | None, Flight]:
+    events: Sequence[Event], addresses: Mapping[MessageName, DestinationLabel], nodes: int, names: Names
+) -> dict[int | None, DrawnTransmission]:
     """The transmissions by their numbers."""
     rows_of: dict[int, list[Event]] = defaultdict(list)
     asked: dict[int, list[Event]] = defaultdict(list)
     requests: dict[int, list[Event]] = {}
-    sent_at: dict[Message, int] = {}
+    sent_at: dict[MessageName, int] = {}
     for event in events:
         if event.event == "send":
             sent_at.update(dict.fromkeys(event.messages(), event.time))
@@ -277,7 +277,7 @@ def _flights(
             rows_of[event.transmission].append(event)
             if event.event == "transmit" and event.detail == "request":
                 requests[event.transmission] = asked.pop(event.node, [])
-    flights: dict[int | None, Flight] = {}
+    flights: dict[int | None, DrawnTransmission] = {}
     for number, rows in rows_of.items():
         start = next((row for row in rows if row.event == "transmit"), None)
         if start is None:
@@ -288,11 +288,13 @@ def _flights(
         if kind == "data" and carried and all(sent_at.get(message) == start.time for message in carried):
             note = addresses[carried[0]].note(start.node, nodes)
         arrivals = {
-            (row.node, row.time): Arrival(row.node, row.time, row.event == "lose", row.detail or "")
+            (row.node, row.time): DrawnArrival(row.node, row.time, row.event == "lose", row.detail or "")
             for row in rows
             if row.event != "transmit"
         }
-        flights[number] = Flight(number, start.node, start.time, kind, carried, note, tuple(arrivals.values()), names)
+        flights[number] = DrawnTransmission(
+            number, start.node, start.time, kind, carried, note, tuple(arrivals.values()), names
+        )
     return flights
 
 
@@ -303,7 +305,9 @@ def _what_is_asked(requests: Sequence[Event], names: Names) -> str:
     return " ".join(["asks", *named, *words]) if named or words else "request"
 
 
-def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) -> dict[int | None, Flight]:
+def _with_dead_ends(
+    flights: dict[int | None, DrawnTransmission], events: Sequence[Event]
+) -> dict[int | None, DrawnTransmission]:
     """The flights; data and copies that would have reached a crashed node are lost there.
 
     A trace does not record them. A unit that reached two or more other nodes was sent to all.
@@ -317,21 +321,21 @@ def _with_dead_ends(flights: dict[int | None, Flight], events: Sequence[Event]) 
             dead = [
                 node for node, time in crashed.items() if node not in reached and node != flight.node and time <= usual
             ]
-            ends = tuple(Arrival(node, usual, lost=True, why="crashed") for node in dead)
+            ends = tuple(DrawnArrival(node, usual, lost=True, why="crashed") for node in dead)
             found[number] = replace(flight, arrivals=(*flight.arrivals, *ends))
     return found
 
 
 def _moments(
     events: Sequence[Event],
-    flights: dict[int | None, Flight],
-    addresses: Mapping[Message, DestinationLabel],
+    flights: dict[int | None, DrawnTransmission],
+    addresses: Mapping[MessageName, DestinationLabel],
     nodes: int,
     names: Names,
-) -> tuple[Moment, ...]:
+) -> tuple[DrawnMoment, ...]:
     """What each node did at each instant, like marks joined."""
-    doings: dict[tuple[int, int], dict[object, Mark | Flight]] = defaultdict(dict)
-    arrivals: dict[tuple[int, int], list[tuple[Flight, Arrival]]] = defaultdict(list)
+    doings: dict[tuple[int, int], dict[object, Mark | DrawnTransmission]] = defaultdict(dict)
+    arrivals: dict[tuple[int, int], list[tuple[DrawnTransmission, DrawnArrival]]] = defaultdict(list)
     for flight in flights.values():
         for arrival in flight.arrivals:
             arrivals[arrival.time, arrival.node].append((flight, arrival))
@@ -357,11 +361,11 @@ def _moments(
     for time, node in sorted({*doings, *arrivals}):
         done = _without_idle_timers(tuple(doings[time, node].values()))
         if done or arrivals[time, node]:
-            moments.append(Moment(node, time, tuple(arrivals[time, node]), done))
+            moments.append(DrawnMoment(node, time, tuple(arrivals[time, node]), done))
     return tuple(moments)
 
 
-def _joinable(here: dict[object, Mark | Flight], mark: Mark) -> object:
+def _joinable(here: dict[object, Mark | DrawnTransmission], mark: Mark) -> object:
     """The place of a mark among those of its moment: with an equal one, unless its messages did more in between."""
     for key, doing in reversed(here.items()):
         if isinstance(doing, Mark):
@@ -372,9 +376,9 @@ def _joinable(here: dict[object, Mark | Flight], mark: Mark) -> object:
     return (mark.event, mark.note, len(here))
 
 
-def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flight, ...]:
+def _without_idle_timers(doings: tuple[Mark | DrawnTransmission, ...]) -> tuple[Mark | DrawnTransmission, ...]:
     """Without timers that changed nothing, and without the name of one that the unit it sent has as well."""
-    kinds = {doing.kind for doing in doings if isinstance(doing, Flight)}
+    kinds = {doing.kind for doing in doings if isinstance(doing, DrawnTransmission)}
     timers = {doing for doing in doings if isinstance(doing, Mark) and doing.event == "timeout"}
     if timers == set(doings):
         return ()
@@ -384,7 +388,7 @@ def _without_idle_timers(doings: tuple[Mark | Flight, ...]) -> tuple[Mark | Flig
     )
 
 
-def _mark(event: Event, addresses: Mapping[Message, DestinationLabel], nodes: int) -> Mark:
+def _mark(event: Event, addresses: Mapping[MessageName, DestinationLabel], nodes: int) -> Mark:
     """The mark of one event."""
     addressed = [addresses[message] for message in event.messages() if message in addresses]
     if event.event == "discard" and addressed and event.node not in addressed[0].destinations:

@@ -6,8 +6,8 @@ The picture stands by itself: no script, no font or style from elsewhere. It fol
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from ordercast.drawing.layout import LINE, SHIFT, SMALL, Layout, Spot, lay_out, text_width
-from ordercast.drawing.scene import FOREIGN, Arrival, Flight, Mark, Names, Row, Scene, make_scene
+from ordercast.drawing.layout import LINE, SHIFT, SMALL, Layout, PlacedMoment, lay_out, text_width
+from ordercast.drawing.scene import FOREIGN, DrawnArrival, DrawnTransmission, Mark, Names, Row, Scene, make_scene
 from ordercast.drawing.shapes import STYLE, arrow, cross, departure, echo, group, line, lost_echo, mark, words
 from ordercast.model.nodes import name_of
 
@@ -137,11 +137,11 @@ def _arrows(scene: Scene, layout: Layout) -> Iterator[str]:
                 yield group(f"arrow{lost} {_look(flight)}", tip, shape)
 
 
-def _look(flight: Flight) -> str:
+def _look(flight: DrawnTransmission) -> str:
     return flight.kind if flight.kind in _KINDS else "control"
 
 
-def _tip(scene: Scene, flight: Flight, arrival: Arrival) -> str:
+def _tip(scene: Scene, flight: DrawnTransmission, arrival: DrawnArrival) -> str:
     name = flight.label if flight.kind in {"copy", "request"} else flight.name
     end = "arrived" if not arrival.lost else f"lost ({arrival.why})" if arrival.why else "lost"
     return (
@@ -154,7 +154,7 @@ def _at(scene: Scene, time: int) -> str:
     return f"step {time}" if scene.steps else f"{scene.when(time, 3)} µs"
 
 
-def _marks(spot: Spot, layout: Layout, scene: Scene) -> Iterator[str]:
+def _marks(spot: PlacedMoment, layout: Layout, scene: Scene) -> Iterator[str]:
     """What a node did at a moment, with labels."""
     moment = spot.moment
     x, y = layout.times[moment.time], layout.lane(moment.node)

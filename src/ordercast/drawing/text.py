@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from rich.text import Text
 
-from ordercast.drawing.scene import FATES, FOREIGN, Flight, Mark, Moment, Names, Row, Scene, make_scene
+from ordercast.drawing.scene import FATES, FOREIGN, DrawnMoment, DrawnTransmission, Mark, Names, Row, Scene, make_scene
 from ordercast.model.config import require
 from ordercast.model.nodes import name_of
 
@@ -110,7 +110,7 @@ class _Sheet:
     def __init__(self, scene: Scene, width: int) -> None:
         self.crashes = scene.crashes()
         self._when = scene.when
-        self.moments: dict[int, list[Moment]] = {}
+        self.moments: dict[int, list[DrawnMoment]] = {}
         for moment in scene.moments:
             self.moments.setdefault(moment.time, []).append(moment)
         self.margin = max(len(label) for label in (scene.unit, *map(scene.when, (0, *self.moments)))) + 3
@@ -152,7 +152,7 @@ class _Sheet:
             line = line.ljust(column) + cells[column]
         return line.rstrip()
 
-    def _arrow(self, moment: Moment, flight: Flight, *, lost: bool) -> Cells:
+    def _arrow(self, moment: DrawnMoment, flight: DrawnTransmission, *, lost: bool) -> Cells:
         """An arrow from the sender's lane to this one, with the name of the unit near its head."""
         here, there = self.lanes[moment.node], self.lanes[flight.node]
         stroke = _stroke(flight, lost=lost)
@@ -195,7 +195,7 @@ class _Sheet:
             column += len(word + _APART)
 
 
-def _stroke(flight: Flight, *, lost: bool) -> _Stroke:
+def _stroke(flight: DrawnTransmission, *, lost: bool) -> _Stroke:
     carries = flight.kind in {"data", "copy"}
     if lost:
         return _STROKES["lost" if carries else "lost control"]
@@ -209,7 +209,7 @@ def _lay(lines: list[Cells], arrow: Cells) -> int:
     return row
 
 
-def _words(moment: Moment) -> list[str]:
+def _words(moment: DrawnMoment) -> list[str]:
     """What a node did at an instant, as text, without what its arrows show."""
     arrived = {message for flight, _ in moment.arrivals if flight.node != moment.node for message in flight.messages}
     words = [
@@ -218,7 +218,7 @@ def _words(moment: Moment) -> list[str]:
         if flight.node == moment.node
     ]
     for doing in moment.doings:
-        if isinstance(doing, Flight):
+        if isinstance(doing, DrawnTransmission):
             words.append(f"{_GLYPHS.get(doing.kind, _GLYPHS['control'])[0]} {doing.label}")
             continue
         left = tuple(message for message in doing.messages if doing.event not in FATES or message not in arrived)

@@ -15,10 +15,10 @@ from ordercast.evaluation.results import Axis, Estimate, Point, Result, Role, Se
 from ordercast.evaluation.statistics import quotient
 from ordercast.model.runs import RunConfig
 
-Row = Mapping[str, Any]
+MeasuredRun = Mapping[str, Any]
 """One row of the `runs` table of a trace."""
-Measure = Callable[[Sequence[RunConfig]], Sequence[Row]]
-Value = Callable[[Sequence[Row]], Estimate | None]
+Measure = Callable[[Sequence[RunConfig]], Sequence[MeasuredRun]]
+Value = Callable[[Sequence[MeasuredRun]], Estimate | None]
 """Computes the value of a point from the rows of its runs; None if they give none."""
 
 
@@ -37,7 +37,7 @@ class Size(Enum):
 
 
 @dataclass(frozen=True)
-class Spot:
+class CurvePoint:
     """The runs of one point, with different seeds."""
 
     x: float
@@ -52,7 +52,7 @@ class Curve:
 
     name: str
     label: str
-    spots: tuple[Spot, ...]
+    spots: tuple[CurvePoint, ...]
     value: Value | None = None
     may_be_incomplete: bool = False
     """True for the printed rules, which often do not finish."""
@@ -118,7 +118,7 @@ def reference(
     return Series(name, label, role, points, of, text)
 
 
-def _series(curve: Curve, rows: Mapping[str, Row]) -> Series:
+def _series(curve: Curve, rows: Mapping[str, MeasuredRun]) -> Series:
     points = []
     for spot in curve.spots:
         found = [rows[config.to_json()] for config in spot.configs]

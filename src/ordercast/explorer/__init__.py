@@ -4,7 +4,7 @@
 partial-order reduction, `continuations` the liveness check, `counterexample` the result.
 """
 
-from ordercast.explorer.explore import Report, Search
+from ordercast.explorer.explore import Search, SearchReport
 from ordercast.explorer.scenario import Promise, Scenario
 
-__all__ = ["Promise", "Report", "Scenario", "Search"]
+__all__ = ["Promise", "Scenario", "Search", "SearchReport"]

@@ -1,8 +1,8 @@
 """Liveness: fair continuations, in which nothing more is lost, must reach the liveness goal.
 
 A continuation submits and delivers everything, then fires every active timer in turn, and so on in rounds until no
-unit is in flight and no timer is set. There are two of them, since a group might be live in one by luck only: in one
-all timers fire before anything is delivered, in the other each timer's consequences end before the next one fires.
+unit is in flight and no timer is set. There are two of them, since a group might reach the goal in one of them only:
+in one all timers fire before anything is delivered, in the other each timer's consequences end before the next fires.
 
 Receipts that cause receipts without end (a broadcast storm: no timer fires in between) are detected by their number.
 """

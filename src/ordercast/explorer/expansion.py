@@ -1,86 +1,98 @@
-"""Expands states, each with a path that leads to it: the work of one process of a distributed search."""
+"""The core of every search: expands states, checks them, and keeps what is known of each state found.
 
+A search adds the order in which states are expanded, and how it records the way to a state.
+"""
+
+import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ordercast.explorer.actions import Actions
+from ordercast.explorer.actions import EXPANDED, Actions
 from ordercast.explorer.continuations import FairContinuations
-from ordercast.explorer.counterexample import Counterexample, counterexample_from, shortened
-from ordercast.explorer.portable import Path, Portable
 from ordercast.explorer.reduction import NoReduction, Reduction, Selection
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.state_space import State, StateSpace
+from ordercast.explorer.state_space import State, StateSpace, StepKind
 
+SAMPLE = 61
+"""When a search is cut off, liveness is checked in one state of the frontier in so many."""
 
-@dataclass
-class Tally:
-    """The counts of a search so far."""
+NO_STEP = -1
+"""Of a failure: no step breaks a promise, but the fair continuations from the state miss the liveness goal."""
 
-    edges: int = 0
-    continued: int = 0
-    longest: int = 0
-    node_states: int = 0
-    broken: Path | None = None
-    """A path whose last step breaks a promise, or from whose end the liveness goal is missed."""
+TO_EXPAND, EXPANDED_BEFORE = 1, 2
+"""Bits of an arrival: the state must be expanded, perhaps again; it was expanded before."""
 
 
 class Expansion:
-    """Expands states of a scenario."""
+    """Expands states of a scenario, and checks promises and liveness."""
 
-    def __init__(self, scenario: Scenario, *, reduced: bool = True) -> None:
+    def __init__(self, scenario: Scenario, *, reduced: bool, eager: bool = False) -> None:
+        """`reduced`: with partial-order reduction. `eager`: check liveness in every state that is expanded."""
         self.space = StateSpace(scenario)
-        self.tally = Tally()
-        self.portable = Portable(self.space)
-        self._selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
-        self.highest_action = max(Actions(self.space).of_step.values())
-        """The highest bit of a sleep set."""
-        self._continuations = FairContinuations(self.space)
+        self.selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
+        self.continuations = FairContinuations(self.space)
+        self.edges = 0
+        self.failure: int | None = None
+        """What the last expansion found: the step that breaks a promise, NO_STEP, or None."""
+        self._eager = eager
 
-    def expand(self, path: Path, state: State, asleep: int) -> Iterator[tuple[int, State, int]]:
+    def expand(self, state: State, sleep_set: int) -> Iterator[tuple[int, State, int]]:
         """The steps to explore from a state, each with its successor and the sleep set there.
 
-        It stops at the first broken promise.
+        It ends at the first failure, see `failure`.
         """
-        space, plan, tally = self.space, self._selection, self.tally
+        space, selection = self.space, self.selection
+        self.failure = None
         free = space.progress_steps(state)
-        if not free and not self.reaches_goal(path, state):
+        if (self._eager or not free) and not self.reaches_goal(state):
+            self.failure = NO_STEP
             return
-        for step, action in plan.steps(state, free, asleep):
-            tally.edges += 1
+        for step, action in selection.steps(state, free, sleep_set):
+            self.edges += 1
             after, effect = space.successor(state, step)
             if effect is not None and space.problem(after, effect):
-                tally.broken = self.portable.longer(path, state, step)
+                self.failure = step
                 return
-            yield step, after, plan.sleep_set_after(state, step, action, effect, asleep)
-            asleep |= action
+            yield step, after, selection.sleep_set_after(state, step, action, effect, sleep_set)
+            sleep_set |= action
 
-    def comes_back(self, path: Path, state: State) -> None:
-        """A path leads back to a state that was expanded before: it may be a cycle of receipts."""
-        if self.portable.ends_in_receipt(path) and not self._continuations.settles(state):
-            self.tally.broken = path
-
-    def forget_counterexample(self) -> None:
-        """Continues with other states; the counterexample found was reported."""
-        self.tally.broken = None
-
-    def reaches_goal(self, path: Path, state: State) -> bool:
+    def reaches_goal(self, state: State) -> bool:
         """True if the fair continuations from a state succeed."""
-        bad = self._continuations.failure_from(state) is not None
-        if bad:
-            self.tally.broken = path
-        self.tally.continued, self.tally.longest = self._continuations.runs, self._continuations.longest
-        self.tally.node_states = len(self.space.nodes.states)
-        return not bad
+        return self.continuations.failure_from(state) is None
+
+    def is_endless(self, step: int, after: State) -> bool:
+        """True if a step to a state that was expanded before is a receipt, and receipts from there do not end."""
+        return step & 7 == StepKind.RECEIVE and not self.continuations.settles(after)
+
+    def highest_action(self) -> int:
+        """The highest bit of a sleep set."""
+        return max(Actions(self.space).of_step.values())
 
 
-def counterexample_of(scenario: Scenario, path: Path) -> Counterexample | None:
-    """The counterexample at the end of a path, without the steps that it does not need."""
-    space = StateSpace(scenario)
-    continuations = FairContinuations(space)
-    steps = Portable(space).steps(path)
-    state = space.initial_state()
-    for count, step in enumerate(steps, start=1):
-        state, effect = space.successor(state, step)
-        if effect is not None and space.problem(state, effect):
-            return shortened(space, continuations, steps[:count], live=False)
-    return counterexample_from(space, continuations, steps, state)
+class KnownStates:
+    """The states that a search has found. Keys are the states themselves, packed, not digests."""
+
+    def __init__(self, start: State) -> None:
+        """`start`: any state of the space; all have the same length."""
+        packing = struct.Struct(f"{len(start)}I")
+        self.pack, self.unpack = packing.pack, packing.unpack
+        self.sleep_sets: dict[bytes, int] = {}
+        """By state: its sleep set, and whether it has been expanded."""
+
+    def arrive(self, key: bytes, sleep_set: int) -> int:
+        """A search arrives at a state; returns the bits of an arrival."""
+        known = self.sleep_sets.get(key)
+        if known is None:
+            self.sleep_sets[key] = sleep_set
+            return TO_EXPAND
+        woken = known & ~sleep_set & ~EXPANDED
+        if woken:
+            self.sleep_sets[key] = known & ~woken & ~EXPANDED
+        if not known & EXPANDED:
+            return 0
+        return EXPANDED_BEFORE | TO_EXPAND if woken else EXPANDED_BEFORE
+
+    def begin_expansion(self, key: bytes) -> int:
+        """Marks a state as expanded; returns its sleep set."""
+        sleep_set = self.sleep_sets[key]
+        self.sleep_sets[key] = sleep_set | EXPANDED
+        return sleep_set

@@ -7,33 +7,28 @@ receipts come to an end. If they do not, schedules run in a cycle, so that a rec
 expanded before: there it is checked that receipts end.
 """
 
-import struct
 import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from ordercast.explorer.actions import EXPANDED
-from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.counterexample import Counterexample, counterexample_from, shortened
+from ordercast.explorer.expansion import EXPANDED_BEFORE, NO_STEP, SAMPLE, TO_EXPAND, Expansion, KnownStates
 from ordercast.explorer.notation import parse_schedule
-from ordercast.explorer.reduction import NoReduction, Reduction, Selection
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import State
 from ordercast.model.config import require
 
-SAMPLE = 61
-"""When a search is cut off, liveness is checked in one state of the frontier in so many."""
-
-Progress = Callable[[int, float], None]
+SearchProgress = Callable[[int, float], None]
 """Called with the number of states found so far, and the seconds."""
 
 _PROGRESS_EVERY = 1_000  # states
 
 
 @dataclass(frozen=True)
-class Report:
+class SearchReport:
     """The result of a search."""
 
     states: int
@@ -78,42 +73,39 @@ class Search:
         failure that needs a long recovery within a few steps after the loss.
         `begins`: the first steps of every schedule, as text; only what follows them is searched.
         """
-        self.space = StateSpace(scenario)
-        self._eager = eager
-        self._selection: Selection = Reduction(self.space) if reduced else NoReduction(self.space)
+        self._expansion = Expansion(scenario, reduced=reduced, eager=eager)
+        self.space = self._expansion.space
         self._max_states = max_states
-        self._continuations = FairContinuations(self.space)
         self._given = parse_schedule(self.space, begins)
         start = self._state_after_prefix()
-        self._packing = struct.Struct(f"{len(start)}I")
-        key = self._packing.pack(*start)
-        self._sleep_sets = {key: 0}
-        """By state: its sleep set, and whether it has been expanded. Keys are the states themselves, not digests."""
+        self._known = KnownStates(start)
+        key = self._known.pack(*start)
+        self._known.arrive(key, 0)
         self._frontier = deque([(0, start, key)])
         self._parents = array("q", [-1])  # by state, in the order of discovery
         self._steps = array("q", [-1])
-        self._edges = 0
         self._counterexample: Counterexample | None = None
 
-    def run(self, progress: Progress | None = None) -> Report:
+    def run(self, progress: SearchProgress | None = None) -> SearchReport:
         """Searches until all states are visited, a promise is broken, or the limit is reached."""
         began, reported = time.perf_counter(), 0
-        while self._frontier and self._counterexample is None and len(self._sleep_sets) < self._max_states:
+        found = self._known.sleep_sets
+        while self._frontier and self._counterexample is None and len(found) < self._max_states:
             self._expand(*self._frontier.popleft())
-            if progress is not None and len(self._sleep_sets) >= reported + _PROGRESS_EVERY:
-                reported = len(self._sleep_sets)
+            if progress is not None and len(found) >= reported + _PROGRESS_EVERY:
+                reported = len(found)
                 progress(reported, time.perf_counter() - began)
         exhausted = not self._frontier and self._counterexample is None
         if self._counterexample is None:
             self._continue_frontier()
-        return Report(
-            states=len(self._sleep_sets),
-            edges=self._edges,
+        return SearchReport(
+            states=len(found),
+            edges=self._expansion.edges,
             exhausted=exhausted,
             seconds=time.perf_counter() - began,
             node_states=len(self.space.nodes.states),
-            continued=self._continuations.runs,
-            longest=self._continuations.longest,
+            continued=self._expansion.continuations.runs,
+            longest=self._expansion.continuations.longest,
             depth=len(self.schedule(len(self._steps) - 1)),
             counterexample=self._counterexample,
         )
@@ -135,57 +127,35 @@ class Search:
 
     def states(self) -> Iterator[State]:
         """All states that were found."""
-        return map(self._packing.unpack, self._sleep_sets)
+        return map(self._known.unpack, self._known.sleep_sets)
 
     def _expand(self, index: int, state: State, key: bytes) -> None:
-        space, selection = self.space, self._selection
-        free = space.progress_steps(state)
-        if self._eager or not free:
-            self._continue(index, state)
-        if self._counterexample is not None:
-            return
-        sleep_set = self._sleep_sets[key]
-        self._sleep_sets[key] = sleep_set | EXPANDED
-        for step, action in selection.steps(state, free, sleep_set):
-            self._edges += 1
-            after, effect = space.successor(state, step)
-            problem = space.problem(after, effect) if effect is not None else ""
-            if problem:
-                steps = [*self.schedule(index), step]
-                self._counterexample = shortened(
-                    self.space, self._continuations, steps, live=False, given=len(self._given)
-                )
-                return
-            self._arrive(index, step, after, selection.sleep_set_after(state, step, action, effect, sleep_set))
-            sleep_set |= action
-
-    def _arrive(self, index: int, step: int, after: State, sleep_set: int) -> None:
-        key = self._packing.pack(*after)
-        known = self._sleep_sets.get(key)
-        if known is None:
-            self._sleep_sets[key] = sleep_set
-        elif woken := known & ~sleep_set & ~EXPANDED:
-            self._sleep_sets[key] = known & ~woken & ~EXPANDED
-        comes_back = known is not None and known & EXPANDED and step & 7 == StepKind.RECEIVE
-        if comes_back and not self._continuations.settles(after):
-            steps = [*self.schedule(index), step]
-            self._counterexample = counterexample_from(self.space, self._continuations, steps, after, len(self._given))
-        if known is None or (woken and known & EXPANDED):
-            self._frontier.append((len(self._steps), after, key))
-            self._parents.append(index)
-            self._steps.append(step)
-
-    def _continue(self, index: int, state: State) -> None:
-        if self._continuations.failure_from(state) is not None:
-            given = len(self._given)
-            self._counterexample = counterexample_from(
-                self.space, self._continuations, self.schedule(index), state, given
+        expansion, known = self._expansion, self._known
+        for step, after, sleep_set in expansion.expand(state, known.begin_expansion(key)):
+            key_after = known.pack(*after)
+            arrival = known.arrive(key_after, sleep_set)
+            if arrival & EXPANDED_BEFORE and expansion.is_endless(step, after):
+                self._counterexample = self._misses_goal([*self.schedule(index), step], after)
+            if arrival & TO_EXPAND:
+                self._frontier.append((len(self._steps), after, key_after))
+                self._parents.append(index)
+                self._steps.append(step)
+        if expansion.failure == NO_STEP:
+            self._counterexample = self._misses_goal(self.schedule(index), state)
+        elif expansion.failure is not None:
+            steps = [*self.schedule(index), expansion.failure]
+            self._counterexample = shortened(
+                self.space, expansion.continuations, steps, live=False, given=len(self._given)
             )
 
+    def _misses_goal(self, steps: list[int], state: State) -> Counterexample | None:
+        return counterexample_from(self.space, self._expansion.continuations, steps, state, len(self._given))
+
     def _continue_frontier(self) -> None:
-        for place, (index, state, _) in enumerate(self._frontier):
-            if not place % SAMPLE and self._counterexample is None:
-                self._continue(index, state)
+        for index, state, _ in islice(self._frontier, 0, None, SAMPLE):
+            if not self._expansion.reaches_goal(state):
+                self._counterexample = self._misses_goal(self.schedule(index), state)
+                return
 
 
 def explore(
@@ -195,7 +165,7 @@ def explore(
     reduced: bool = False,
     eager: bool = False,
     begins: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> Report:
-    """Searches a scenario; see `Search` for the options, and `Report` for the result."""
+    progress: SearchProgress | None = None,
+) -> SearchReport:
+    """Searches a scenario; see `Search` for the options, and `SearchReport` for the result."""
     return Search(scenario, max_states, reduced=reduced, eager=eager, begins=begins).run(progress)

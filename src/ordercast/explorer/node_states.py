@@ -26,7 +26,7 @@ from ordercast.model.machine import (
     SetTimer,
     Submit,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.state import Snapshot
@@ -221,10 +221,10 @@ class PromiseChecker:
                 self._delivers(self._item(packet))
             case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
                 raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
-            case View(number=number, members=members):
+            case ViewInstalled(number=number, members=members):
                 self.view, self.left = (number, members), not members >> self._node & 1
-            case Abort(why=why) if self._scenario.promise.views and "what was sent may be lost" in why:
-                self.left = True  # too few members are reachable; any other reason is a broken promise
+            case Abort(without_quorum=True) if self._scenario.promise.views:
+                self.left = True  # a group with views may end so; any other abort is a broken promise
             case Abort(why=why):
                 raise PromiseBroken(f"{self._name} aborts the group: {why}")
             case _:

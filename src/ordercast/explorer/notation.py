@@ -17,7 +17,7 @@ from ordercast.explorer.execution import ExecutedStep, Execution, Transmission
 from ordercast.explorer.scenario import format_packet, unit_name
 from ordercast.explorer.state_space import StateSpace, StepKind, decode, fire_step
 from ordercast.model.config import require
-from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, View
+from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, ViewInstalled
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.units import Packet
 
@@ -73,7 +73,7 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
                 effects.append(f"stops ({why})")
             case Resumed():
                 effects.append("goes on")
-            case View(number=number, members=members):
+            case ViewInstalled(number=number, members=members):
                 effects.append(f"is in view {number} with {names_of(members)}")
             case Abort(why=why):
                 effects.append(f"aborts the group ({why})")

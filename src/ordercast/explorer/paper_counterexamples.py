@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ordercast.explorer.explore import Progress, Report, explore
+from ordercast.explorer.explore import SearchProgress, SearchReport, explore
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.scenarios import promise_of
@@ -26,19 +26,23 @@ MAX_STATES = 1_000_000
 _ROUNDS = 40  # in which the sound rules must reach the goal, whatever the printed ones are given
 
 
-def search_again(file: ScheduleFile, max_states: int = MAX_STATES, progress: Progress | None = None) -> Report:
+def search_again(
+    file: ScheduleFile, max_states: int = MAX_STATES, progress: SearchProgress | None = None
+) -> SearchReport:
     """Repeats the search that found it."""
     return explore(file.scenario, max_states, eager=file.eager, begins=file.given(), progress=progress)
 
 
-def found_again(file: ScheduleFile, report: Report) -> ScheduleFile:
+def found_again(file: ScheduleFile, report: SearchReport) -> ScheduleFile:
     """The file as a new search would write it."""
     found = report.counterexample
     assert found is not None, f"{file.about}: {report}"
     return replace(file, schedule=found.schedule, sentence=found.sentence, live=found.live)
 
 
-def search_sound(file: ScheduleFile, max_states: int = MAX_STATES, progress: Progress | None = None) -> Report:
+def search_sound(
+    file: ScheduleFile, max_states: int = MAX_STATES, progress: SearchProgress | None = None
+) -> SearchReport:
     """Searches the same bounds, after the same first steps, with the sound rules."""
     asked = under_sound_rules(file.scenario)
     begins = file.given() if _can_happen(asked, file.given()) else ()

@@ -6,7 +6,6 @@ the same states and transitions, and a counterexample is found at the same level
 owner of a state is derived from the state of one of its nodes, so that most successors stay with their process.
 """
 
-import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -15,14 +14,15 @@ from multiprocessing.connection import Connection
 from signal import SIG_DFL, SIGTERM, signal
 
 from ordercast.explorer.actions import EXPANDED
-from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
-from ordercast.explorer.explore import SAMPLE, Progress, Report
-from ordercast.explorer.portable import Path
+from ordercast.explorer.distributed import SearchCounts, counterexample_of, path_of_failure
+from ordercast.explorer.expansion import EXPANDED_BEFORE, SAMPLE, TO_EXPAND, Expansion, KnownStates
+from ordercast.explorer.explore import SearchProgress, SearchReport
+from ordercast.explorer.portable import Portable, PortablePath
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.state_space import State
 from ordercast.model.errors import ConfigError
 
-Row = tuple[Path, int]
+ReachedState = tuple[PortablePath, int]
 """A state on its way to its owner: a path to it, and its sleep set."""
 
 
@@ -31,76 +31,85 @@ class Share:
 
     def __init__(self, scenario: Scenario, number: int, of: int, *, reduced: bool) -> None:
         self.expansion, self.reduced = Expansion(scenario, reduced=reduced), reduced
+        self.broken: PortablePath | None = None
+        """See `SearchCounts.broken`."""
         self._number, self._of = number, of
-        self._portable = self.expansion.portable
+        self._portable = Portable(self.expansion.space)
         start = self.expansion.space.initial_state()
-        self._packing = struct.Struct(f"{len(start)}I")
-        self._pack = self._packing.pack
-        self.sleep_sets: dict[bytes, int] = {}
-        """By state: its sleep set, and whether it has been expanded. Keys are the states themselves, not digests."""
-        self.frontier: list[tuple[Path, State, bytes]] = []
+        self._known = KnownStates(start)
+        self.frontier: list[tuple[PortablePath, State, bytes]] = []
         if self._owner(start) == number:
-            self._arrive(b"", start, self._pack(*start), 0)
+            self._arrive(b"", start, self._known.pack(*start), 0)
 
-    def take_in(self, rows: Iterable[Row]) -> None:
+    def states(self) -> int:
+        """How many states it owns."""
+        return len(self._known.sleep_sets)
+
+    def take_in(self, rows: Iterable[ReachedState]) -> None:
         """Takes in what other processes reached, in the order of paths, so that their common steps are taken once."""
         for path, sleep_set in sorted(rows):
             state = self._portable.state(path)
-            self._arrive(path, state, self._pack(*state), sleep_set)
+            self._arrive(path, state, self._known.pack(*state), sleep_set)
 
-    def level(self) -> list[list[Row]]:
+    def level(self) -> list[list[ReachedState]]:
         """Expands all states of the frontier; returns the successors by owner."""
-        reached: list[dict[bytes, tuple[Path, State, int]]] = [{} for _ in range(self._of)]
+        reached: list[dict[bytes, tuple[PortablePath, State, int]]] = [{} for _ in range(self._of)]
+        expansion, known, portable = self.expansion, self._known, self._portable
         frontier, self.frontier = self.frontier, []
         for path, state, here in frontier:
-            sleep_set = self.sleep_sets[here]
-            self.sleep_sets[here] = sleep_set | EXPANDED
-            for step, after, behind in self.expansion.expand(path, state, sleep_set):
-                key, owner = self._pack(*after), self._owner(after)
-                ours = self.sleep_sets.get(key)
-                if ours is not None and not ours & ~behind & ~EXPANDED:  # the owner knows it already
-                    if ours & EXPANDED:
-                        self.expansion.comes_back(self._portable.longer(path, state, step), after)
+            for step, after, sleep_set in expansion.expand(state, known.begin_expansion(here)):
+                key, owner = known.pack(*after), self._owner(after)
+                ours = known.sleep_sets.get(key)
+                if ours is not None and not ours & ~sleep_set & ~EXPANDED:  # the owner knows it already
+                    if ours & EXPANDED and expansion.is_endless(step, after):
+                        self.broken = portable.longer(path, state, step)
                     continue
-                known = reached[owner].get(key)
-                if known is None:
-                    reached[owner][key] = (self._portable.longer(path, state, step), after, behind)
+                before = reached[owner].get(key)
+                if before is None:
+                    reached[owner][key] = (portable.longer(path, state, step), after, sleep_set)
                 else:
-                    reached[owner][key] = (*known[:2], known[2] & behind)
-            if self.expansion.tally.broken is not None:
+                    reached[owner][key] = (*before[:2], before[2] & sleep_set)
+            if expansion.failure is not None:
+                self.broken = path_of_failure(portable, path, state, expansion.failure)
+            if self.broken is not None:
                 break
-        for key, (path, state, sleep_set) in reached[
-            self._number
-        ].items():  # now, as the other processes do with theirs
+        mine, reached[self._number] = reached[self._number], {}
+        for key, (path, state, sleep_set) in mine.items():  # now, as the other processes do with theirs
             self._arrive(path, state, key, sleep_set)
-        reached[self._number] = {}
         return [[(path, sleep_set) for path, _, sleep_set in rows.values()] for rows in reached]
 
-    def portable_states(self) -> Iterator[tuple[bytes, int, Path | None]]:
+    def counts(self) -> SearchCounts:
+        """The counts so far."""
+        continuations = self.expansion.continuations
+        return SearchCounts(
+            edges=self.expansion.edges,
+            continued=continuations.runs,
+            longest=continuations.longest,
+            node_states=len(self.expansion.space.nodes.states),
+            broken=self.broken,
+        )
+
+    def portable_states(self) -> Iterator[tuple[bytes, int, PortablePath | None]]:
         """All states: the digest and the sleep set of each, and a path to those still to be expanded."""
         paths = {key: path for path, _, key in self.frontier}
-        for key, sleep_set in self.sleep_sets.items():
-            yield self._portable.digest(self._packing.unpack(key)), sleep_set & ~EXPANDED, paths.get(key)
+        for key, sleep_set in self._known.sleep_sets.items():
+            yield self._portable.digest(self._known.unpack(key)), sleep_set & ~EXPANDED, paths.get(key)
 
     def continue_frontier(self) -> None:
         """Checks liveness in a sample of the frontier."""
         for path, state, _ in self.frontier[::SAMPLE]:
-            if not self.expansion.reaches_goal(path, state):
+            if not self.expansion.reaches_goal(state):
+                self.broken = path
                 return
 
     def _owner(self, state: State) -> int:
         return self._portable.home(state) % self._of
 
-    def _arrive(self, path: Path, state: State, key: bytes, sleep_set: int) -> None:
-        known = self.sleep_sets.get(key)
-        woken = 0 if known is None else known & ~sleep_set & ~EXPANDED
-        if known is None:
-            self.sleep_sets[key] = sleep_set
-        elif woken:
-            self.sleep_sets[key] = known & ~woken & ~EXPANDED
-        if known is not None and known & EXPANDED:
-            self.expansion.comes_back(path, state)
-        if known is None or (woken and known & EXPANDED):
+    def _arrive(self, path: PortablePath, state: State, key: bytes, sleep_set: int) -> None:
+        arrival = self._known.arrive(key, sleep_set)
+        if arrival & EXPANDED_BEFORE and self.expansion.is_endless(self._portable.last_step(path), state):
+            self.broken = path
+        if arrival & TO_EXPAND:
             self.frontier.append((path, state, key))
 
 
@@ -110,8 +119,8 @@ def explore_on(
     max_states: int = 1_000_000,
     *,
     reduced: bool = True,
-    progress: Progress | None = None,
-) -> Report:
+    progress: SearchProgress | None = None,
+) -> SearchReport:
     """Searches a scenario with this number of processes. Raises `ConfigError` if one of them dies."""
     began = time.perf_counter()
     forks = "fork" in get_all_start_methods()
@@ -143,10 +152,10 @@ def explore_on(
 
 
 def _coordinate(
-    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: Progress | None
-) -> Report:
+    pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: SearchProgress | None
+) -> SearchReport:
     """Runs level by level until no state is left, a promise is broken, or the limit is reached."""
-    batches: list[list[Row]] = [[] for _ in pipes]
+    batches: list[list[ReachedState]] = [[] for _ in pipes]
     depth, last = 0, False
     while True:
         for pipe, batch in zip(pipes, batches, strict=True):
@@ -154,8 +163,8 @@ def _coordinate(
         answers = [pipe.recv() for pipe in pipes]
         if not last:
             states, left = (sum(answer[place] for answer in answers) for place in (0, 1))
-        tallies: list[Tally] = [answer[2] for answer in answers]
-        broken = [tally.broken for tally in tallies if tally.broken is not None]
+        counts: list[SearchCounts] = [answer[2] for answer in answers]
+        broken = [each.broken for each in counts if each.broken is not None]
         if progress is not None:
             progress(states, time.perf_counter() - began)
         if last or broken or not left:
@@ -163,14 +172,14 @@ def _coordinate(
         batches = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
         last = states >= max_states  # liveness is then checked in a sample of the frontier
         depth += 1
-    return Report(
+    return SearchReport(
         states=states,
-        edges=sum(tally.edges for tally in tallies),
+        edges=sum(each.edges for each in counts),
         exhausted=not left and not broken,
         seconds=time.perf_counter() - began,
-        node_states=max(tally.node_states for tally in tallies),
-        continued=sum(tally.continued for tally in tallies),
-        longest=max(tally.longest for tally in tallies),
+        node_states=max(each.node_states for each in counts),
+        continued=sum(each.continued for each in counts),
+        longest=max(each.longest for each in counts),
         depth=depth,
         counterexample=counterexample_of(scenario, min(broken, key=lambda path: (len(path), path))) if broken else None,
     )
@@ -196,4 +205,4 @@ def _work(
                 share.continue_frontier()
             outgoing = [] if last else share.level()
             left = len(share.frontier) + sum(map(len, outgoing))
-            pipe.send((len(share.sleep_sets), left, share.expansion.tally, outgoing))
+            pipe.send((share.states(), left, share.counts(), outgoing))

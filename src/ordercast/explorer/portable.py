@@ -14,7 +14,9 @@ from zlib import crc32
 from ordercast.explorer.state_space import State, StateSpace, StepKind
 from ordercast.model.runs import Channel
 
-Path = bytes
+PortablePath = bytes
+"""A path, encoded."""
+
 _WIDTH = 8  # bytes of a step
 
 
@@ -43,15 +45,15 @@ class Portable:
         """A number derived from the state of the node that sends most; most steps do not change it."""
         return int.from_bytes(self._of_node(state[self._busiest])[:2], "little")
 
-    def longer(self, path: Path, state: State, step: int) -> Path:
+    def longer(self, path: PortablePath, state: State, step: int) -> PortablePath:
         """The path with one more step, from the state that it leads to."""
         return path + self._portable(state, step).to_bytes(_WIDTH, "little")
 
-    def ends_in_receipt(self, path: Path) -> bool:
-        """True if its last step is a receipt."""
-        return path[-_WIDTH] & 7 == StepKind.RECEIVE
+    def last_step(self, path: PortablePath) -> int:
+        """The last step of a path, as it is encoded: only its kind is valid in this state space."""
+        return int.from_bytes(path[-_WIDTH:], "little")
 
-    def steps(self, path: Path) -> list[int]:
+    def steps(self, path: PortablePath) -> list[int]:
         """The steps of a path, as numbers of this state space."""
         state, steps = self._space.initial_state(), []
         for step in _split(path):
@@ -59,7 +61,7 @@ class Portable:
             state, _ = self._space.successor(state, steps[-1])
         return steps
 
-    def state(self, path: Path) -> State:
+    def state(self, path: PortablePath) -> State:
         """The state that a path leads to. Steps shared with the previous path are not repeated."""
         wanted, taken = _split(path), self._previous
         shared = 0
@@ -102,7 +104,7 @@ class Portable:
         return _digest(b"".join(sorted(units) if self._bags else units))
 
 
-def _split(path: Path) -> "array[int]":
+def _split(path: PortablePath) -> "array[int]":
     steps = array("q")
     steps.frombytes(path)
     return steps

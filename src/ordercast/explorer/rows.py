@@ -4,7 +4,18 @@ from collections.abc import Iterable
 
 from ordercast.explorer.execution import ExecutedStep, Execution
 from ordercast.explorer.state_space import StateSpace, StepKind
-from ordercast.model.machine import Abort, Deliver, Discard, Numbered, Output, Reached, Resumed, Send, Stopped, View
+from ordercast.model.machine import (
+    Abort,
+    Deliver,
+    Discard,
+    Numbered,
+    Output,
+    Reached,
+    Resumed,
+    Send,
+    Stopped,
+    ViewInstalled,
+)
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import EventKind, EventRow
 
@@ -58,7 +69,7 @@ def _note(recorder: Recorder, time: int, node: int, output: Output) -> None:
             recorder.note(time, node, EventKind.STOP, why)
         case Resumed(asked=asked, inserted=inserted):
             recorder.note(time, node, EventKind.RESUME, f"{asked} asked, {inserted} inserted")
-        case View():
+        case ViewInstalled():
             recorder.view(time, node, output)
         case Abort(why=why):
             recorder.note(time, node, EventKind.ABORT, why)

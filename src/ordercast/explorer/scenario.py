@@ -90,7 +90,10 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A group, its scripts, its channel, its promises, and its budget of faults."""
+    """A group, its scripts, its channel, its promises, and its budget of faults: what a search searches.
+
+    `scenario` makes one; its fields are not part of the public interface.
+    """
 
     machine: MachineClass
     group: GroupConfig

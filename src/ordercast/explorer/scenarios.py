@@ -12,7 +12,7 @@ from typing import Any
 from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
-from ordercast.protocols.registry import MachineClass, machine_class
+from ordercast.protocols.registry import machine_class
 
 _SENDER_ORDER = Promise(never_less=("expected", "expected_to_me", "seen", "seen_to_me"))
 _TOTAL = Promise(one_order=True, never_less=("accepted_packets", "delivered_by"))
@@ -42,13 +42,12 @@ def scenario(
     lines: Sequence[str],
     rules: Rules = Rules.SOUND,
     *,
-    machine: MachineClass | None = None,
     promise: Promise | None = None,
     **how: Any,
 ) -> Scenario:
     """A scenario of a protocol; `lines`: a script for each node; `how`: fields of its configuration and bounds.
 
-    Where packets have priorities, "p1" is short for "p[1]". `machine` and `promise` replace the protocol's own, and
+    Where packets have priorities, "p1" is short for "p[1]". `promise` and `machine` replace the protocol's own, and
     `liveness_goal` that of the promise. The default channel is the weakest that the protocol works on.
     """
     kind = machine_class(protocol, rules)
@@ -70,8 +69,8 @@ def scenario(
     promised = promise or promise_of(protocol, group)
     if "liveness_goal" in how:
         promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
-    asked = {"channel": kind.needs, **how}
-    return Scenario(machine=machine or kind, group=group, scripts=sends, promise=promised, **asked)
+    asked = {"machine": kind, "channel": kind.needs, **how}
+    return Scenario(group=group, scripts=sends, promise=promised, **asked)
 
 
 def promise_of(protocol: str, group: GroupConfig) -> Promise:

@@ -117,7 +117,7 @@ class SequencerReadings(ConfigValue, frozen=True, kw_only=True):
     """Readings of the printed sequencer: the defaults are what is printed; each alternative corrects one thing."""
 
     first_id: int = 0
-    """The first MessageId, where MessageNr[] starts at 0; 1: no first message counts as a duplicate."""
+    """The first PacketId, where MessageNr[] starts at 0; 1: no first message counts as a duplicate."""
     acknowledges_last: bool = False
     """A node reports the last number that it received; False: the next that it expects, taken for the last."""
     advances_own_row: bool = False
@@ -191,8 +191,9 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
     """The first sequencer."""
     history: int = 1024
     """HISTORY_SIZE: broadcasts that the sequencer keeps for retransmission; when it is full, the sequencer waits."""
-    says_after: int = 0
-    """Broadcasts after which a node that sends nothing acknowledges; 0: three quarters of the history."""
+    acknowledge_after: int = msgspec.field(default=0, name="says_after")
+    """Broadcasts after which a node that sends nothing acknowledges; 0: three quarters of the history. In files:
+    `says_after`."""
     resilience: int = 0
     """r: the nodes besides the sequencer that must hold a broadcast before it is delivered; 0: as published."""
     direct_from: int = 1400
@@ -206,8 +207,8 @@ class SequencerConfig(ConfigValue, frozen=True, kw_only=True):
         require(self.node >= 0, f"sequencer.node must not be negative: {self.node}")
         require(self.history >= 1, f"the history must hold at least 1 broadcast, not {self.history}")
         require(
-            0 <= self.says_after <= self.history,
-            f"sequencer.says_after must be 0 to {self.history}, the size of the history, not {self.says_after}",
+            0 <= self.acknowledge_after <= self.history,
+            f"sequencer.says_after must be 0 to {self.history}, the size of the history, not {self.acknowledge_after}",
         )
         require(self.resilience >= 0, f"the resilience must not be negative: {self.resilience}")
         require(self.direct_from >= 0, f"sequencer.direct_from must not be negative: {self.direct_from}")

@@ -141,6 +141,8 @@ class Abort(msgspec.Struct, frozen=True, gc=False):
     """Output: the machine aborted; it handles no more inputs."""
 
     why: str
+    without_quorum: bool = False
+    """Too few members could be reached, or agreed, to go on in time: what was sent may be lost."""
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):
@@ -160,7 +162,7 @@ class Resumed(msgspec.Struct, frozen=True, gc=False):
     """Packets from the first of these places on, if there are several: the cost of sorting them."""
 
 
-class View(msgspec.Struct, frozen=True, gc=False):
+class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     """Output: a new view with these members; a node that is not among them is excluded, and handles no more inputs."""
 
     number: int
@@ -168,7 +170,9 @@ class View(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Output = Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | View | Abort
+Output = (
+    Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | ViewInstalled | Abort
+)
 
 
 class LogSizes(msgspec.Struct, frozen=True, gc=False):

@@ -48,7 +48,7 @@ class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return LENGTH_SIZE * len(self.lengths) + len(self.payload)
 
 
-MessageId = tuple[int, int]
+PacketId = tuple[int, int]
 """A packet by its source and its seq."""
 
 

@@ -4,23 +4,38 @@ Functions that need Spark take a session as an argument, and use only its DataFr
 Connect as well. Importing this package imports neither Spark nor SciPy; each function imports what it needs.
 """
 
+from ordercast.explorer.counterexample import Counterexample
+from ordercast.explorer.explore import SearchProgress, SearchReport
+from ordercast.explorer.scenario import Promise, Scenario
+from ordercast.explorer.scenarios import scenario
+from ordercast.model.progress import Progress
 from ordercast.pipeline.audit.engine import Engine, audit, choose_engine
 from ordercast.pipeline.audit.stream.follow import follow
 from ordercast.pipeline.audit.tables import VerdictTables, audit_tables
 from ordercast.pipeline.explore import explore_on_spark
-from ordercast.pipeline.soak.soak import Limits, Soak, soak
+from ordercast.pipeline.soak.soak import Limits, Round, Soak, soak
 from ordercast.pipeline.sweep.dataframe_format import register
 from ordercast.pipeline.sweep.grid import read_grid
 from ordercast.pipeline.sweep.measure import measure
 from ordercast.pipeline.sweep.sweep import SweepResult, require_sweepable, sweep
-from ordercast.swarm.soak import Tally
+from ordercast.swarm.soak import Soaked, Tally
+from ordercast.trace.reader import RunRow
 
 # Some functions have the name of the package that they come from (audit, soak, sweep). Since these packages are
 # loaded above, the names stand for the functions, whatever is imported later.
 __all__ = [
+    "Counterexample",
     "Engine",
     "Limits",
+    "Progress",
+    "Promise",
+    "Round",
+    "RunRow",
+    "Scenario",
+    "SearchProgress",
+    "SearchReport",
     "Soak",
+    "Soaked",
     "SweepResult",
     "Tally",
     "VerdictTables",
@@ -33,6 +48,7 @@ __all__ = [
     "read_grid",
     "register",
     "require_sweepable",
+    "scenario",
     "soak",
     "sweep",
 ]

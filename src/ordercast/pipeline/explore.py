@@ -10,16 +10,17 @@ Only Spark's DataFrame API is used.
 import pickle
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ordercast.explorer.expansion import Expansion, Tally, counterexample_of
-from ordercast.explorer.explore import SAMPLE, Progress, Report
+from ordercast.explorer.distributed import SearchCounts, counterexample_of, path_of_failure
+from ordercast.explorer.expansion import SAMPLE, Expansion
+from ordercast.explorer.explore import SearchProgress, SearchReport
 from ordercast.explorer.parallel import Share
-from ordercast.explorer.portable import Path
+from ordercast.explorer.portable import Portable, PortablePath
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.config import require
 from ordercast.pipeline.jobs import collected
@@ -43,55 +44,50 @@ def explore_on_spark(
     max_states: int = 1_000_000,
     *,
     reduced: bool = True,
-    progress: Progress | None = None,
+    progress: SearchProgress | None = None,
     from_states: int = 5_000,
-) -> Report:
+) -> SearchReport:
     """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
     `max_states`: the search ends after so many states. `from_states`: levels with fewer states are searched in this
-    process, until one has so many. `progress` is called after each level.
+    process, until one has so many. `progress` is called after each level. That receipts come to an end is checked where
+    a schedule returns to a state that was expanded before (see `explore`), in the levels searched in this process only.
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
-    highest_action = here.expansion.highest_action
-    require(highest_action < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
-    total = _Total(here.expansion.tally)
-    while (
-        here.frontier
-        and len(here.frontier) < from_states
-        and len(here.sleep_sets) < max_states
-        and total.broken is None
-    ):
+    require(here.expansion.highest_action() < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
+    total = _Total()
+    while here.frontier and len(here.frontier) < from_states and here.states() < max_states and here.broken is None:
         here.level()
-        total.level(len(here.sleep_sets), len(here.frontier))
-    if total.left and total.broken is None and total.states < max_states:
-        _search(spark, here, total, max_states, began, progress)
-    elif total.left and total.broken is None:
+        total.level(here.states(), len(here.frontier))
+    if total.left and here.broken is None and total.states >= max_states:
         here.continue_frontier()
-    tally = total.tally
-    return Report(
+    counts = total.counts = here.counts()
+    if total.left and counts.broken is None and total.states < max_states:
+        _search(spark, here, total, max_states, began, progress)
+    return SearchReport(
         states=total.states,
-        edges=tally.edges,
-        exhausted=not total.left and total.broken is None,
+        edges=counts.edges,
+        exhausted=not total.left and counts.broken is None,
         seconds=time.perf_counter() - began,
-        node_states=tally.node_states,
-        continued=tally.continued,
-        longest=tally.longest,
+        node_states=counts.node_states,
+        continued=counts.continued,
+        longest=counts.longest,
         depth=total.depth,
-        counterexample=None if total.broken is None else counterexample_of(scenario, total.broken),
+        counterexample=None if counts.broken is None else counterexample_of(scenario, counts.broken),
     )
 
 
 @dataclass
 class _Total:
-    tally: Tally
+    counts: SearchCounts = field(default_factory=SearchCounts)
     states: int = 1
     left: int = 1
     depth: int = 0
 
     @property
-    def broken(self) -> Path | None:
-        return self.tally.broken
+    def broken(self) -> PortablePath | None:
+        return self.counts.broken
 
     def level(self, states: int, left: int) -> None:
         """Counts one more level."""
@@ -102,24 +98,24 @@ class _Total:
         """Adds the counters of tasks."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
 
-        counts = reached.agg(
+        totals = reached.agg(
             f.sum(_EDGES).alias(_EDGES),
             f.sum(_CONTINUED).alias(_CONTINUED),
             f.max(_LONGEST).alias(_LONGEST),
             f.max(_NODE_STATES).alias(_NODE_STATES),
             f.min(_BROKEN).alias(_BROKEN),
         )
-        [row] = collected(counts).to_pylist()
-        tally = self.tally
-        tally.edges += row[_EDGES] or 0
-        tally.continued += row[_CONTINUED] or 0
-        tally.longest = max(tally.longest, row[_LONGEST] or 0)
-        tally.node_states = max(tally.node_states, row[_NODE_STATES] or 0)
-        tally.broken = row[_BROKEN]
+        [row] = collected(totals).to_pylist()
+        counts = self.counts
+        counts.edges += row[_EDGES] or 0
+        counts.continued += row[_CONTINUED] or 0
+        counts.longest = max(counts.longest, row[_LONGEST] or 0)
+        counts.node_states = max(counts.node_states, row[_NODE_STATES] or 0)
+        counts.broken = row[_BROKEN]
 
 
 def _search(
-    spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: Progress | None
+    spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: SearchProgress | None
 ) -> None:
     """Continues the search on Spark until it is exhausted, finds a violation, or reaches the limit."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
@@ -167,36 +163,39 @@ def _next_level(reached: "DataFrame", known: "DataFrame") -> "DataFrame":
 
 
 @lru_cache(maxsize=1)
-def _expansion(scenario: bytes, *, reduced: bool) -> Expansion:
+def _expansion(scenario: bytes, *, reduced: bool) -> tuple[Expansion, Portable]:
     """Kept from task to task, with its caches."""
-    return Expansion(pickle.loads(scenario), reduced=reduced)  # noqa: S301 - we wrote it ourselves
+    expansion = Expansion(pickle.loads(scenario), reduced=reduced)  # noqa: S301 - we wrote it ourselves
+    return expansion, Portable(expansion.space)
 
 
 def _expanded(
     batches: Iterator[pa.RecordBatch], *, scenario: bytes, reduced: bool, ends_only: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The states reached from those of some rows; the last row has the counters, and the path of a violation."""
-    expansion = _expansion(scenario, reduced=reduced)
-    portable, tally = expansion.portable, expansion.tally
-    expansion.forget_counterexample()
-    edges, continued = tally.edges, tally.continued
-    rows: dict[bytes, tuple[int, Path]] = {}
+    expansion, portable = _expansion(scenario, reduced=reduced)
+    continuations = expansion.continuations
+    edges, continued = expansion.edges, continuations.runs
+    rows: dict[bytes, tuple[int, PortablePath]] = {}
+    broken: PortablePath | None = None
     for path, asleep in sorted((row[_PATH], row[_ASLEEP]) for batch in batches for row in batch.to_pylist()):
         state = portable.state(path)
         if ends_only:
-            expansion.reaches_goal(path, state)
+            broken = None if expansion.reaches_goal(state) else path
         else:
-            for step, after, behind in expansion.expand(path, state, asleep):
+            for step, after, behind in expansion.expand(state, asleep):
                 digest = portable.digest(after)
                 known = rows.get(digest)
                 rows[digest] = (
                     (behind, portable.longer(path, state, step)) if known is None else (known[0] & behind, known[1])
                 )
-        if tally.broken is not None:
+            if expansion.failure is not None:
+                broken = path_of_failure(portable, path, state, expansion.failure)
+        if broken is not None:
             break
     found = [{_DIGEST: digest, _ASLEEP: asleep, _PATH: path} for digest, (asleep, path) in rows.items()]
-    counted = {_BROKEN: tally.broken, _EDGES: tally.edges - edges, _CONTINUED: tally.continued - continued}
-    counted |= {_LONGEST: tally.longest, _NODE_STATES: tally.node_states}
+    counted = {_BROKEN: broken, _EDGES: expansion.edges - edges, _CONTINUED: continuations.runs - continued}
+    counted |= {_LONGEST: continuations.longest, _NODE_STATES: len(expansion.space.nodes.states)}
     for first in range(0, len(found), _ROWS):
         yield pa.RecordBatch.from_pylist(found[first : first + _ROWS], schema=_REACHED)
     yield pa.RecordBatch.from_pylist([counted], schema=_REACHED)

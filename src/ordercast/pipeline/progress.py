@@ -6,11 +6,10 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ordercast.model.progress import Progress
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Progress = Callable[[int, int], None]
-"""Called now and then with the number of finished parts and of all parts."""
 
 _EVERY = 0.5  # seconds
 

@@ -1,4 +1,4 @@
-"""The folder of a sweep or a soak: its manifest says what it is to hold, and whoever writes there locks it."""
+"""The folder of a sweep or a soak: its manifest says what it is to hold, and it is locked while it is written."""
 
 import fcntl
 from collections.abc import Iterator, Sequence

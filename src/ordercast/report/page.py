@@ -32,7 +32,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table of values."""
 
     heading: str
@@ -110,9 +110,9 @@ def _section(result: Result) -> dict[str, object]:
     }
 
 
-def _column(series: Series, places: Sequence[float]) -> Column:
+def _column(series: Series, places: Sequence[float]) -> TableColumn:
     points = {point.x: point for point in series.points}
-    return Column(series.label, _ROLES[series.role], tuple(_cell(points.get(x)) for x in places))
+    return TableColumn(series.label, _ROLES[series.role], tuple(_cell(points.get(x)) for x in places))
 
 
 def _cell(point: Point | None) -> str:

@@ -44,9 +44,9 @@ class Completion:
         """The nodes that left."""
         return members(self._gone)
 
-    def any_aborted(self) -> bool:
-        """True if a node aborted."""
-        return self._aborted != 0
+    def aborted_nodes(self) -> tuple[int, ...]:
+        """The nodes that aborted."""
+        return members(self._aborted)
 
     def is_complete(self) -> bool:
         """True if the remaining nodes delivered all messages of each other, and the same messages of the others."""

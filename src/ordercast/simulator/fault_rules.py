@@ -14,6 +14,8 @@ from ordercast.simulator.randomness import exponential, stream
 
 DUPLICATED = "duplicated"
 """The effect of a rule that duplicates a unit; every other effect is the cause of a loss."""
+OVERRUN = "overrun"
+"""The cause of a loss at a full receive buffer."""
 
 
 class Flight:

@@ -20,6 +20,14 @@ class RunResult:
     """There was no progress although timers went on firing."""
     aborted: bool
     """A node aborted."""
+    crashed: tuple[int, ...]
+    """Nodes that crashed."""
+    aborted_nodes: tuple[int, ...]
+    """Nodes that aborted."""
+    view: int
+    """The number of the latest view that a node installed; 0: the membership did not change."""
+    members: tuple[int, ...]
+    """The members of that view; all nodes if the membership did not change."""
     left: tuple[int, ...]
     """Nodes without which the others went on, because they crashed or were excluded; empty without views."""
     waits: tuple[tuple[str, ...], ...]

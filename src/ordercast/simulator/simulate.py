@@ -1,15 +1,14 @@
 """Simulates a configuration, and writes its trace if wanted."""
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import Machine
+from ordercast.model.progress import Progress
 from ordercast.model.runs import RunConfig
 from ordercast.simulator.result import RunResult
-from ordercast.simulator.simulation import Progress, Simulation
+from ordercast.simulator.simulation import Simulation
 from ordercast.trace.recorder import Sink
 from ordercast.trace.schema import COUNTERS, EventRow
 
@@ -21,16 +20,15 @@ def simulate(
     rows: list[EventRow] | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
-    machine: type[Machine] | None = None,
 ) -> RunResult:
     """Runs a configuration.
 
     `out`: the folder to write the trace to, while the run goes on. `rows`: a list that collects the rows of the trace,
-    for small runs. `sink`: takes them batch by batch. `machine`: replaces the protocol's own machine.
+    for small runs. `sink`: takes them batch by batch. `progress` is called with the messages sent and to send.
     """
     sinks = [taker for taker in (None if rows is None else rows.extend, sink) if taker is not None]
     try:
-        return _simulate(config, out, sinks, partial(Simulation, machine=machine), progress)
+        return _simulate(config, out, sinks, progress)
     except OverflowError as error:
         raise ConfigError(
             "a time of this run, or its seed, exceeds 64 bits (292 years in nanoseconds); "
@@ -42,7 +40,6 @@ def _simulate(
     config: RunConfig,
     out: Path | None,
     sinks: list[Sink],
-    simulation: Callable[[RunConfig, Sink | None], Simulation],
     progress: Progress | None,
 ) -> RunResult:
     def pass_on(batch: Sequence[EventRow]) -> None:
@@ -50,12 +47,12 @@ def _simulate(
             sink(batch)
 
     if out is None:
-        return simulation(config, pass_on if sinks else None).run(progress)
+        return Simulation(config, pass_on if sinks else None).run(progress)
     from ordercast.trace.run_writer import TraceWriter  # noqa: PLC0415 - Arrow is slow to import; only a trace needs it
 
     with TraceWriter(out, config.name()) as trace:
         sinks = [trace.write, *sinks]
-        result = simulation(config, pass_on).run(progress)
+        result = Simulation(config, pass_on).run(progress)
         trace.finish(runs_row(result))
     return result
 

@@ -27,9 +27,10 @@ from ordercast.model.machine import (
     Stopped,
     Submit,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.nodes import everybody, members
+from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
@@ -37,16 +38,13 @@ from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.fault_recorder import FaultRecorder
-from ordercast.simulator.fault_rules import DUPLICATED, Flight, fault_effect, rules_for
+from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
-
-Progress = Callable[[int, int], None]
-"""Called now and then with the numbers of messages sent and to send."""
 
 _PROGRESS_MASK = (1 << 14) - 1  # called once in so many events
 _MAX_STALL_TIMEOUTS = 32  # multiples of the stall timeout that a pause or a partition may last
@@ -100,6 +98,7 @@ class Simulation:
         self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
+        self._latest_view = ViewInstalled(0, everybody(nodes), "")
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -117,11 +116,11 @@ class Simulation:
             Send: self._send,
             SetTimer: self._set_timer,
             Stopped: self._measurements.stopped,
-            View: self._view,
+            ViewInstalled: self._view,
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
-        """Runs until no event is left, or there is no more progress."""
+        """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
         total = sum(to_send(self.config))
         self._schedule_all()
         heap, counters = self._heap, self.counters
@@ -237,9 +236,9 @@ class Simulation:
         if network.receive_buffer and self._queued[node] >= network.receive_buffer:
             self._count_loss(node, event.unit)
             if self._fault_recorder is not None:
-                self._fault_recorder.affected(transmission, node, "overrun")
+                self._fault_recorder.affected(transmission, node, OVERRUN)
             if self._recorder is not None:
-                self._recorder.lose(time, node, event.unit, transmission, "overrun")
+                self._recorder.lose(time, node, event.unit, transmission, OVERRUN)
             return
         self._queued[node] += 1
         self._schedule(self._busy(time, node, network.receive_time), node, event, transmission)
@@ -269,8 +268,10 @@ class Simulation:
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
-    def _view(self, time: int, node: int, output: View) -> None:
+    def _view(self, time: int, node: int, output: ViewInstalled) -> None:
         self._measurements.last_progress = time
+        if output.number > self._latest_view.number:
+            self._latest_view = output
         for gone in members(everybody(self.config.group.nodes) & ~output.members):
             self._completion.left(gone)  # whether it has learned of it or not
         if not output.members >> node & 1:
@@ -364,14 +365,18 @@ class Simulation:
         return self._completion.is_complete() and not any(waits)
 
     def _result(self, *, stalled: bool) -> RunResult:
-        nodes = range(self.config.group.nodes)
+        nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._measurements.last_progress,
             complete=self._completion.is_complete(),
             stalled=stalled,
-            aborted=self._completion.any_aborted(),
+            aborted=bool(aborted),
+            crashed=tuple(node for node in nodes if self._crashed[node]),
+            aborted_nodes=aborted,
+            view=self._latest_view.number,
+            members=members(self._latest_view.members),
             left=self._completion.gone(),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
         )

@@ -19,7 +19,7 @@ replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, order=True)
-class Size:
+class RunSize:
     """The size of a run: what a reader has to understand."""
 
     nodes: int
@@ -31,7 +31,7 @@ class Size:
         return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts.items())
 
 
-def size_of(config: RunConfig) -> Size:
+def size_of(config: RunConfig) -> RunSize:
     """The size of a configuration."""
     script = config.workload.scripted_sends()
     messages = (
@@ -39,7 +39,7 @@ def size_of(config: RunConfig) -> Size:
         if script is not None
         else len(senders(config)) * config.workload.messages
     )
-    return Size(config.group.nodes, messages, len(config.faults))
+    return RunSize(config.group.nodes, messages, len(config.faults))
 
 
 # --- from random to explicit ---

@@ -1,6 +1,6 @@
 """Simulates a run and audits it: its failures are violated properties, an incomplete run, or an exception."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ordercast.audit.completeness import complete
@@ -10,15 +10,14 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
-from ordercast.model.nodes import mask_of
 from ordercast.model.runs import RunConfig
 from ordercast.model.services import Service
-from ordercast.simulator import RunResult, simulate
+from ordercast.simulator import RunResult
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.simulation import Simulation
 from ordercast.simulator.workloads import to_send
 from ordercast.swarm.draw_sequencer import quorum
-from ordercast.trace.schema import EVENT_COLUMNS, EventKind, EventRow
+from ordercast.trace.schema import EVENT_COLUMNS, EventRow
 
 INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 """Failures other than violated properties: the run does not complete, a node of a complete run still waits, a machine
@@ -26,9 +25,6 @@ raises an exception."""
 
 _LEAST_EVENTS = 50_000
 _EVENTS_OF_A_DELIVERY = 60  # a good run has ten
-
-ENDINGS = frozenset({EventKind.VIEW.value, EventKind.CRASH.value, EventKind.ABORT.value})
-"""The events about members, from which follows whether a group can go on."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +85,7 @@ def attempt(
         return Attempt(rows, [Failure(INCOMPLETE, f"it has not ended after {most:,} events")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
-    return Attempt(rows, failures_in(result, audit_rows(config, rows), rows))
-
-
-def run_and_audit(config: RunConfig, machine: type[Machine] | None = None) -> tuple[RunResult, Verdict]:
-    """Simulates a run; its result, and the verdict of the reference audit."""
-    rows: list[EventRow] = []
-    result = simulate(config, rows=rows, machine=machine)
-    return result, audit_rows(config, rows)
+    return Attempt(rows, failures_in(result, audit_rows(config, rows)))
 
 
 def audit_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
@@ -116,16 +105,8 @@ def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:
     return logs_of(run, nodes, [{name: columns[name] for name in COLUMNS}] if rows else [])
 
 
-def failures(result: RunResult, verdict: Verdict) -> list[str]:
-    """The failures of a run that must complete, as sentences."""
-    return [str(failure) for failure in failures_in(result, verdict)]
-
-
-def failures_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = ()) -> list[Failure]:
-    """The failures of a run, violated properties first.
-
-    `rows`: its events about members, which show whether enough nodes were left to go on. If not, it need not complete.
-    """
+def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
+    """The failures of a run, violated properties first. A run that is blocked need not complete."""
     found = [
         Failure(name, witness.violation.sentence)
         for name, finding in verdict.findings.items()
@@ -143,7 +124,7 @@ def failures_in(result: RunResult, verdict: Verdict, rows: Iterable[EventRow] = 
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
         if any(result.waits):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
-    elif not is_blocked(result, list(rows)):
+    elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
         found.append(Failure(INCOMPLETE, f"{how}, and not all was delivered: {_waits(result)}"))
     return found
@@ -154,16 +135,10 @@ def _waits(result: RunResult) -> str:
     return "; ".join(waiting) or "no node waits"
 
 
-def is_blocked(result: RunResult, rows: Sequence[EventRow]) -> bool:
+def is_blocked(result: RunResult) -> bool:
     """True if too many stopped for the rest to complete: less than a quorum is left or, without views, any crashed."""
     group = result.config.group
-    gone = mask_of(row[0] for row in rows if row[3] in {EventKind.CRASH, EventKind.ABORT})
-    crashed = any(row[3] == EventKind.CRASH for row in rows)
     if result.config.protocol != Service.SEQUENCED.value or group.rules is not Rules.SOUND:
-        return crashed
-    members = (1 << group.nodes) - 1
-    views = [row for row in rows if row[3] == EventKind.VIEW]
-    if views:
-        last = max(views, key=lambda row: int((row[9] or "0:").split(":")[0]))
-        members = mask_of(last[6] or ())
-    return (members & ~gone).bit_count() < quorum(members.bit_count(), group.sequencer.resilience)
+        return bool(result.crashed)
+    going_on = set(result.members).difference(result.crashed, result.aborted_nodes)
+    return len(going_on) < quorum(len(result.members), group.sequencer.resilience)

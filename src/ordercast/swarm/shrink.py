@@ -16,7 +16,7 @@ from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
 from ordercast.model.runs import RunConfig, TraceDetail
 from ordercast.swarm.reductions import (
-    Size,
+    RunSize,
     explicit,
     simpler,
     size_of,
@@ -29,7 +29,7 @@ from ordercast.swarm.run_audit import Failure, attempt
 
 replace = msgspec.structs.replace
 
-Progress = Callable[[str, Size, int], None]
+ShrinkProgress = Callable[[str, RunSize, int], None]
 """Called with the kind of the last reduction, the size of the run, and the number of runs tried."""
 
 _SEEDS = 6  # for each attempt, while losses are random
@@ -43,8 +43,8 @@ class Shrunk:
 
     config: RunConfig
     failure: Failure
-    before: Size
-    after: Size
+    before: RunSize
+    after: RunSize
     minimal: bool
     """True if no single fault, scripted send or node can be removed without losing the failure; False: out of time."""
     tried: int
@@ -71,7 +71,7 @@ def shrink(
     kind: str | None = None,
     seconds: float = 60.0,
     most_runs: int = 100_000,
-    progress: Progress | None = None,
+    progress: ShrinkProgress | None = None,
 ) -> Shrunk:
     """Shrinks a failing run; `kind`: of the failure to be kept; default: the most severe.
 
@@ -108,7 +108,7 @@ class _Search:
     failure: Failure
     until: float
     most_runs: int
-    progress: Progress | None
+    progress: ShrinkProgress | None
     tried: int = 0
     minimal: bool = False
     been: set[str] = field(default_factory=set)

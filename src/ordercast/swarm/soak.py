@@ -17,7 +17,6 @@ from ordercast.simulator import RunResult
 from ordercast.swarm.draw import Sizes, draw_sized
 from ordercast.swarm.draw_sequencer import BEYOND
 from ordercast.swarm.run_audit import Failure
-from ordercast.trace.schema import EventKind, EventRow
 
 Key = TypeVar("Key", int, str)
 
@@ -116,11 +115,9 @@ def _sum(counts: dict[Key, int], others: dict[Key, int]) -> dict[Key, int]:
     return dict(sorted((Counter(counts) + Counter(others)).items()))
 
 
-def soaked(
-    result: RunResult, deliveries: int, failures: Iterable[Failure], endings: Sequence[EventRow], *, overrun: bool
-) -> Soaked:
-    """The result of a completed run; `endings`: its rows about members."""
-    return _result(result.config, deliveries, _states(result, endings, overrun=overrun), failures)
+def soaked(result: RunResult, deliveries: int, failures: Iterable[Failure], *, overrun: bool) -> Soaked:
+    """The result of a completed run; `overrun`: whether a buffer overran in it."""
+    return _result(result.config, deliveries, _states(result, overrun=overrun), failures)
 
 
 def unfinished(config: RunConfig, failure: Failure) -> Soaked:
@@ -140,10 +137,8 @@ def _result(config: RunConfig, deliveries: int, states: Iterable[str], failures:
     )
 
 
-def _states(result: RunResult, endings: Sequence[EventRow], *, overrun: bool) -> Iterable[str]:
+def _states(result: RunResult, *, overrun: bool) -> Iterable[str]:
     counters, config = result.counters, result.config
-    kinds = {row[3] for row in endings}
-    crashed = {row[0] for row in endings if row[3] == EventKind.CRASH}
     happened = {
         "units were lost": counters.lost > 0,
         "data for its receiver was lost": counters.lost_data > 0,
@@ -154,10 +149,10 @@ def _states(result: RunResult, endings: Sequence[EventRow], *, overrun: bool) ->
         "units were discarded": counters.discarded > 0,
         "a window was full": counters.longest_sent >= config.group.window,
         "a new order was agreed on": counters.recoveries > 0,
-        "a node crashed": bool(crashed),
-        "the sequencer crashed": config.protocol == "sequencer" and config.group.sequencer.node in crashed,
-        "the view changed": EventKind.VIEW in kinds,
-        "a node aborted": EventKind.ABORT in kinds,
+        "a node crashed": bool(result.crashed),
+        "the sequencer crashed": config.protocol == "sequencer" and config.group.sequencer.node in result.crashed,
+        "the view changed": result.view > 0,
+        "a node aborted": result.aborted,
         "too few nodes were left to go on": not result.complete,
     }
     return (name for name, so in happened.items() if so)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ordercast.model.machine import View
+from ordercast.model.machine import ViewInstalled
 from ordercast.model.nodes import members, names_of
 from ordercast.model.units import Packet
 from ordercast.trace.arrow_columns import constant, counted, counting, parts, repeated
@@ -95,7 +95,7 @@ class PacketRecorder(Recorder):
         event = EventKind.SEND.value
         self._add((len(lengths), time, event, packet.source, packet.first, to, priority, lengths, None, None))
 
-    def view(self, time: int, node: int, view: View) -> None:
+    def view(self, time: int, node: int, view: ViewInstalled) -> None:
         """A view was installed; its members are the row's destinations."""
         del node  # there is only one
         detail = f"{view.number}: {names_of(view.members)}; {view.why}"

@@ -38,14 +38,6 @@ def read_runs(folders: Sequence[Path]) -> list[RunRow]:
     return rows
 
 
-def read_events(folders: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """All events, batch by batch, in the types of the schema; `columns`: default: all."""
-    for file in _files(folders, EVENTS_FOLDER):
-        part = _open(file, EVENTS, OPTIONAL_EVENT_COLUMNS, EVENTS.names if columns is None else columns)
-        for group in range(part.row_groups):
-            yield part.read(group)
-
-
 def count_events(folders: Sequence[Path]) -> int:
     """The number of events in some folders, from the metadata of their files."""
     return sum(part.rows for part in event_files(folders, ()))

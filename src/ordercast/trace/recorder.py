@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from ordercast.model.machine import Level, View
+from ordercast.model.machine import Level, ViewInstalled
 from ordercast.model.nodes import members, names_of
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
@@ -85,7 +85,7 @@ class Recorder:
         else:
             self._other(time, node, "discard", why, None)
 
-    def view(self, time: int, node: int, view: View) -> None:
+    def view(self, time: int, node: int, view: ViewInstalled) -> None:
         """A view was installed; its members are the row's destinations."""
         detail = f"{view.number}: {names_of(view.members)}; {view.why}"
         step, event = self._steps[node], EventKind.VIEW.value

@@ -10,7 +10,7 @@ no others. Times are whole nanoseconds on the run's one clock.
 """
 
 from enum import Enum, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 RUNS_FOLDER = "runs"
 EVENTS_FOLDER = "events"
@@ -108,6 +108,23 @@ EVENT_COLUMNS = (
     Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
 
+
+class EventField:
+    """The positions of the columns in an `EventRow`."""
+
+    NODE: Final = 0
+    STEP: Final = 1
+    TIME: Final = 2
+    EVENT: Final = 3
+    SOURCE: Final = 4
+    SEQ: Final = 5
+    DESTINATIONS: Final = 6
+    PRIORITY: Final = 7
+    SIZE: Final = 8
+    DETAIL: Final = 9
+    TRANSMISSION: Final = 10
+
+
 EventRow = tuple[
     int,  # node
     int,  # step
@@ -121,7 +138,8 @@ EventRow = tuple[
     str | None,  # detail
     int | None,  # transmission
 ]
-"""One event, in the order of the columns, without `run`. A plain tuple: runs of millions of events make them."""
+"""One event, in the order of the columns, without `run`; see `EventField`. A plain tuple: runs of millions of events
+make them."""
 
 # The columns of `runs` besides `run`; and `node`, where only one node was recorded: a member of a live group.
 PROTOCOL = "protocol"

@@ -218,7 +218,7 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     ResetDone: lambda unit, _: _numbers(unit.epoch),
     OrderedData: _ordered_data,
     OrderedReady: lambda unit, nodes: _heading(unit.heading, nodes),
-    RunMarker: lambda unit, nodes: _heading(unit.heading, nodes) and _numbers(unit.through),
+    RunMarker: lambda unit, nodes: _heading(unit.heading, nodes) and _numbers(unit.covered_below),
     UnorderedReady: lambda unit, nodes: _heading(unit.heading, nodes),
     EpochVector: _vector_unit,
     CarryingVector: _carrying,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ordercast.explorer.continuations import FairContinuations
-from ordercast.explorer.explore import Search
+from ordercast.explorer.expansion import Expansion
 from ordercast.explorer.node_states import PromiseChecker
 from ordercast.explorer.reduction import LocalFuture, Reduction
 from ordercast.explorer.state_space import StateSpace, StepKind
@@ -92,9 +92,9 @@ def _storms() -> None:
     replace(FairContinuations, "settles", lambda *_: True)
 
 
-@MUTANTS.add("liveness is not checked in final states", "explorer.explore")
+@MUTANTS.add("liveness is not checked in final states", "explorer.expansion")
 def _not_continued() -> None:
-    replace(Search, "_continue", lambda *_: None)
+    replace(Expansion, "reaches_goal", lambda *_: True)
 
 
 @MUTANTS.add("all steps are independent of what was explored before", "explorer.reduction")

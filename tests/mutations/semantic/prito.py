@@ -119,10 +119,10 @@ def _() -> None:
 @MUTANTS.add("a marker delivers what is not acknowledged too")
 def _() -> None:
     def around(end_run: Callable[..., None]) -> Callable[..., None]:
-        def all_of_it(self: PriorityOrder, through: int, out: list[Output]) -> None:
+        def all_of_it(self: PriorityOrder, below: int, out: list[Output]) -> None:
             known, self.acknowledged_count = self.acknowledged_count, 1 << 60
             self.overtaken |= {position for _, position, _ in self.by_priority}
-            end_run(self, through, out)
+            end_run(self, below, out)
             self.acknowledged_count = known
             self.overtaken &= {position for _, position, _ in self.by_priority if position < known}
 

@@ -27,7 +27,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import everybody
 from ordercast.model.runs import Channel
-from ordercast.model.units import MessageId, Unit
+from ordercast.model.units import PacketId, Unit
 
 Watch = Callable[[int, Machine, Input], list[Output]]
 """How an input is given to a machine: which node, its machine, the input."""
@@ -50,7 +50,7 @@ class Group:
     waiting: dict[tuple[int, int], deque[Unit]] = field(default_factory=dict)
     """Units under way, by a queue: (sender, receiver); on one channel all senders share the queue of a receiver."""
     timers: list[set[str]] = field(default_factory=list)
-    delivered: list[list[MessageId]] = field(default_factory=list)
+    delivered: list[list[PacketId]] = field(default_factory=list)
     aborted: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from ordercast.model.runs import Channel
 from ordercast.protocols.po.machine import Po
 from tests.explorer.groups import spo
+from tests.explorer.random_walk import random_walk
 
 PAIR, THREE = "{1,2}", "{1,2,3}"
 

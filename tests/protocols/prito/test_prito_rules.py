@@ -131,7 +131,7 @@ def test_a_marker_acts_at_its_place_and_not_when_it_is_sent() -> None:
     group = overtaken()
     (marker,) = group.fire("run", E1).units
     assert isinstance(marker, RunMarker)
-    assert marker.through == 1
+    assert marker.covered_below == 1
     assert group.nodes[E1].did.delivered == []
     group.hear_all()
     assert group.delivered() == ["", "", ""], "nobody knows that all have it"
@@ -195,7 +195,7 @@ def test_a_marker_for_what_was_overtaken_since() -> None:
     machine.policy.overtaken.add(1)
     machine.policy.acknowledged_count = 2
     (marker,) = group.fire("run", E1).of(RunMarker)
-    assert marker.through == 2
+    assert marker.covered_below == 2
 
 
 def test_the_timer_runs_again_for_the_next_run() -> None:
@@ -205,7 +205,7 @@ def test_the_timer_runs_again_for_the_next_run() -> None:
     overtake(group, "q1", "k5")
     assert all("run" in node.running for node in group.nodes)
     (marker,) = group.fire("run", E1).of(RunMarker)
-    assert marker.through == 3
+    assert marker.covered_below == 3
 
 
 def test_nothing_waits_any_more_when_the_timer_fires() -> None:
@@ -256,8 +256,8 @@ def test_a_marker_for_what_nobody_has_sent_is_thrown_away_and_suppresses_no_othe
     node, peer = Node(E1, 2, priorities=True), Peer(E2, 2)
     node.hears(peer.sends("p1"))
     before = node.machine.snapshot()
-    for through in (2, 1 << 62):
-        marker = RunMarker(peer.heading(), through)
+    for covered_below in (2, 1 << 62):
+        marker = RunMarker(peer.heading(), covered_below)
         peer.next_seq -= 1
         assert node.hears(marker).discards == ["impossible"]
         assert node.machine.policy.covered_below == 0
@@ -353,7 +353,7 @@ def reference(units: Sequence[Unit], nodes: int) -> list[str]:
             log.insert(min(lower, default=len(log)), (places, unit))
             places += 1
         if isinstance(unit, RunMarker):
-            late = [at for at, (place, other) in enumerate(log) if place < unit.through and acknowledged(other)]
+            late = [at for at, (place, other) in enumerate(log) if place < unit.covered_below and acknowledged(other)]
             for entry in log[: max(late, default=-1) + 1]:
                 if acknowledged(entry[1]):
                     deliver(entry)

@@ -35,9 +35,9 @@ from ordercast.protocols.prito.paper.units import (
     RunSyncPack,
 )
 from ordercast.protocols.registry import machine_class
-from ordercast.swarm.run_audit import failures, run_and_audit
 from tests.protocols.one_channel import E1, E2
 from tests.protocols.prito_paper.group import PaperGroup
+from tests.swarm.audited_runs import failures, run_and_audit
 
 NODES = 3
 EVERYBODY = everybody(NODES)

@@ -6,7 +6,7 @@ In a group every unit waits at its receiver until the test has it received or lo
 from typing import Any
 
 from ordercast.model.config import GroupConfig, SequencerConfig
-from ordercast.model.machine import Deliver, Submit, View
+from ordercast.model.machine import Deliver, Submit, ViewInstalled
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.sequencer.machine import Sequencer
@@ -62,7 +62,7 @@ class Outputs(NamedOutputs):
         for output in self:
             if isinstance(output, Deliver):
                 found.append(name_of_packet(output.packet))
-            elif isinstance(output, View):
+            elif isinstance(output, ViewInstalled):
                 found.append(f"[{output.number}:{','.join(str(node + 1) for node in members(output.members))}]")
         return found
 

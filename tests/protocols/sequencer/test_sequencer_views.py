@@ -1,7 +1,7 @@
 """Views, rule by rule: how one begins, who is shut out, and what nodes of different views tell each other."""
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Resumed, Send, SetTimer, Suspect, View
+from ordercast.model.machine import Resumed, Send, SetTimer, Suspect, ViewInstalled
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.sequencer.units import (
     Accept,
@@ -29,7 +29,7 @@ def test_who_is_not_among_them_is_told_and_stops() -> None:
     node = Node(E1)
     node.submits("a")
     did = node.hears(Install(1, E2, NEXT))
-    assert did == [View(1, 0b110, NEXT.why)]
+    assert did == [ViewInstalled(1, 0b110, NEXT.why)]
     assert not node.submits("b")
     assert node.machine.waits_for() == ()
 

@@ -5,7 +5,7 @@ import pytest
 
 from ordercast.model.config import SECOND
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.run_audit import failures, run_and_audit
+from tests.swarm.audited_runs import failures, run_and_audit
 
 
 @pytest.mark.parametrize("number", range(60))

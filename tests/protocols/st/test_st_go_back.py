@@ -1,7 +1,7 @@
 """ST with go-back-n: what is kept, what is thrown away by all, and how that comes again."""
 
 from ordercast.model.config import Recovery
-from ordercast.model.units import MessageId
+from ordercast.model.units import PacketId
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.agreed_order import go_back_point
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
@@ -10,7 +10,7 @@ from tests.protocols.st.test_st_order import A, B, C, reply
 
 # --- from where on it is thrown away ---
 
-ORDER: list[MessageId] = [A, B, C]
+ORDER: list[PacketId] = [A, B, C]
 
 
 def point(*replies: ResetReply) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ordercast.model.nodes import mask_of, members
-from ordercast.model.units import MessageId
+from ordercast.model.units import PacketId
 from ordercast.protocols.st.agreed_order import agreed_order, known_packets
 from ordercast.protocols.st.units import ResetReply
 
@@ -18,7 +18,7 @@ ALL = 0b111
 
 
 def reply(
-    source: int, log: Sequence[MessageId] = (), sent: Sequence[int] = (), preacknowledged: int = 0, to: int = ALL
+    source: int, log: Sequence[PacketId] = (), sent: Sequence[int] = (), preacknowledged: int = 0, to: int = ALL
 ) -> ResetReply:
     entries = tuple((of, seq, to) for of, seq in log)
     return ResetReply(source, 0, 9, (9, 9, 9), tuple((seq, to) for seq in sent), entries, preacknowledged)
@@ -93,15 +93,15 @@ def test_known_is_whatever_anybody_sent_or_heard() -> None:
 class Heard:
     """What was on a channel, and what the nodes say of it."""
 
-    channel: list[tuple[MessageId, int]]
+    channel: list[tuple[PacketId, int]]
     replies: list[ResetReply]
 
-    def lacks(self, node: int) -> list[MessageId]:
+    def lacks(self, node: int) -> list[PacketId]:
         log = heard(self.replies[node])
         return [packet for packet, mask in self.channel if mask >> node & 1 and packet not in log]
 
 
-def heard(said: ResetReply) -> list[MessageId]:
+def heard(said: ResetReply) -> list[PacketId]:
     return [(source, seq) for source, seq, _ in said.log]
 
 
@@ -110,7 +110,7 @@ def channels(draw: st.DrawFn) -> Heard:
     """Packets in the order of a channel, losses at any node, and any prefixes that Lemma A allows."""
     nodes = draw(st.integers(2, 4))
     nexts = draw(st.lists(st.integers(0, 5), min_size=nodes, max_size=nodes))
-    channel: list[tuple[MessageId, int]] = []
+    channel: list[tuple[PacketId, int]] = []
     for source, mask in draw(
         st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(1, (1 << nodes) - 1)), max_size=9)
     ):
@@ -137,7 +137,7 @@ def channels(draw: st.DrawFn) -> Heard:
     return Heard(channel, _with_all_sent(channel, said))
 
 
-def _with_all_sent(channel: list[tuple[MessageId, int]], said: list[ResetReply]) -> list[ResetReply]:
+def _with_all_sent(channel: list[tuple[PacketId, int]], said: list[ResetReply]) -> list[ResetReply]:
     """A source keeps what some destination lacks, and all that it sent after that."""
     kept = []
     for own in said:
@@ -154,7 +154,7 @@ def _with_all_sent(channel: list[tuple[MessageId, int]], said: list[ResetReply])
     return kept
 
 
-def naive_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
+def naive_order(replies: Sequence[ResetReply]) -> list[PacketId] | None:
     """All pairs that the rules speak of; then the smallest that nothing left must precede, again and again."""
     left = known_packets(replies)
     pairs = {(one, other) for one in left for other in left if one[0] == other[0] and one[1] < other[1]}
@@ -163,7 +163,7 @@ def naive_order(replies: Sequence[ResetReply]) -> list[MessageId] | None:
         pairs |= {(first, second) for place, first in enumerate(log) for second in log[place + 1 :]}
         lacking = [packet for packet, mask in left.items() if mask >> said.source & 1 and packet not in log]
         pairs |= {(first, second) for first in log[: said.preacknowledged] for second in lacking}
-    order: list[MessageId] = []
+    order: list[PacketId] = []
     while left:
         candidates = [packet for packet in left if not any((other, packet) in pairs for other in left)]
         if not candidates:
@@ -206,7 +206,7 @@ def test_whatever_is_lacking_is_in_the_agreed_order(told: Heard) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.permutations([A, B, C, (0, 1), (1, 1)]), st.integers(0, 5)), min_size=3, max_size=3))
-def test_where_the_rules_contradict_each_other_there_is_none(said: list[tuple[list[MessageId], int]]) -> None:
+def test_where_the_rules_contradict_each_other_there_is_none(said: list[tuple[list[PacketId], int]]) -> None:
     replies = [
         reply(node, packets[:count], sent=[0, 1] if node < 2 else [0], preacknowledged=count // 2)
         for node, (packets, count) in enumerate(said)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import selective_total
+from tests.explorer.random_walk import random_walk
 
 SEARCHES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("a{1,2}", "b{1,2}"), {"losses": 1, "firings": 1}),

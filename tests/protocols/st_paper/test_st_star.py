@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.nodes import mask_of
-from ordercast.model.units import MessageId
+from ordercast.model.units import PacketId
 from ordercast.protocols.st.agreed_order import agreed_order, known_packets
 from ordercast.protocols.st.units import ResetReply
 from tests.audit.figures import golden
@@ -20,9 +20,9 @@ def number(entity: str) -> int:
     return int(entity[1:]) - 1
 
 
-def identities(case: Any) -> dict[str, tuple[MessageId, int]]:
+def identities(case: Any) -> dict[str, tuple[PacketId, int]]:
     """By letter: source and seq, and the destinations."""
-    found: dict[str, tuple[MessageId, int]] = {}
+    found: dict[str, tuple[PacketId, int]] = {}
     counts = [0] * NODES
     for entity, to, letter in case["channel"]:
         source = number(entity)

@@ -97,8 +97,8 @@ class Peer:
     def ready(self) -> OrderedReady:
         return OrderedReady(self.heading())
 
-    def marker(self, through: int) -> RunMarker:
-        return RunMarker(self.heading(), through)
+    def marker(self, covered_below: int) -> RunMarker:
+        return RunMarker(self.heading(), covered_below)
 
     def standing(self, *wants: int) -> UnorderedReady:
         return UnorderedReady(self.heading(in_sequence=False, wants=wants))

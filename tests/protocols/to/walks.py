@@ -4,8 +4,8 @@ from random import Random
 from typing import Any
 
 from ordercast.explorer.counterexample import Counterexample
-from ordercast.explorer.random_walk import random_walk
 from tests.explorer.groups import priority_total, total
+from tests.explorer.random_walk import random_walk
 
 
 def walk(seed: int, **how: Any) -> Counterexample | None:

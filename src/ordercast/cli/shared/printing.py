@@ -14,7 +14,14 @@ _BEFORE_A_NODE = re.compile(r"(?<=[:;]) (?=E\d+(?:: | has set ))")
 
 def counted(number: int, of: str) -> str:
     """A number with its noun: 1 run, 2 runs."""
-    return f"{number:,} {of}" if number == 1 else f"{number:,} {of}s"
+    return f"{number:,} {noun(number, of)}"
+
+
+def noun(number: int, of: str) -> str:
+    """The noun alone, as it follows a number: run, runs; delivery, deliveries."""
+    if number == 1:
+        return of
+    return f"{of[:-1]}ies" if of.endswith("y") else f"{of}s"
 
 
 def in_lines(sentence: str) -> list[str]:

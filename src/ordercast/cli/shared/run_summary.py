@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.shared.printing import counted
+from ordercast.cli.shared.printing import counted, noun
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import TraceDetail
@@ -82,6 +82,7 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
 def _counts(result: RunResult) -> Table:
     counts = result.counters
     control, repairs = _per(counts.control, counts.transmitted), _per(counts.retransmitted, counts.lost_data)
+    twice = counted(counts.duplicated, "unit")
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -90,21 +91,28 @@ def _counts(result: RunResult) -> Table:
         (
             "messages",
             counts.sent,
-            f"sent by {counted(len(senders(result.config)), 'node')}; {counts.delivered:,} deliveries",
+            f"sent by {counted(len(senders(result.config)), 'node')}; {counted(counts.delivered, 'delivery')}",
         ),
         ("data units", counts.transmitted, f"put on the channel; {counts.received:,} reached a node"),
         ("control units", counts.control, f"{control} for each data unit; bytes in all {counts.bytes:,}"),
         (
             "losses",
             counts.lost,
-            f"units that did not reach a node; {counts.lost_data:,} of them data for it",
+            f"{noun(counts.lost, 'unit')} that did not reach a node; {counts.lost_data:,} of them data for it",
         ),
         (
             "repairs",
             counts.retransmitted,
-            f"retransmissions for {counts.requests:,} requests; {repairs} for each such loss",
+            (
+                f"{noun(counts.retransmitted, 'retransmission')} for {counted(counts.requests, 'request')}; "
+                f"{repairs} for each such loss"
+            ),
         ),
-        ("discarded", counts.discarded, f"data units discarded on receipt; {counts.duplicated:,} units arrived twice"),
+        (
+            "discarded",
+            counts.discarded,
+            f"{noun(counts.discarded, 'data unit')} discarded on receipt; {twice} arrived twice",
+        ),
     ):
         table.add_row(name, f"{count:,}", explained)
     if result.config.protocol == Service.SEQUENCED.value:
@@ -116,10 +124,11 @@ def _counts(result: RunResult) -> Table:
     if counts.recoveries:
         stopped = _time(counts.frozen_time // counts.recoveries)
         if result.config.protocol == Service.SEQUENCED.value:
-            text = f"times a node stopped until the next view, {stopped} on average"
+            text = f"{noun(counts.recoveries, 'time')} a node stopped until the next view, {stopped} on average"
             table.add_row("stops", f"{counts.recoveries:,}", text)
         else:
-            text = f"times a node stopped, {stopped} on average; {counts.inserted:,} packets inserted"
+            times = noun(counts.recoveries, "time")
+            text = f"{times} a node stopped, {stopped} on average; {counted(counts.inserted, 'packet')} inserted"
             table.add_row("recoveries", f"{counts.recoveries:,}", text)
     return table
 

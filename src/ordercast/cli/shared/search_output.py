@@ -9,17 +9,17 @@ from rich.table import Table
 from ordercast.cli.shared.printing import in_lines
 from ordercast.cli.shared.progress import status_line
 from ordercast.explorer.counterexample import Counterexample
-from ordercast.explorer.explore import Progress, Report
+from ordercast.explorer.explore import SearchProgress, SearchReport
 
 
 @contextmanager
-def search_progress() -> Iterator[Progress | None]:
+def search_progress() -> Iterator[SearchProgress | None]:
     """The progress callback of a search, if standard error is a terminal."""
     with status_line("searching …") as show:
         yield show and (lambda states, seconds: show(f"{states:,} states, {states / max(seconds, 1e-9):,.0f}/s"))
 
 
-def print_figures(console: Console, report: Report) -> None:
+def print_figures(console: Console, report: SearchReport) -> None:
     """How much was searched, and how fast."""
     extent = "exhaustive" if report.exhausted else "cut off" if report.counterexample is None else "so far"
     rate = report.states / report.seconds if report.seconds else 0

@@ -6,7 +6,7 @@ sequencer none. Ours send three in SPO, ST and PO (PACK as well), for the level 
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import follows, grows_like
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, reference
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import header_of_data, over_runs
 from ordercast.model.config import GroupConfig
@@ -34,7 +34,7 @@ def header_bytes(size: Size) -> Experiment:
         Curve(
             protocol,
             label,
-            tuple(Spot(n, (_run(protocol, n, messages),)) for n in ns),
+            tuple(CurvePoint(n, (_run(protocol, n, messages),)) for n in ns),
             over_runs(header_of_data(_PAYLOAD)),
         )
         for protocol, label in _LABELS.items()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import grows_like, needs_less, stays_below
-from ordercast.evaluation.experiment import Curve, Experiment, Row, Size, Spot, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, MeasuredRun, Size, reference
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import longest_wait, mean_wait, over_runs
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig
@@ -59,9 +59,11 @@ def waiting(size: Size) -> Experiment:
     seeds, messages = size.pick(20, 4, 2), size.pick(500, 300, 80)
     priorities = range(1, PRIORITIES + 1)
 
-    def curve(name: str, label: str, wait: Callable[[int], Callable[[Row], float | None]], *, with_runs: bool) -> Curve:
+    def curve(
+        name: str, label: str, wait: Callable[[int], Callable[[MeasuredRun], float | None]], *, with_runs: bool
+    ) -> Curve:
         configs = tuple(overloaded(messages, seed, synchronises=with_runs) for seed in range(seeds))
-        spots = tuple(Spot(priority, configs, over_runs(wait(priority))) for priority in priorities)
+        spots = tuple(CurvePoint(priority, configs, over_runs(wait(priority))) for priority in priorities)
         return Curve(name, label, spots)
 
     limit = bound_of(overloaded(messages, 0, synchronises=True))
@@ -110,7 +112,7 @@ def starvation(size: Size) -> Experiment:
 
     def curve(name: str, label: str, *, synchronises: bool) -> Curve:
         spots = tuple(
-            Spot(messages, tuple(overloaded(messages, seed, synchronises=synchronises) for seed in range(seeds)))
+            CurvePoint(messages, tuple(overloaded(messages, seed, synchronises=synchronises) for seed in range(seeds)))
             for messages in lengths
         )
         return Curve(name, label, spots, over_runs(longest_wait(1)))

@@ -12,7 +12,7 @@ had.
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import follows, needs_less
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, Value, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, Value, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, packets_per_message, per_sent, rate_together, time_per_message
 from ordercast.model.config import (
@@ -87,7 +87,7 @@ def figure_6(size: Size) -> Experiment:
     """The delay of a broadcast, by the size of the group."""
     ns = tuple(FIGURE_6) if size is not Size.TINY else (2, 10)
     messages = size.pick(1000, 300, 60)
-    spots = tuple(Spot(n, (prototype(n, (n - 1,), messages),)) for n in ns)
+    spots = tuple(CurvePoint(n, (prototype(n, (n - 1,), messages),)) for n in ns)
     return Experiment(
         name="sequencer-figure6",
         protocol="sequencer",
@@ -118,7 +118,7 @@ def figure_7(size: Size) -> Experiment:
 
     def curve(name: str, label: str, dummy_after: int) -> Curve:
         spots = tuple(
-            Spot(senders, (prototype(10, tuple(range(senders)), messages, dummy_after),)) for senders in counts
+            CurvePoint(senders, (prototype(10, tuple(range(senders)), messages, dummy_after),)) for senders in counts
         )
         return Curve(name, label, spots, over_runs(rate_together))
 
@@ -162,8 +162,8 @@ def _curves(value: Value, size: Size) -> tuple[Curve, Curve]:
     """One node that broadcasts without a pause: the printed rules, and ours."""
     messages = size.pick(1000, 200, 60)
     ns = _NS if size is not Size.TINY else (4, 10)
-    printed = tuple(Spot(n, (prototype(n, (n - 1,), messages, HISTORY),)) for n in ns)
-    sound = tuple(Spot(n, (ours(n, messages),)) for n in ns)
+    printed = tuple(CurvePoint(n, (prototype(n, (n - 1,), messages, HISTORY),)) for n in ns)
+    sound = tuple(CurvePoint(n, (ours(n, messages),)) for n in ns)
     return Curve("printed", "printed rules", printed, value), Curve("sound", "our rules", sound, value)
 
 

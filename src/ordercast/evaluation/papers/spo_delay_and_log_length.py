@@ -6,7 +6,7 @@ Transmission Procedure of Selective Broadcast Protocol on Multi-Channel", 4.2 (J
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import follows, grows_like, needs_less
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, Value, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, Value, reference
 from ordercast.evaluation.results import Axis, Role
 from ordercast.evaluation.values import mean_log, over_runs, waiting_for_others
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Rules
@@ -36,7 +36,7 @@ def _sending(  # noqa: PLR0913, PLR0917
     ).with_default_timeouts()
 
 
-_OWN_WORD = "A destination's own word needs no r; where it is the only destination nothing travels at all."
+_OWN_WORD = "A destination's own acknowledgment needs no r; where it is the only destination nothing travels at all."
 _OWN_PACKETS = "A node's own packets wait for a way there and back, which weighs most in small groups."
 
 
@@ -47,7 +47,7 @@ def preacknowledgment(size: Size) -> Experiment:
 
     def curve(name: str, label: str, rules: Rules, pattern: Pattern) -> Curve:
         spots = tuple(
-            Spot(m, tuple(_sending(rules, NODES, m, _DELAY, pattern, messages, seed) for seed in range(seeds)))
+            CurvePoint(m, tuple(_sending(rules, NODES, m, _DELAY, pattern, messages, seed) for seed in range(seeds)))
             for m in ms
         )
         incomplete = rules is Rules.PAPER
@@ -96,8 +96,8 @@ def preacknowledgment(size: Size) -> Experiment:
             needs_less("sound", "steady", what="time"),
         ),
         setting="16 nodes send every d = 1 ms on one channel with r = 0.1 ms, nothing is lost. The printed rules "
-        "acknowledge on data only; ours send a status by itself when it has been owed for long. A "
-        "destination's own word "
+        "acknowledge on data only; ours send a status by itself when an acknowledgment has been due for long. A "
+        "destination's own acknowledgment "
         "needs no r, which is why few destinations are a little faster than the formula.",
     )
 
@@ -115,11 +115,11 @@ def log_length(size: Size) -> Experiment:
         def config(n: int, seed: int) -> RunConfig:
             return _sending(rules, n, n, delay + per_node * n, Pattern.STEADY, messages, seed)
 
-        spots = tuple(Spot(n, tuple(config(n, seed) for seed in range(seeds))) for n in ns)
+        spots = tuple(CurvePoint(n, tuple(config(n, seed) for seed in range(seeds))) for n in ns)
         return Curve(name, label, spots, _LENGTH, may_be_incomplete=rules is Rules.PAPER)
 
     def full(name: str, label: str) -> Curve:
-        spots = tuple(Spot(n, tuple(_saturated(n, messages, seed) for seed in range(seeds))) for n in ns)
+        spots = tuple(CurvePoint(n, tuple(_saturated(n, messages, seed) for seed in range(seeds))) for n in ns)
         return Curve(name, label, spots, _LENGTH)
 
     def lengths(delay: float, per_node: float) -> dict[float, float]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import Claim, follows, needs_less
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_loss
 from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, LossInference, PaperRules, Rules
@@ -57,7 +57,7 @@ def _curve(
     for m in ms:
         runs = min(most, -(-wanted * (NODES // m if selective else 1) // losses))
         to = m if selective else NODES
-        spots.append(Spot(m, tuple(_losing(protocol, to, seed, losses, paper) for seed in range(runs))))
+        spots.append(CurvePoint(m, tuple(_losing(protocol, to, seed, losses, paper) for seed in range(runs))))
     return Curve(name, label, tuple(spots), over_runs(per_loss), may_be_incomplete=paper is not None)
 
 
@@ -95,13 +95,13 @@ def _claims() -> tuple[Claim, ...]:
             otherwise="The table leaves out that the lost unit and the one that shows the loss are sent again as well; "
             "its 1/n is the limit for d far below r.",
         ),
-        follows("po", "po_right", within=0.25, otherwise="TO also throws away what comes while it agrees."),
+        follows("po", "po_right", within=0.25, otherwise="TO also discards what arrives while it agrees."),
         follows(
             "spo",
             "spo_table",
             within=0.15,
             otherwise="Ours holds what comes behind a gap and sends one unit again for each loss, whatever m is; "
-            "the table is about receivers that throw it away.",
+            "the table is about receivers that discard it.",
         ),
         needs_less("spo", "po", what="copies"),
         follows("spo_literal", "spo_table", within=0.15, otherwise=_STORM),
@@ -111,7 +111,7 @@ def _claims() -> tuple[Claim, ...]:
 
 
 _AGAIN = "The formula has each loss asked about once; as printed, each unit that comes behind the gap asks again."
-_STORM = f"{_AGAIN} Condition (2) moreover throws away what all others sent."
+_STORM = f"{_AGAIN} Condition (2) also discards what all others sent."
 
 
 def table_1(size: Size) -> Experiment:
@@ -135,8 +135,8 @@ def table_1(size: Size) -> Experiment:
         references=_references(),
         claims=_claims(),
         setting="Single losses of data units, well apart, on one channel with r = 100 µs; each of 16 nodes sends every "
-        "d = 40 µs (Poisson). Only losses of units addressed to the loser count, as in the table; for all losses "
-        "multiply SPO by m/n. SPO as printed is run with m = n only: with fewer destinations a single loss of a unit "
-        "for others can make condition (2) ask for everything again, for ever (C1, C2).",
+        "d = 40 µs (Poisson). Only losses of units addressed to the node that lost them count, as in the table; for "
+        "all losses multiply SPO by m/n. SPO as printed is run with m = n only: with fewer destinations a single loss "
+        "of a unit for others can make condition (2) ask for everything again, without end (C1, C2).",
         relative_to="to",
     )

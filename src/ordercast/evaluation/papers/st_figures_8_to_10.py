@@ -9,7 +9,7 @@ loses each of them with probability f, and nothing that is sent later is lost.
 
 from ordercast.evaluation import formulas
 from ordercast.evaluation.claims import follows, needs_less, stays_below
-from ordercast.evaluation.experiment import Curve, Experiment, Size, Spot, Value, reference
+from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, Value, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_sent, share_of_sent
 from ordercast.model.config import MICROSECOND, GroupConfig, Recovery, Rules
@@ -26,7 +26,7 @@ FIXED_LOSS = 0.005
 
 _SETTING = (
     f"n = {NODES} nodes put L = {MESSAGES} messages on one channel at once; each node loses each of "
-    f"them with chance f, and nothing "
+    f"them with probability f, and nothing "
     "after that. The paper gives neither n nor L. "
 )
 
@@ -66,12 +66,12 @@ _GO_BACK: Value = per_sent("retransmitted")  # a loss drags others along: messag
 
 
 def figure_8(size: Size) -> Experiment:
-    """Messages sent again, by the chance of loss."""
+    """Messages sent again, by the probability of loss."""
     fs = LOSSES if size is not Size.TINY else LOSSES[1::3]
     seeds = size.pick(150, 15, 3)
 
     def curve(name: str, label: str, spread: float, recovery: Recovery) -> Curve:
-        spots = tuple(Spot(f, tuple(_run(f, spread, recovery, seed) for seed in range(seeds))) for f in fs)
+        spots = tuple(CurvePoint(f, tuple(_run(f, spread, recovery, seed) for seed in range(seeds))) for f in fs)
         return Curve(name, label, spots, _SELECTIVE if recovery is Recovery.SELECTIVE else _GO_BACK)
 
     def line(name: str, label: str, key: str, spread: float, of: str) -> Series:
@@ -82,8 +82,8 @@ def figure_8(size: Size) -> Experiment:
         name="st-figure8",
         protocol="st",
         source=f"{_PAPER}, Figure 8",
-        title="Messages sent again, by the chance of loss",
-        x=Axis("chance that a node loses a message, f", log=True),
+        title="Messages sent again, by the probability of loss",
+        x=Axis("probability that a node loses a message, f", log=True),
         y=Axis("messages sent again / L", log=True),
         curves=(
             curve("back_1", "go-back-n, d/n = 1", 1.0, Recovery.GO_BACK_N),
@@ -117,7 +117,9 @@ def figure_8(size: Size) -> Experiment:
 
 
 _ECHO = "A source that loses only its own echo takes it from its sending log: nothing is sent again."
-_EXPONENT = "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination with chance d/n, so the exponent is n. "
+_EXPONENT = (
+    "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination with probability d/n, so the exponent is n. "
+)
 
 
 def figure_9(size: Size) -> Experiment:
@@ -127,7 +129,8 @@ def figure_9(size: Size) -> Experiment:
 
     def curve(name: str, label: str, recovery: Recovery) -> Curve:
         spots = tuple(
-            Spot(spread, tuple(_run(FIXED_LOSS, spread, recovery, seed) for seed in range(seeds))) for spread in spreads
+            CurvePoint(spread, tuple(_run(FIXED_LOSS, spread, recovery, seed) for seed in range(seeds)))
+            for spread in spreads
         )
         return Curve(name, label, spots, _SELECTIVE if recovery is Recovery.SELECTIVE else _GO_BACK)
 
@@ -172,7 +175,7 @@ def figure_10(size: Size) -> Experiment:
 
     def curve(name: str, label: str, spread: float, rules: Rules) -> Curve:
         spots = tuple(
-            Spot(f, tuple(_run(f, spread, Recovery.SELECTIVE, seed, rules) for seed in range(seeds))) for f in fs
+            CurvePoint(f, tuple(_run(f, spread, Recovery.SELECTIVE, seed, rules) for seed in range(seeds))) for f in fs
         )
         return Curve(name, label, spots, value, may_be_incomplete=rules is Rules.PAPER)
 
@@ -188,7 +191,7 @@ def figure_10(size: Size) -> Experiment:
         protocol="st",
         source=f"{_PAPER}, Figure 10",
         title="Time to recover, relative to the time without loss",
-        x=Axis("chance that a node loses a message, f", log=True),
+        x=Axis("probability that a node loses a message, f", log=True),
         y=Axis("C / D", log=True),
         curves=(
             curve("paper_1", "printed rules, d/n = 1", 1.0, Rules.PAPER),
@@ -223,8 +226,8 @@ def figure_10(size: Size) -> Experiment:
     )
 
 
-_SINGLE = "Printed F_0, the chance of a single loss, lacks the n·L places where it may be. "
+_SINGLE = "Printed F_0, the probability of a single loss, lacks the n·L places where it may be. "
 _SORTING = (
-    "As printed, what shows a gap is thrown away too, so that a loss never stays single; and a node sorts only what is "
+    "As printed, what shows a gap is discarded too, so that a loss never stays single; and a node sorts only what is "
     "for it: (1 − F^L)·R_G/L·d/n."
 )

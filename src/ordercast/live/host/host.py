@@ -33,7 +33,7 @@ from ordercast.model.machine import (
     Stopped,
     Suspect,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.units import Packet, Unit
 
@@ -43,7 +43,7 @@ _DRAINED = Drained()
 class HostOwner(Protocol):
     """Who is told what becomes of the group."""
 
-    def view_installed(self, view: View) -> None:
+    def view_installed(self, view: ViewInstalled) -> None:
         """The group continues with these members. The machine is in the middle of a turn."""
 
     def recovery_started(self, why: str) -> None:
@@ -100,7 +100,7 @@ class Host:
             CancelTimer: self._timers.cancel,
             Stopped: self._stopped,
             Resumed: self._resumed,
-            View: self._view,
+            ViewInstalled: self._view,
             Abort: self._abort,
         }
 
@@ -266,7 +266,7 @@ class Host:
     def _resumed(self, output: Resumed) -> None:
         self.recorder.resumed(output)
 
-    def _view(self, output: View) -> None:
+    def _view(self, output: ViewInstalled) -> None:
         self.recorder.view(output)
         self._owner.view_installed(output)
 

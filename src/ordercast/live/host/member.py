@@ -37,8 +37,7 @@ from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
-from ordercast.model.machine import Level
-from ordercast.model.machine import View as ProtocolView
+from ordercast.model.machine import Level, ViewInstalled
 from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
@@ -87,7 +86,7 @@ class Member:
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
         self.on_view: Callable[[View], None] = lambda _: None
-        self._view = ProtocolView(0, everybody(len(names)), "")
+        self._view = ViewInstalled(0, everybody(len(names)), "")
         self._known_active = 0  # members whose traffic the session knows of, in this half of a heartbeat
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self.overrun = 0
@@ -265,7 +264,7 @@ class Member:
 
     # --- what becomes of the protocol (host.HostOwner) ---
 
-    def view_installed(self, view: ProtocolView) -> None:
+    def view_installed(self, view: ViewInstalled) -> None:
         """The group continues with these members."""
         before, self._view = self._view.members, view
         change = View(

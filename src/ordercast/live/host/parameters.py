@@ -176,7 +176,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Paramet
         polls_to_abort=timers.polls_to_abort,
         sequencer=SequencerConfig(
             history=history,
-            says_after=history // 4,
+            acknowledge_after=history // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
             heartbeat=heartbeat_interval(timeout),

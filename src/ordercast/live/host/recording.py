@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import Level, Resumed, View
+from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.units import Packet, Unit
 
 RunRow = Mapping[str, object]
@@ -39,7 +39,7 @@ class MemberRecorder:
     def discard(self, unit: Unit, why: str) -> None:
         """A unit was discarded."""
 
-    def view(self, view: View) -> None:
+    def view(self, view: ViewInstalled) -> None:
         """A view was installed."""
 
     def stopped(self, why: str) -> None:

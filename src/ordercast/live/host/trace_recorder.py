@@ -19,7 +19,7 @@ from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import MemberRecorder, NewRecorder, RunRow
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
-from ordercast.model.machine import Level, Resumed, View
+from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
@@ -80,7 +80,7 @@ class TraceRecorder(MemberRecorder):
         """A unit was discarded."""
         self._recorder.discard(self._now, self._me, unit, why)
 
-    def view(self, view: View) -> None:
+    def view(self, view: ViewInstalled) -> None:
         """A view was installed."""
         self._recorder.view(self._now, self._me, view)
 

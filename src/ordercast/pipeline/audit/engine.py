@@ -9,7 +9,7 @@ All give the same verdict. A trace that still grows is followed by `stream`. Mod
 is used: an audit in this process imports no Spark, and one of a small trace no SciPy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,8 +24,7 @@ from ordercast.trace.reader import count_events
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ordercast.pipeline.audit.partitioned.audit import Note
-    from ordercast.pipeline.progress import Progress
+    from ordercast.model.progress import Progress
 
 VECTORISED_FROM = 30_000
 """Events: below this, importing the kernel takes longer than the reference audit."""
@@ -56,7 +55,7 @@ def audit(
     *,
     engine: Engine | None = None,
     spark: "SparkSession | None" = None,
-    note: "Note | None" = None,
+    note: Callable[[str], None] | None = None,
     progress: "Progress | None" = None,
 ) -> Verdict:
     """Audits all runs of some trace folders; `service` replaces the one that each run promises.

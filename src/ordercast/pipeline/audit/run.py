@@ -56,7 +56,7 @@ def as_lists(batch: pa.RecordBatch) -> EventColumns:
 
 def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
     if row[ABORTED] and not run.stopped:
-        # A recording of deliveries only tells that the group was aborted, but not by whom.
+        # A recording of deliveries only shows that the group was aborted, but not which node did.
         return replace(run, stopped=frozenset(range(run.nodes)))
     return run
 

@@ -16,6 +16,7 @@ from ordercast.audit.records import incomplete_records
 from ordercast.audit.run_rows import service_of
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
+from ordercast.model.progress import Progress
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, audit_partitioned
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
@@ -23,7 +24,7 @@ from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, i
 from ordercast.pipeline.audit.run import audit_run
 from ordercast.pipeline.audit.verdict_table import VERDICTS, row_of_error, rows_of, verdict_of
 from ordercast.pipeline.jobs import collected, one_task_per_row
-from ordercast.pipeline.progress import Progress, watched_tasks
+from ordercast.pipeline.progress import watched_tasks
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.schema import RUN
 

@@ -90,6 +90,7 @@ class Soak:
         """
         self.out, self.protocols, self.first = out, tuple(protocols), first or 0
         self.rounds: list[Round] = []
+        self._held = False
         path = out / MANIFEST
         if path.exists():
             held = read_manifest(path, SoakManifest, "soak", resume=resume)
@@ -133,12 +134,19 @@ class Soak:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Creates and locks the folder."""
+        """Creates and locks the folder; within such a block it does nothing."""
+        if self._held:
+            yield
+            return
         manifest = SoakManifest(protocols=self.protocols, first=self.first)
         with locked(self.out / MANIFEST, manifest, "soak"):
             (self.out / ROUNDS).mkdir(exist_ok=True)
             remove_unfinished([self.out / ROUNDS])
-            yield
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
 
     def keep(self, done: Round) -> None:
         """Stores a round."""
@@ -151,16 +159,18 @@ def soak(
 ) -> dict[int, RunConfig]:
     """Simulates and audits runs until a limit is reached; returns the failed runs of the folder, by number.
 
-    The folder must be held. A run that raises or takes too long counts as failed. `note` is called after each round.
+    The folder is held meanwhile: `ConfigError` if another soak writes to it. A run that raises or takes too long counts
+    as failed. `note` is called after each round.
     """
     started, found = time.monotonic(), len(work.failed)
-    while not limits.reached(work.tally, time.monotonic() - started) and len(work.failed) - found < MOST_FAILURES:
-        size = round_size(spark)
-        if limits.runs is not None:
-            size = min(size, limits.runs - work.tally.runs)
-        work.keep(_run_round(spark, work, range(work.next_number, work.next_number + size)))
-        if note is not None:
-            note(work)
+    with work.held():
+        while not limits.reached(work.tally, time.monotonic() - started) and len(work.failed) - found < MOST_FAILURES:
+            size = round_size(spark)
+            if limits.runs is not None:
+                size = min(size, limits.runs - work.tally.runs)
+            work.keep(_run_round(spark, work, range(work.next_number, work.next_number + size)))
+            if note is not None:
+                note(work)
     return {number: work.config(number) for number in work.failed}
 
 

@@ -9,13 +9,12 @@ from ordercast.model.runs import RunConfig
 from ordercast.pipeline.sweep.worker import CONFIGS, PLACE, PLACES
 from ordercast.pipeline.time_limit import OutOfTimeError
 from ordercast.pipeline.time_limit import time_limit as limited
+from ordercast.simulator.fault_rules import OVERRUN
 from ordercast.simulator.simulate import runs_row, simulate
-from ordercast.swarm.run_audit import ENDINGS, INCOMPLETE, RAISES, Failure, failures_in
+from ordercast.swarm.run_audit import INCOMPLETE, RAISES, Failure, failures_in
 from ordercast.swarm.soak import Soaked, soaked, unfinished
 from ordercast.trace.files import events_batch
-from ordercast.trace.schema import RUN, EventRow
-
-_DETAIL, _OVERRUN = 9, "overrun"
+from ordercast.trace.schema import RUN, EventField, EventRow
 
 RESULT = "result"
 SOAKED = pa.schema([pa.field(PLACE, pa.int64(), nullable=False), pa.field(RESULT, pa.string(), nullable=False)])
@@ -37,14 +36,13 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
     """Simulates and audits a run; `time_limit`: seconds of CPU time."""
     from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
-    name, batches, endings = config.name(), list[pa.RecordBatch](), list[EventRow]()
+    name, batches = config.name(), list[pa.RecordBatch]()
     overruns = 0
 
     def take(rows: Sequence[EventRow]) -> None:
         nonlocal overruns
-        endings.extend(row for row in rows if row[3] in ENDINGS)
         if config.network.receive_buffer and not overruns:
-            overruns = sum(row[_DETAIL] == _OVERRUN for row in rows)
+            overruns = sum(row[EventField.DETAIL] == OVERRUN for row in rows)
         batches.append(events_batch(name, rows))
 
     try:
@@ -55,5 +53,4 @@ def soak_one(config: RunConfig, time_limit: float | None = None) -> Soaked:
         return unfinished(config, Failure(INCOMPLETE, f"it has not ended after {time_limit:g} s of CPU time"))
     except Exception as error:  # whatever a machine raises is a fault of its own
         return unfinished(config, Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message"))
-    failures = failures_in(result, verdict, endings)
-    return soaked(result, verdict.deliveries, failures, endings, overrun=overruns > 0)
+    return soaked(result, verdict.deliveries, failures_in(result, verdict), overrun=overruns > 0)

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ordercast.model.progress import Progress
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline.jobs import collected, one_task_per_row
-from ordercast.pipeline.progress import Progress, watched_tasks
+from ordercast.pipeline.progress import watched_tasks
 from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.pipeline.sweep.worker import CHUNK, CHUNKS, CONFIGS, MEASURED, PLACE, PLACES, measure_runs

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ordercast.model.errors import ConfigError, PipelineError, TraceError
+from ordercast.model.progress import Progress
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline.jobs import collected
-from ordercast.pipeline.progress import Progress, watched
+from ordercast.pipeline.progress import watched
 from ordercast.pipeline.schema import spark_schema
 from ordercast.pipeline.sweep.chunks import in_chunks
 from ordercast.pipeline.sweep.measure import chunks_table

@@ -68,22 +68,22 @@ class PriorityOrder(DeliveryPolicy):
     def is_possible(self, unit: PolicyUnit, known_below: int) -> bool:
         """A marker cannot cover positions that no packet has taken yet."""
         assert isinstance(unit, RunMarker)
-        return unit.through <= known_below
+        return unit.covered_below <= known_below
 
     def accepted(self, unit: PolicyUnit) -> None:
         """No node sends a marker for packets that this one covers."""
         assert isinstance(unit, RunMarker)
-        self.covered_below = max(self.covered_below, unit.through)
+        self.covered_below = max(self.covered_below, unit.covered_below)
 
     def reached(self, unit: PolicyUnit, out: list[Output]) -> None:
         """The position of a marker."""
         assert isinstance(unit, RunMarker)
-        self.end_run(unit.through, out)
+        self.end_run(unit.covered_below, out)
 
-    def end_run(self, through: int, out: list[Output]) -> None:
-        """Delivers the packets at positions below `through`, and those before them, as far as they are acknowledged."""
+    def end_run(self, below: int, out: list[Output]) -> None:
+        """Delivers the packets at positions below `below`, and those before them, as far as they are acknowledged."""
         waiting = sorted(self.by_priority)
-        end = max([number for number, (_, place, _) in enumerate(waiting, start=1) if place < through], default=0)
+        end = max([number for number, (_, place, _) in enumerate(waiting, start=1) if place < below], default=0)
         for _, position, packet in waiting[:end]:
             if position < self.acknowledged_count:
                 self.overtaken.remove(position)

@@ -7,7 +7,7 @@ from ordercast.protocols.to.units import PolicyUnit
 class RunMarker(PolicyUnit, frozen=True, gc=False, tag=22):
     """RUNSYNC: ends a priority run, at its position in the common sequence and so at all nodes alike."""
 
-    through: int
+    covered_below: int
     """TOSEQ, as one number: the packets at positions below this have waited too long."""
 
     def size(self) -> int:

@@ -51,7 +51,7 @@ from ordercast.model.machine import (
     Submit,
     Suspect,
     TimerFired,
-    View,
+    ViewInstalled,
 )
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.runs import Channel
@@ -244,7 +244,7 @@ class Sequencer(DeclaredState):
             self._install(value, out)
         else:
             self.view.closed = True
-            out.append(View(value.number, value.members & ~self.view.my_bit, value.why))
+            out.append(ViewInstalled(value.number, value.members & ~self.view.my_bit, value.why))
 
     def _install(self, value: NextView, out: list[Output]) -> None:
         """Ends the current view at the cut, and starts every part of the machine in the new one."""

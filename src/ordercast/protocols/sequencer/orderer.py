@@ -14,7 +14,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Discard, Output, Send
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import MessageId, Packet
+from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.sequencer.loss_detection import MAX_COPIES
 from ordercast.protocols.sequencer.reception import Reception
 from ordercast.protocols.sequencer.timers import MAX_BACKOFF, MAX_BACKOFF_UNANSWERED, Timers
@@ -53,7 +53,7 @@ class Orderer(DeclaredState):
 
     offers: list[dict[int, tuple[Packet, bool]]]  # not numbered yet, by source and seq; whether the sender broadcast it
     ready: deque[int]  # sources whose next offer is here, in the order of arrival
-    number_of: dict[MessageId, int]  # of the packets in the history
+    number_of: dict[PacketId, int]  # of the packets in the history
     acknowledged: list[int]  # SequenceNr, by node: everything below has been received
     lowest: int  # of the members' acknowledgments
     unanswered: list[int]  # by node: requests since anything was received from it
@@ -125,7 +125,7 @@ class Orderer(DeclaredState):
     def number_offers(self, out: list[Output]) -> None:
         """Numbers one offer of each sender after the other, as long as the history has room."""
         reception, ready = self.reception, self.ready
-        direct: list[MessageId] = []
+        direct: list[PacketId] = []
         while ready and not self.sync_phase and not self.is_full():
             source = ready.popleft()
             offers = self.offers[source]
@@ -155,7 +155,7 @@ class Orderer(DeclaredState):
         """True if the history has no room."""
         return self.reception.received_below - self.reception.stable_below >= self.max_history
 
-    def _announce(self, direct: list[MessageId], end: int, out: list[Output]) -> None:
+    def _announce(self, direct: list[PacketId], end: int, out: list[Output]) -> None:
         """Broadcasts the numbers up to `end` of packets that their senders broadcast."""
         if direct:
             self._note_published()

@@ -9,9 +9,9 @@ from collections.abc import Collection
 from typing import Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, View
+from ordercast.model.machine import Deliver, Discard, Level, Output, Reached, ViewInstalled
 from ordercast.model.nodes import name_of
-from ordercast.model.units import MessageId, Packet
+from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.sequencer.loss_detection import MAX_COPIES, LossDetection, Ranges, first_of
 from ordercast.protocols.sequencer.timers import Timers
 from ordercast.protocols.sequencer.units import Broadcast, NextView, NumberAnnouncement, Offer
@@ -35,8 +35,8 @@ class Reception(LossDetection):
     stable_below: int  # received by every member
     history: dict[int, Packet]  # History, at every node: from stable_below to received_below
     ordered_below: list[int]  # MessageNr + 1, by source: of the broadcasts received
-    unnumbered: dict[MessageId, Packet]  # broadcast by their senders, number not known yet
-    announced: dict[MessageId, int]  # numbers whose packets have not arrived from their senders
+    unnumbered: dict[PacketId, Packet]  # broadcast by their senders, number not known yet
+    announced: dict[PacketId, int]  # numbers whose packets have not arrived from their senders
     pending_views: deque[NextView]  # to be reported to the application behind all deliveries of the views before
     progressed: bool  # something was received or became stable since the need timer was set
 
@@ -168,7 +168,7 @@ class Reception(LossDetection):
         while True:
             if views and views[0].cut_below == number:
                 view = views.popleft()
-                out.append(View(view.number, view.members, view.why))
+                out.append(ViewInstalled(view.number, view.members, view.why))
             elif number < until:
                 packet = self.history[number]
                 number += 1

@@ -49,7 +49,7 @@ class Sender(DeclaredState):
         self.me, self.config, self.view, self.window, self.reception = me, config, view, window, reception
         self.timers = timers
         # A quiet node acknowledges before the history is full, and as rarely as that allows.
-        self.acknowledge_after = config.sequencer.says_after or max(1, config.sequencer.history * 3 // 4)
+        self.acknowledge_after = config.sequencer.acknowledge_after or max(1, config.sequencer.history * 3 // 4)
         self.due_below = window.next_seq
         self.start_view()
 

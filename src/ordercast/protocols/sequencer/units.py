@@ -10,7 +10,7 @@ nothing has been received. Every unit carries its sender's view number; units of
 import msgspec
 
 from ordercast.model.nodes import name_of
-from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, MessageId, Unit
+from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, PacketId, Unit
 
 Ballot = tuple[int, int]
 """A ballot for the next view: its round and its coordinator, compared in this order."""
@@ -67,7 +67,7 @@ class NumberAnnouncement(Unit, frozen=True, gc=False, tag=42):
     source: int
     number: int
     """Of the first packet; the others have the numbers that follow."""
-    packets: tuple[MessageId, ...]
+    packets: tuple[PacketId, ...]
     commit_below: int
     stable_below: int
 

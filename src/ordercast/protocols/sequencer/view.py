@@ -54,7 +54,7 @@ class CurrentView(DeclaredState):
         followers = [node for node in nodes if node != view.sequencer]
         self.acknowledges_at_once = self.me in followers[: self.resilience]
 
-    def abort(self, why: str, out: list[Output]) -> None:
+    def abort(self, why: str, out: list[Output], *, without_quorum: bool = False) -> None:
         """Gives the group up."""
         self.closed = True
-        out.append(Abort(why))
+        out.append(Abort(why, without_quorum))

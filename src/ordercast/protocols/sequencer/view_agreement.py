@@ -176,7 +176,7 @@ class ViewAgreement(DeclaredState):
             why = f"{silent} of {size} members cannot be reached: no majority; what was sent may be lost"
         else:
             why = f"the {size} members did not agree on the view after {self.view.number}; what was sent may be lost"
-        self.view.abort(why, out)
+        self.view.abort(why, out, without_quorum=True)
 
     # --- units ---
 

@@ -15,7 +15,7 @@ class SendWindow(DeclaredState):
     me: Final[int]
     size: Final[int]
 
-    next_seq: int  # MessageId
+    next_seq: int  # PacketId
     next_message: int
     waiting: deque[Submit]  # submitted while the window was full
     outstanding: deque[Packet]

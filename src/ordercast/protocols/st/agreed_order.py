@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from ordercast.model.units import MessageId
+from ordercast.model.units import PacketId
 from ordercast.protocols.st.units import ResetReply
 
 
-def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False) -> list[MessageId] | None:
+def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False) -> list[PacketId] | None:
     """All packets of an epoch in the agreed order; None if the logs contradict each other.
 
     That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that no node received to come
@@ -69,7 +69,7 @@ def _sorted(after: list[list[int]], before: list[int], last: list[bool]) -> list
     return order
 
 
-def go_back_point(order: Sequence[MessageId], replies: Sequence[ResetReply]) -> int:
+def go_back_point(order: Sequence[PacketId], replies: Sequence[ResetReply]) -> int:
     """The index from which go-back-n discards an agreed order: the first packet that one of its destinations lacks.
 
     Packets that some node knows to be everywhere stay, because they may have been delivered: those that a node has
@@ -92,9 +92,9 @@ def go_back_point(order: Sequence[MessageId], replies: Sequence[ResetReply]) -> 
     return len(order)
 
 
-def known_packets(replies: Sequence[ResetReply]) -> dict[MessageId, int]:
+def known_packets(replies: Sequence[ResetReply]) -> dict[PacketId, int]:
     """All packets of an epoch that any node sent or received, and their destinations."""
-    known: dict[MessageId, int] = {}
+    known: dict[PacketId, int] = {}
     for reply in replies:
         for source, seq, mask in reply.log:
             known[source, seq] = mask

@@ -16,7 +16,7 @@ from ordercast.model.config import Recovery as RecoveryPolicy
 from ordercast.model.machine import Discard, Output, Reached, Resumed, Send, SetTimer, Stopped
 from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import MessageId, Packet
+from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.reasons import STOPPED_BY_PEER
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.agreed_order import agreed_order, go_back_point, known_packets
@@ -31,9 +31,9 @@ class Recovery(DeclaredState):
     normal: Final[NormalOperation]
     active: bool  # from the detection of a loss until all nodes lack nothing
     replies: list[ResetReply | None]  # by node
-    order: tuple[MessageId, ...] | None  # agreed, once all replies are here
-    removed: set[MessageId]  # go-back-n: discarded by all nodes, and sent again in the next epoch
-    missing: set[MessageId]  # packets to me of the agreed order that I lack
+    order: tuple[PacketId, ...] | None  # agreed, once all replies are here
+    removed: set[PacketId]  # go-back-n: discarded by all nodes, and sent again in the next epoch
+    missing: set[PacketId]  # packets to me of the agreed order that I lack
     requested: int  # how many were missing when the order was agreed on
     done: int  # the nodes that lack nothing, as a bit mask
     reply_sent: bool  # since the reset timer was set
@@ -234,7 +234,7 @@ class Recovery(DeclaredState):
     def agreed_packets(self) -> list[Packet]:
         """The packets to me of the agreed order, in that order."""
         assert self.order is not None
-        held: dict[MessageId, Packet] = {(packet.source, packet.seq): packet for packet in self.normal.log}
+        held: dict[PacketId, Packet] = {(packet.source, packet.seq): packet for packet in self.normal.log}
         held |= self.normal.unplaced
         return [held[key] for key in self.order if key in held]
 
@@ -264,7 +264,7 @@ class Recovery(DeclaredState):
         places = [place for place, packet in enumerate(agreed) if (packet.source, packet.seq) not in received]
         return Resumed(self.requested, len(places), len(agreed) - places[0] if len(places) > 1 else 0)
 
-    def _go_back(self, destinations: dict[MessageId, int]) -> None:
+    def _go_back(self, destinations: dict[PacketId, int]) -> None:
         """Go-back-n: removed packets are expected again, and sent again by their source."""
         normal = self.normal
         accepted = {(packet.source, packet.seq) for packet in normal.log[: len(normal.log) - normal.last_shows_gap]}

@@ -13,7 +13,7 @@ from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, names_of
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import MessageId, Packet
+from ordercast.model.units import Packet, PacketId
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.spo.units import Data, Ready
@@ -62,9 +62,9 @@ class EpochState(DeclaredState):
     acknowledged_count: int
     last_shows_gap: bool  # the last packet came behind a gap and is not accepted
     buffered: int  # receive buffers in use: packets to me that are accepted and not yet delivered
-    unplaced: dict[MessageId, Packet]  # came during recovery: they do not determine their place in the order
+    unplaced: dict[PacketId, Packet]  # came during recovery: they do not determine their place in the order
     of_next_epoch: list[Data | Ready]  # came before this node has finished the epoch
-    accepted_before: set[MessageId]  # go-back-n: accepted in an earlier epoch, discarded, and to be accepted again
+    accepted_before: set[PacketId]  # go-back-n: accepted in an earlier epoch, discarded, and to be accepted again
 
     # Pending acknowledgments of my own: what no unit of mine has carried yet.
     stamp: int  # counts my transmissions

@@ -1,7 +1,7 @@
 """The units of ST's recovery, of the sound rules and of the printed ones. In normal operation ST sends SPO's units."""
 
 from ordercast.model.nodes import name_of
-from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, MessageId, Unit
+from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, PacketId, Unit
 
 
 class ResetReply(Unit, frozen=True, gc=False, tag=10):
@@ -40,7 +40,7 @@ class ResetNeed(Unit, frozen=True, gc=False, tag=11):
     epoch: int
     has: int
     """The nodes whose replies it has, one bit each."""
-    missing: tuple[MessageId, ...]
+    missing: tuple[PacketId, ...]
     """The packets that it lacks."""
     done: int
     """The nodes that it knows to lack nothing, one bit each."""

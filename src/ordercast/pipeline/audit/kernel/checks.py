@@ -5,29 +5,42 @@ audit, which counts them. A check that is too strict here costs time; one that i
 `tests/pipeline/test_audit_kernel.py` compares both audits on thousands of runs.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from ordercast.audit.order import no_cycle, sender_order_kept
+from ordercast.audit.completeness import complete
+from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
-from ordercast.audit.services import PROMISES
+from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property
+from ordercast.audit.views import delivered_uniformly
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.columns import UNKNOWN, EventArrays, Numbers, RunColumns
 from ordercast.pipeline.audit.kernel.levels import levels_truthful
 from ordercast.trace.schema import EventKind
 
+_COVERED_BY: dict[Property, Property] = {same_order: no_cycle, delivered_uniformly: no_cycle}
+"""Properties that are checked together with another: without a cycle in the union of all orders, no two disagree."""
+_CHECKED: frozenset[Property] = frozenset(
+    {complete, sender_order_kept, same_runs, sender_order_kept_by_priority, no_cycle, *LEVEL_SOUNDNESS}
+)
+
 
 def passes(run: RunColumns, service: Service, *, uniform: bool = False) -> bool:
-    """True if every property of the service holds; False if one is violated, or if it is unknown."""
+    """True if every property of the service holds; False if one is violated, or if it is unknown.
+
+    Raises `NotImplementedError` if the service promises a property that is not checked here.
+    """
+    promises = PROMISES[service]
+    _require_checked(promises)
     if service not in SELECTIVE:
         run = replace(run, sends=replace(run.sends, addressed=np.ones_like(run.sends.addressed)))
     logs = run.events[EventKind.DELIVER]
     if not _complete(run, logs):
         return False
-    promises = PROMISES[service]
     if sender_order_kept in promises and not _in_sending_order(run, logs):
         return False
     if same_runs in promises and not _same_runs(run, logs, throughout=sender_order_kept_by_priority in promises):
@@ -39,6 +52,16 @@ def passes(run: RunColumns, service: Service, *, uniform: bool = False) -> bool:
         if not _one_order(run, common):
             return False
     return not run.levels_recorded or levels_truthful(run, promises)
+
+
+def _require_checked(promises: Collection[Property]) -> None:
+    for promise in promises:
+        if promise not in _CHECKED and _COVERED_BY.get(promise) not in promises:
+            raise NotImplementedError(
+                f"the vectorised audit does not check {promise.__name__}; check it in kernel/checks.py"
+            )
+    if sender_order_kept_by_priority in promises and same_runs not in promises:
+        raise NotImplementedError("the vectorised audit checks sender_order_kept_by_priority only with same_runs")
 
 
 def _complete(run: RunColumns, logs: EventArrays) -> bool:

@@ -25,7 +25,7 @@ Nodes = npt.NDArray[np.int16]
 Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""The index of a message that nobody sent."""
+"""The index of a message that no node sent."""
 MOST_NODES = 1_000  # there are tables over nodes and messages, and node numbers take 16 bits
 
 _TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
@@ -53,7 +53,7 @@ class EventArrays:
     step: Numbers
     time: Numbers
     message: Numbers
-    """Indices of the messages; `UNKNOWN` for those that nobody sent."""
+    """Indices of the messages; `UNKNOWN` for those that no node sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class _MessageIndex:
             self._orders.append(order + start)
 
     def of(self, source: Numbers, seq: Numbers) -> Numbers:
-        """The indices of some messages; `UNKNOWN` for those that nobody sent."""
+        """The indices of some messages; `UNKNOWN` for those that no node sent."""
         nodes = self._sizes.size
         named = (source >= 0) & (source < nodes)
         inside = np.where(named, source, 0)

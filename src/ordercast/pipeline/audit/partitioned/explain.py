@@ -7,15 +7,15 @@ This does not hold for properties of whole logs: which priority runs they have, 
 departs from the others'. These are not checked here.
 """
 
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ordercast.audit.completeness import complete
+from ordercast.audit.completeness import complete, delivered_twice
 from ordercast.audit.logs import COLUMNS, logs_of
 from ordercast.audit.order import no_cycle, same_order
 from ordercast.audit.priorities import same_runs
@@ -117,7 +117,6 @@ def _positioned(violation: Violation, in_whole_log: Sequence[Sequence[int]]) -> 
     else:
         nodes = violation.nodes[:1] * len(violation.places)
     places = tuple(in_whole_log[node][place] for node, place in zip(nodes, violation.places, strict=True))
-    sentence = violation.sentence
-    if violation.breaks == complete.__name__ and len(places) > 1:
-        sentence = re.sub(r"as numbers \d+ and \d+ of", f"as numbers {places[0]} and {places[1]} of", sentence)
-    return Violation(violation.breaks, sentence, violation.messages, violation.nodes, places)
+    if violation.breaks == complete.__name__ and len(places) == 2:  # the sentence has the positions too
+        return delivered_twice(violation.nodes[0], violation.messages[0], (places[0], places[1]))
+    return replace(violation, places=places)

@@ -60,7 +60,7 @@ class LongRun:
         counts = np.array([np.frombuffer(one.deliveries, np.int64) for one in found])
         self.deliveries = int(counts.sum())
         self.before = np.cumsum(counts, axis=0) - counts
-        self.through = np.cumsum(counts, axis=0)
+        self.delivered_below = np.cumsum(counts, axis=0)
         self.read = lru_cache(maxsize=32)(lambda group: self.files[group].read(CUT_POINT_COLUMNS))
 
     @classmethod
@@ -103,7 +103,7 @@ class LongRun:
 
     def comparison_task(self, start: int, below: int) -> bytes:
         """The task that compares the logs from one position to below another."""
-        groups = np.flatnonzero(((self.before < below) & (self.through > start)).any(axis=1)).tolist()
+        groups = np.flatnonzero(((self.before < below) & (self.delivered_below > start)).any(axis=1)).tolist()
         return msgspec.msgpack.encode(ComparisonTask(self.nodes, start, below, *self._groups(groups)))
 
     def explain(self, partitions: Sequence[Partition]) -> list[PropertyViolations]:

@@ -11,7 +11,8 @@ state file alone, so the checkpoint must be in a folder that both see.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "_audit"
 """The folder in a trace with the state of its follower; readers of traces ignore it."""
-STATE = "state.msgpack"
-"""The file of the state in a checkpoint."""
 _EVERY = 1  # seconds between two polls for new files
 
 
@@ -76,24 +75,34 @@ def follow(
         .start()
     )
     stopped = stop or Event()
-    # A batch in progress when we stop fails, and is processed again the next time: not worth a message.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     known = _Outcome()
     busy = time.monotonic()
+    with _silenced(logging.getLogger("py4j")):
+        try:
+            while not known.witnesses and not stopped.wait(_EVERY):
+                if not query.isActive:
+                    query.awaitTermination()  # raises what ended it
+                before, known = known.batch, _outcome(follower.file)
+                if known.batch != before or query.status["isDataAvailable"] or query.lastProgress is None:
+                    busy = time.monotonic()
+                if until_idle is not None and time.monotonic() - busy > until_idle:
+                    break
+        except PySparkException as error:
+            raise trace_error_in(error) or _stream_error(error) from error
+        finally:
+            query.stop()
+    return _outcome(follower.file).witnesses
+
+
+@contextmanager
+def _silenced(logger: logging.Logger) -> Iterator[None]:
+    """A batch in progress when we stop fails, and is processed again the next time: not worth a message."""
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     try:
-        while not known.witnesses and not stopped.wait(_EVERY):
-            if not query.isActive:
-                query.awaitTermination()  # raises what ended it
-            before, known = known.batch, _outcome(place / STATE)
-            if known.batch != before or query.status["isDataAvailable"] or query.lastProgress is None:
-                busy = time.monotonic()
-            if until_idle is not None and time.monotonic() - busy > until_idle:
-                break
-    except PySparkException as error:
-        raise trace_error_in(error) or _stream_error(error) from error
+        yield
     finally:
-        query.stop()
-    return _outcome(place / STATE).witnesses
+        logger.setLevel(level)
 
 
 def _outcome(file: Path) -> _Outcome:

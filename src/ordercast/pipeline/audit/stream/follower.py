@@ -12,7 +12,6 @@ from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import ConfigError, TraceError, reason_of
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.stream.follow import STATE
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.trace.reader import RunRow, read_runs
 from ordercast.trace.schema import RUN, RUNS_FOLDER, SUFFIX
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class State(msgspec.Struct):
+_STATE = "state.msgpack"  # in a checkpoint
+
+
+class FollowerState(msgspec.Struct):
     """The result of all batches through one."""
 
     batch: int = -1
@@ -38,7 +40,8 @@ class Follower:
     def __init__(self, folder: Path, checkpoint: Path, service: Service | None) -> None:
         self.folder = folder
         self.service = service
-        self._file = checkpoint / STATE
+        self.file = checkpoint / _STATE
+        """The file with the state; it is replaced atomically."""
         self.state = self._load()
 
     def take(self, batch: "DataFrame", number: int) -> None:
@@ -71,28 +74,28 @@ class Follower:
         assert row is not None
         return service_of(row), uniform
 
-    def _load(self) -> State:
+    def _load(self) -> FollowerState:
         asked = self.service.value if self.service else None
         try:
-            state = msgspec.msgpack.decode(self._file.read_bytes(), type=State)
+            state = msgspec.msgpack.decode(self.file.read_bytes(), type=FollowerState)
         except FileNotFoundError:
-            return State(service=asked)
+            return FollowerState(service=asked)
         except (OSError, msgspec.DecodeError) as error:
-            raise TraceError(f"cannot read {self._file}: {error}; remove {self._file.parent} to start again") from error
+            raise TraceError(f"cannot read {self.file}: {error}; remove {self.file.parent} to start again") from error
         if state.service != asked:
             raise ConfigError(
-                f"{self._file.parent} is the checkpoint of an audit by {state.service or 'the service of each run'}; "
+                f"{self.file.parent} is the checkpoint of an audit by {state.service or 'the service of each run'}; "
                 "use the same service, or remove it to start again"
             )
         return state
 
     def _store(self) -> None:
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file, msgspec.msgpack.encode(self.state))
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.file, msgspec.msgpack.encode(self.state))
         except OSError as error:
             raise TraceError(
-                f"cannot write {self._file}: {reason_of(error)}; use --checkpoint for another place"
+                f"cannot write {self.file}: {reason_of(error)}; use --checkpoint for another place"
             ) from error
 
 

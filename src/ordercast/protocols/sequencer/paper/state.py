@@ -28,7 +28,7 @@ class SequencerPaperState(DeclaredState):
     # At all nodes.
     sequencer: int
     expected: int  # LastSeqReceived, which Figure 5 uses as the next number
-    message_id: int  # MessageId
+    message_id: int  # PacketId
     next_message: int
     waiting: deque[Submit]  # not yet taken by broadcast(), which blocks
     outstanding: PaperData | None  # what broadcast() waits for

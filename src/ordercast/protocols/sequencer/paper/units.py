@@ -17,7 +17,7 @@ class PaperData(DataUnit, frozen=True, gc=False):
     last: int
     """SequenceNr: LastSeqReceived of the sender, its acknowledgment."""
     message: int
-    """MessageNr: the sender's MessageId for it."""
+    """MessageNr: the sender's PacketId for it."""
 
     @property
     def source(self) -> int:
