@@ -24,7 +24,7 @@ Counts = Sequence[int] | None
 _INTEGERS = {pa.int32(): Struct("i"), pa.int64(): Struct("q")}
 _EMPTY = {pa.int32(): 0, pa.int64(): 0, pa.bool_(): False, pa.string(): "", pa.list_(pa.int32()): ()}
 """What is in the place of a null."""
-_RAMP = 50_000
+_RAMP = 17_000  # a row group, and the rest of the packet that fills it
 _POOL = pa.system_memory_pool()  # Arrow's default pool keeps what was freed
 
 
