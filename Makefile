@@ -24,6 +24,8 @@ docs: install ## the documentation as a site that opens without a network: site/
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -j auto -d build/doctrees docs site
 	@echo "site/index.html"
 
+# Empty: tests start hundreds of Python processes, and each would compile what it imports.
+test: export PYTHONDONTWRITEBYTECODE =
 test: install ## check and run all fast tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy
 	@$(BIN)/pytest -n $(JOBS) --durations=15

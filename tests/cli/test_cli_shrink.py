@@ -73,10 +73,11 @@ def test_a_run_of_a_trace_is_made_small(ordercast: Command, tmp_path: Path) -> N
     good = ordercast("shrink", trace / "sound")
     assert good.status == 0
     assert "does not fail" in good.sentence
-    done = ordercast("shrink", trace / "paper", "--out", tmp_path / "small", "--json")
+    done = ordercast("shrink", trace / "paper", "--kind", "incomplete", "--out", tmp_path / "small", "--json")
     assert done.status == 1
     [scenario] = (tmp_path / "small").glob("st-n3-s3-*.toml")
     assert json.loads(done.out)["scenario"] == str(scenario)
+    assert read_failing_run(scenario).failure.kind == "incomplete"
     lacking = ordercast("shrink", trace / "paper", "--run", "another")
     assert (lacking.status, lacking.sentence) == (2, f"{trace / 'paper'} has no run 'another'")
 

@@ -54,6 +54,13 @@ def test_on_many_channels_two_senders_are_heard_in_both_orders() -> None:
     assert seen(explore(a_scenario(toys.Flood, "a{3}", "b{3}", ""))) == (5 * 5, 5 * 5 + 5 * 5)
 
 
+def test_each_node_may_crash_in_each_state() -> None:
+    # Unsent, sent or heard, and for each: nobody has crashed, E1 or E2 has. There are two crashes in each of the first
+    # three; E1 still sends if it was E2 that crashed, and E2 still hears what E1 has sent before.
+    promise = Promise(ladder=False, liveness_goal=None)
+    assert seen(explore(a_scenario(toys.Flood, "a{2}", "", promise=promise, crashes=1))) == (3 * 3, 2 + 3 * 2 + 1 + 1)
+
+
 def test_on_one_channel_all_hear_one_order() -> None:
     lines = ("a{1,2,3}", "b{1,2,3}", "")
     assert seen(explore(a_scenario(toys.ChannelFlood, *lines, promise=ONE_ORDER, channel=Channel.ONE)))[0] > 1

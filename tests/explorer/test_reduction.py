@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer.explore import Search, explore
+from ordercast.explorer.explore import Report, Search, explore
 from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
@@ -39,14 +39,18 @@ def finals(scenario: Scenario, *, reduced: bool) -> tuple[set[tuple[object, ...]
     """The states in which all is submitted and delivered, whatever their numbers are, and how many states there are."""
     search = Search(scenario, reduced=reduced)
     report = search.run()
+    return finals_of(search, report), report.states
+
+
+def finals_of(search: Search, report: Report) -> set[tuple[object, ...]]:
+    """The same of a search that was run."""
     assert report.exhausted, str(report)
     space = search.space
-    found: set[tuple[object, ...]] = {
+    return {
         (tuple(space.nodes.states[node] for node in state[: space.size]), state[space.past_links :])
         for state in search.states()
         if not space.progress_steps(state)
     }
-    return found, report.states
 
 
 XYZ = ("x{2,3}", "y{1,2,3}", "z{1,2}")
@@ -111,10 +115,11 @@ def toy_scenarios() -> Iterator[Scenario]:
 def test_the_final_states_of_toys_are_the_same() -> None:
     compared = 0
     for scenario in toy_scenarios():
-        every, some = (explore(scenario, max_states=60_000, reduced=reduced) for reduced in (False, True))
-        assert (every.counterexample is None) == (some.counterexample is None), f"{scenario}\n{every}\n{some}"
-        if every.exhausted:
-            assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], str(scenario)
+        every, some = (Search(scenario, 60_000, reduced=reduced) for reduced in (False, True))
+        seen, fewer = every.run(), some.run()
+        assert (seen.counterexample is None) == (fewer.counterexample is None), f"{scenario}\n{seen}\n{fewer}"
+        if seen.exhausted:
+            assert finals_of(some, fewer) == finals_of(every, seen), str(scenario)
             compared += 1
     assert compared > 20
 
@@ -128,7 +133,7 @@ def compared(seed: int) -> str:
         return "cut"
     assert (seen.counterexample is None) == (fewer.counterexample is None), f"{seed}: {seen}\n{fewer}"
     if seen.counterexample is None:
-        assert finals(scenario, reduced=True)[0] == finals(scenario, reduced=False)[0], f"{seed}: {seen}\n{fewer}"
+        assert finals_of(some, fewer) == finals_of(every, seen), f"{seed}: {seen}\n{fewer}"
     return "exhausted" if seen.counterexample is None else "broken"
 
 

@@ -94,11 +94,11 @@ def test_runs_that_raise_dawdle_or_kill_become_rows(spark: SparkSession, tmp_pat
                 os._exit(7)
 
     with sabotaged(misbehave):
-        result = sweep(spark, RUNS[:8], tmp_path / "out", time_limit=5)
+        result = sweep(spark, RUNS[:8], tmp_path / "out", time_limit=3)
     died = "its process died, and died again when it was run alone"
     assert result.failed == {
         raising.name(): "ZeroDivisionError: over a stone",
-        dawdling.name(): "took longer than the time limit of 5 s",
+        dawdling.name(): "took longer than the time limit of 3 s",
         killing.name(): died,
         killing_too.name(): died,
     }

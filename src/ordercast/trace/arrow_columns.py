@@ -8,7 +8,7 @@ nothing here imports anything.
 from array import array
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from operator import mul
 from struct import Struct
 from typing import Any
@@ -24,7 +24,7 @@ Counts = Sequence[int] | None
 _INTEGERS = {pa.int32(): Struct("i"), pa.int64(): Struct("q")}
 _EMPTY = {pa.int32(): 0, pa.int64(): 0, pa.bool_(): False, pa.string(): "", pa.list_(pa.int32()): ()}
 """What is in the place of a null."""
-_RAMP = 50_000
+_RAMP = 17_000  # a row group, and the rest of the packet that fills it
 _POOL = pa.system_memory_pool()  # Arrow's default pool keeps what was freed
 
 
@@ -54,7 +54,7 @@ def repeated(kind: pa.DataType, values: Values, counts: Counts) -> pa.Array:
         return _integers(kind, _repeated(kind, values, counts), values, counts)
     if len(set(values)) == 1:
         return constant(kind, values[0], sum(counts))
-    pairs = list(zip(values, counts, strict=True))
+    pairs = _stretches(values, counts) if None in values else list(zip(values, counts, strict=True))
     pieces = {pair: constant(kind, *pair) for pair in set(pairs)}
     return pa.concat_arrays(list(map(pieces.__getitem__, pairs)), _POOL)
 
@@ -81,6 +81,14 @@ def parts(values: Sequence[tuple[int, ...] | None], counts: Counts) -> pa.Array:
     pairs = zip(values, counts, strict=True)
     content = b"".join([array("i", value).tobytes() if value else bytes(4 * count) for value, count in pairs])
     return pa.Array.from_buffers(pa.int32(), len(content) // 4, [_not_null(values, counts), pa.py_buffer(content)])
+
+
+def _stretches(values: Values, counts: Sequence[int]) -> list[tuple[Any, int]]:
+    """Each value with its rows, equal values that follow each other as one: most columns are null for most rows."""
+    places = [0, *(place for place, pair in enumerate(pairwise(values), 1) if pair[0] != pair[1])]
+    offsets = list(accumulate(counts, initial=0))
+    bounds = [*(offsets[place] for place in places), offsets[-1]]
+    return [(values[place], end - begin) for place, (begin, end) in zip(places, pairwise(bounds), strict=True)]
 
 
 def _integers(kind: pa.DataType, content: bytes, values: Values, counts: Sequence[int]) -> pa.Array:

@@ -209,7 +209,8 @@ class PritoPaper(PritoPaperState):
                     out.append(Reached(Level.PREACKNOWLEDGED, unit.packet))
             if self._readings.acknowledges_each and not (entry.pseudo and isinstance(unit, PrintedData)):
                 self.acknowledge(out)  # the data of a pseudo-PDU follow it
-        self.sent = [unit for unit in self.sent if unit.seq >= self.own_preacknowledged_below[self.me]]
+        while self.sent and self.sent[0].seq < self.own_preacknowledged_below[self.me]:
+            self.sent.pop(0)
 
     def acknowledge(self, out: list[Output]) -> None:
         """ACK procedure; sets a timer for what is acknowledged and is queued behind something that is not."""
