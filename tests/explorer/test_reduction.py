@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer.explore import Report, Search, explore
+from ordercast.explorer.explore import SearchReport, Search, explore
 from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
@@ -42,7 +42,7 @@ def finals(scenario: Scenario, *, reduced: bool) -> tuple[set[tuple[object, ...]
     return finals_of(search, report), report.states
 
 
-def finals_of(search: Search, report: Report) -> set[tuple[object, ...]]:
+def finals_of(search: Search, report: SearchReport) -> set[tuple[object, ...]]:
     """The same of a search that was run."""
     assert report.exhausted, str(report)
     space = search.space
