@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from tests.mutations.battery import Check, checks_of, timed
-from tests.mutations.mutation import Mutant, Mutants, Mutation
+from tests.mutations.mutation import Mutant, Mutants, Mutation, read_imports
 from tests.mutations.trials import Trial
 
 _PATIENCE = 8
@@ -62,7 +62,9 @@ class Suite(NamedTuple):
 
     def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
         """Each held against the battery."""
-        return (Trial(self.name, mutation, self.battery.checks, self.battery.seconds) for mutation in mutations)
+        checks, seconds = self.battery.checks, self.battery.seconds
+        read_imports()
+        return (Trial(self.name, mutation, checks, seconds) for mutation in mutations)
 
 
 def _protocols(*names: str) -> list[str]:
