@@ -5,6 +5,7 @@ thousands. Parameters are filled in, and the two fixtures that tests here use; a
 """
 
 import inspect
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -12,13 +13,19 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
-    "mutations", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    "mutations",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate, Phase.target],  # that it fails is enough: nobody reads the example
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -87,15 +94,30 @@ def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
     return sorted(found)
 
 
-def first_failure(checks: Iterable[Check]) -> Failed | None:
-    """The first check that does not pass."""
+def first_failure(checks: Iterable[Check], seconds: float = 0) -> Failed | None:
+    """The first check that does not pass, or takes more than `seconds` of processor time; 0 is no limit."""
     settings.load_profile("mutations")
+    signal.signal(signal.SIGPROF, _interrupt)
     for check in checks:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             check.run()
+        except _TooLong:
+            return Failed(str(check), f"no end after {seconds:.0f} s of processor time")
         except (Exception, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
             return Failed(str(check), f"{type(error).__name__}: {error}".splitlines()[0][:100])
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return None
+
+
+class _TooLong(BaseException):
+    """Not an Exception: neither the code nor hypothesis is to take it for one of a test."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise _TooLong
 
 
 class _TemporaryPath(TemporaryDirectory[str]):

@@ -10,7 +10,7 @@ from tests.mutations.mutation import Mutant, Mutants, Mutation, read_imports
 from tests.mutations.trials import Trial
 
 _PATIENCE = 8
-"""How many times longer than it should a battery may take, until a mutation is known to have no end."""
+"""How many times longer than it should a battery, or a check, may take until a mutation is known to have no end."""
 
 
 class Battery:
@@ -44,6 +44,11 @@ class Battery:
         """How long all of them may take."""
         return 5 + _PATIENCE * sum(seconds for seconds, _ in self.timed)
 
+    @property
+    def check_seconds(self) -> float:
+        """How much processor time one of them may take."""
+        return 2 + _PATIENCE * max(seconds for seconds, _ in self.timed)
+
 
 class Suite(NamedTuple):
     """A part of the code, its semantic mutants, and the battery that must notice them and all systematic ones."""
@@ -62,9 +67,10 @@ class Suite(NamedTuple):
 
     def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
         """Each held against the battery."""
-        checks, seconds = self.battery.checks, self.battery.seconds
+        battery = self.battery
+        checks, seconds, check_seconds = battery.checks, battery.seconds, battery.check_seconds
         read_imports()
-        return (Trial(self.name, mutation, checks, seconds) for mutation in mutations)
+        return (Trial(self.name, mutation, checks, seconds, check_seconds) for mutation in mutations)
 
 
 def _protocols(*names: str) -> list[str]:
