@@ -117,6 +117,7 @@ SUITES = (
                 "protocols.test_timers",
                 "protocols.test_backoff",
                 "protocols.test_destinations",
+                *_tests("po", "po_rules"),  # PO is this machine with another repair policy
             ],
             contract=["spo sound"],
         ),
