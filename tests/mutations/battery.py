@@ -29,6 +29,8 @@ settings.register_profile(
 )
 
 
+PATIENCE = 8
+"""How many times longer than it should a check, or a battery, may take until a mutation is known to have no end."""
 _CASE: Any = type(pytest.param())  # a case with a name or marks of its own
 
 
@@ -39,6 +41,8 @@ class Check(NamedTuple):
     test: str
     values: tuple[int, ...]
     """By parametrization: which of its cases."""
+    limit: float = 0
+    """In seconds of processor time, which other processes do not slow down: longer is a failure. 0 is no limit."""
 
     def __str__(self) -> str:
         case = f"[{','.join(map(str, self.values))}]" if self.values else ""
@@ -84,26 +88,27 @@ def checks_of(modules: Iterable[str]) -> Iterator[Check]:
 
 
 def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
-    """How long each check takes on the code as it is, the quickest first; one that fails is an error."""
+    """How long each check takes on the code as it is, the quickest first, with its limit; one that fails is an error."""
     settings.load_profile("mutations")
     found = []
     for check in checks:
-        began = time.perf_counter()
+        began, processor_began = time.perf_counter(), time.process_time()
         check.run()
-        found.append((time.perf_counter() - began, check))
+        limit = 2 + PATIENCE * (time.process_time() - processor_began)
+        found.append((time.perf_counter() - began, check._replace(limit=limit)))
     return sorted(found)
 
 
-def first_failure(checks: Iterable[Check], seconds: float = 0) -> Failed | None:
-    """The first check that does not pass, or takes more than `seconds` of processor time; 0 is no limit."""
+def first_failure(checks: Iterable[Check]) -> Failed | None:
+    """The first check that does not pass, or not within its limit."""
     settings.load_profile("mutations")
     signal.signal(signal.SIGPROF, _interrupt)
     for check in checks:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_PROF, check.limit)
         try:
             check.run()
         except _TooLong:
-            return Failed(str(check), f"no end after {seconds:.0f} s of processor time")
+            return Failed(str(check), f"no end after {check.limit:.1f} s of processor time")
         except (Exception, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
             return Failed(str(check), f"{type(error).__name__}: {error}".splitlines()[0][:100])
         finally:

@@ -5,12 +5,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import NamedTuple
 
-from tests.mutations.battery import Check, checks_of, timed
+from tests.mutations.battery import PATIENCE, Check, checks_of, timed
 from tests.mutations.mutation import Mutant, Mutants, Mutation, read_imports
 from tests.mutations.trials import Trial
-
-_PATIENCE = 8
-"""How many times longer than it should a battery, or a check, may take until a mutation is known to have no end."""
 
 
 class Battery:
@@ -42,12 +39,7 @@ class Battery:
     @property
     def seconds(self) -> float:
         """How long all of them may take."""
-        return 5 + _PATIENCE * sum(seconds for seconds, _ in self.timed)
-
-    @property
-    def check_seconds(self) -> float:
-        """How much processor time one of them may take."""
-        return 2 + _PATIENCE * max(seconds for seconds, _ in self.timed)
+        return 5 + PATIENCE * sum(seconds for seconds, _ in self.timed)
 
 
 class Suite(NamedTuple):
@@ -67,10 +59,9 @@ class Suite(NamedTuple):
 
     def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
         """Each held against the battery."""
-        battery = self.battery
-        checks, seconds, check_seconds = battery.checks, battery.seconds, battery.check_seconds
+        checks, seconds = self.battery.checks, self.battery.seconds
         read_imports()
-        return (Trial(self.name, mutation, checks, seconds, check_seconds) for mutation in mutations)
+        return (Trial(self.name, mutation, checks, seconds) for mutation in mutations)
 
 
 def _protocols(*names: str) -> list[str]:

@@ -48,9 +48,10 @@ def test_a_mutation_without_an_end_is_noticed_by_the_clock() -> None:
 
 
 def test_a_check_without_an_end_is_noticed_before_the_time_of_all_is_over() -> None:
-    [outcome] = outcomes([Trial(PO.name, ENDLESS, PO.battery.unordered(), 600, check_seconds=0.2)])
+    checks = [check._replace(limit=0.2) for check in PO.battery.unordered()]
+    [outcome] = outcomes([Trial(PO.name, ENDLESS, checks, seconds=600)])
     assert outcome.noticed is not None
-    assert outcome.noticed.why == "no end after 0 s of processor time"
+    assert outcome.noticed.why == "no end after 0.2 s of processor time"
 
 
 def test_a_changed_text_is_seen_within_and_nowhere_else() -> None:

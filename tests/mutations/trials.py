@@ -26,8 +26,6 @@ class Trial(NamedTuple):
     checks: Sequence[Check]
     seconds: float
     """How long they may take."""
-    check_seconds: float = 0
-    """How much processor time one of them may take; 0: as much as all of them."""
 
 
 class Outcome(NamedTuple):
@@ -94,7 +92,7 @@ def _try(trial: Trial, pipe: Connection) -> None:
         del sys.modules[name]  # hypothesis decides when a test is imported how long it may take: not by our clock
     try:
         with trial.mutation.applied():
-            pipe.send(first_failure(trial.checks, trial.check_seconds))
+            pipe.send(first_failure(trial.checks))
     except Exception as error:  # ours: what a mutation raises is a failure of a check
         pipe.send(error)
     os._exit(0)
