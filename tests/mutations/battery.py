@@ -88,7 +88,7 @@ def checks_of(modules: Iterable[str]) -> Iterator[Check]:
 
 
 def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
-    """How long each check takes on the code as it is, the quickest first, with its limit; one that fails is an error."""
+    """How long each check takes on the code as it is, the quickest first, each with a limit; a failure is an error."""
     settings.load_profile("mutations")
     found = []
     for check in checks:
