@@ -21,7 +21,7 @@ from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.paper.state import Stage
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.protocols.one_channel import E1, E2, E3
-from tests.protocols.st_paper.entity import PaperGroup, agree, logs_of, once, paper_group, speak, whole_log
+from tests.protocols.st_paper.entity import PaperGroup, agree, log_of, logs_of, once, paper_group, speak, whole_log
 
 ALL = 0b111
 ZERO = (0, 0, 0)
@@ -212,6 +212,20 @@ def test_4_1_a_kept_packet_is_kept_once() -> None:
     machine = machine_of(E3, keeps_behind_gap=False)
     machine.handle(Receive(data(E1, 1)))
     assert machine.log_sizes().held == 0
+
+
+def test_4_1_a_kept_packet_is_held_until_its_own_copy_is_inserted() -> None:
+    """RET (2) takes packets in their order: g, which h was kept behind, makes h the next one, and not yet accepted."""
+    group = paper_group(keeps=True)
+    group.submit_all("g1:13 h1:13")
+    group.drain([(E3, "g")])
+    agree(group, E1, E2, E3, until="RST_ACK E3")
+    sizes = []
+    for letter in ("", "g"):
+        group.hear(E3, *letter)
+        held = group.machines[E3].log_sizes()
+        sizes.append((log_of(group, E3), held.held, held.accepted))
+    assert sizes == [("h", 1, 0), ("g h", 1, 1)]
 
 
 # --- 4.4 ---
