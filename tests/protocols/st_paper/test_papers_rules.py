@@ -127,6 +127,7 @@ def test_3_1_ready_is_owed_for_what_is_for_others() -> None:
     group.submit_all("a1:2")
     assert group.timers[E3].keys() == set()
     group.hear(E3, "a")
+    assert group.discarded[E3] == [("a", "foreign")]
     assert group.timers[E3].keys() == {"ready"}
     speak(group, E3)
     assert group.said("RR E3").status.expects == (2, 1, 1)
@@ -291,8 +292,9 @@ def test_4_4_what_does_not_come_is_requested_until_it_does() -> None:
     group.drain([(E3, "g")])
     agree(group, E1, E2, E3, until="RST_ACK E3")
     group.miss(E3, "g")
+    discarded = len(group.discarded[E3])
     group.hear(E3, "h")
-    assert group.discarded[E3][-1] == ("h", "gap"), "not before g"
+    assert group.discarded[E3][discarded:] == [("h", "gap")], "not before g"
     before = len(group.copies)
     group.fire(E3, "request")
     group.hear(E1, "g", "h", "RetransmitRequest E3")
