@@ -89,6 +89,13 @@ def test_3_2_buffers_of_others_count() -> None:
     assert (len(submit(machine)), len(submit(machine))) == (1, 0)
 
 
+@pytest.mark.parametrize(("verbatim", "stamps"), [(True, [1, 2, 1]), (False, [1, 2, 3])])
+def test_3_2_transmissions_are_stamped_and_a_verbatim_copy_keeps_its_stamp(verbatim: bool, stamps: list[int]) -> None:
+    machine = machine_of(E1, verbatim_copies=verbatim)
+    units = [*submit(machine), *submit(machine), *sent(machine.handle(TimerFired("wait-0")))]
+    assert [unit.status.stamp for unit in units if isinstance(unit, Data)] == stamps
+
+
 def test_3_2_held_packets_take_buffers() -> None:
     machine = machine_of(E1, initial_buffers=50)
     machine.handle(Receive(data(E2, 0)))
@@ -230,6 +237,14 @@ def test_4_1_a_kept_packet_is_held_until_its_own_copy_is_inserted() -> None:
         held = group.machines[E3].log_sizes()
         sizes.append((log_of(group, E3), held.held, held.accepted))
     assert sizes == [("h", 1, 0), ("g h", 1, 1)]
+
+
+def test_4_1_an_old_ready_shows_no_loss() -> None:
+    """It names the number to E3 that is expected, and a packet to others that came since is no loss of E3."""
+    machine = machine_of(E3)
+    machine.handle(Receive(data(E1, 0, to=0b010)))
+    assert machine.handle(Receive(ready(E1, 0, ZERO))) == []
+    assert machine.expected[E1] == 1
 
 
 # --- 4.4 ---
