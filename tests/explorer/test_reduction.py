@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.explorer.explore import SearchReport, Search, explore
+from ordercast.explorer.explore import Search, SearchReport, explore
 from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction

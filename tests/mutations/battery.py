@@ -5,6 +5,7 @@ thousands. Parameters are filled in, and the two fixtures that tests here use; a
 """
 
 import inspect
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -12,16 +13,24 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
-    "mutations", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    "mutations",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate, Phase.target],  # that it fails is enough: nobody reads the example
+    suppress_health_check=list(HealthCheck),
 )
 
 
+PATIENCE = 8
+"""How many times longer than it should a check, or a battery, may take until a mutation is known to have no end."""
 _CASE: Any = type(pytest.param())  # a case with a name or marks of its own
 
 
@@ -32,6 +41,8 @@ class Check(NamedTuple):
     test: str
     values: tuple[int, ...]
     """By parametrization: which of its cases."""
+    limit: float = 0
+    """In seconds of processor time, which other processes do not slow down: longer is a failure. 0 is no limit."""
 
     def __str__(self) -> str:
         case = f"[{','.join(map(str, self.values))}]" if self.values else ""
@@ -77,25 +88,41 @@ def checks_of(modules: Iterable[str]) -> Iterator[Check]:
 
 
 def timed(checks: Iterable[Check]) -> list[tuple[float, Check]]:
-    """How long each check takes on the code as it is, the quickest first; one that fails is an error."""
+    """How long each check takes on the code as it is, the quickest first, each with a limit; a failure is an error."""
     settings.load_profile("mutations")
     found = []
     for check in checks:
-        began = time.perf_counter()
+        began, processor_began = time.perf_counter(), time.process_time()
         check.run()
-        found.append((time.perf_counter() - began, check))
+        limit = 2 + PATIENCE * (time.process_time() - processor_began)
+        found.append((time.perf_counter() - began, check._replace(limit=limit)))
     return sorted(found)
 
 
 def first_failure(checks: Iterable[Check]) -> Failed | None:
-    """The first check that does not pass."""
+    """The first check that does not pass, or not within its limit."""
     settings.load_profile("mutations")
+    signal.signal(signal.SIGPROF, _interrupt)
     for check in checks:
+        signal.setitimer(signal.ITIMER_PROF, check.limit)
         try:
             check.run()
+        except _TooLong:
+            return Failed(str(check), f"no end after {check.limit:.1f} s of processor time")
         except (Exception, pytest.fail.Exception) as error:  # whatever goes wrong is noticed
             return Failed(str(check), f"{type(error).__name__}: {error}".splitlines()[0][:100])
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return None
+
+
+class _TooLong(BaseException):
+    """Not an Exception: neither the code nor hypothesis is to take it for one of a test."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise _TooLong
 
 
 class _TemporaryPath(TemporaryDirectory[str]):

@@ -5,12 +5,9 @@ from functools import cached_property
 from importlib import import_module
 from typing import NamedTuple
 
-from tests.mutations.battery import Check, checks_of, timed
-from tests.mutations.mutation import Mutant, Mutants, Mutation
+from tests.mutations.battery import PATIENCE, Check, checks_of, timed
+from tests.mutations.mutation import Mutant, Mutants, Mutation, read_imports
 from tests.mutations.trials import Trial
-
-_PATIENCE = 8
-"""How many times longer than it should a battery may take, until a mutation is known to have no end."""
 
 
 class Battery:
@@ -42,7 +39,7 @@ class Battery:
     @property
     def seconds(self) -> float:
         """How long all of them may take."""
-        return 5 + _PATIENCE * sum(seconds for seconds, _ in self.timed)
+        return 5 + PATIENCE * sum(seconds for seconds, _ in self.timed)
 
 
 class Suite(NamedTuple):
@@ -62,7 +59,9 @@ class Suite(NamedTuple):
 
     def trials(self, mutations: Sequence[Mutation]) -> Iterator[Trial]:
         """Each held against the battery."""
-        return (Trial(self.name, mutation, self.battery.checks, self.battery.seconds) for mutation in mutations)
+        checks, seconds = self.battery.checks, self.battery.seconds
+        read_imports()
+        return (Trial(self.name, mutation, checks, seconds) for mutation in mutations)
 
 
 def _protocols(*names: str) -> list[str]:
@@ -112,6 +111,7 @@ SUITES = (
                 "protocols.test_jitter",
                 "protocols.test_backoff",
                 "protocols.test_destinations",
+                *_tests("po", "po_rules"),  # PO is this machine with another repair policy
             ],
             contract=["spo sound"],
         ),

@@ -26,6 +26,14 @@ NOTICED_BY = {
 PO = next(suite for suite in SUITES if suite.name == "po")
 
 
+def _endless(*_: object) -> None:
+    while True:
+        pass
+
+
+ENDLESS = Mutant("it never ends", "model.nodes", lambda: replace(nodes, "everybody", _endless))
+
+
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_a_few_semantic_mutants_are_noticed(suite: Suite) -> None:
     chosen, checks = suite.mutants()[::EVERY], suite.battery.unordered()
@@ -54,14 +62,16 @@ def test_what_changes_nothing_is_not_noticed() -> None:
 
 
 def test_a_mutation_without_an_end_is_noticed_by_the_clock() -> None:
-    def endless(*_: object) -> None:
-        while True:
-            pass
-
-    mutant = Mutant("it never ends", "model.nodes", lambda: replace(nodes, "everybody", endless))
-    [outcome] = outcomes([Trial(PO.name, mutant, PO.battery.unordered(), 1)])
+    [outcome] = outcomes([Trial(PO.name, ENDLESS, PO.battery.unordered(), 1)])
     assert outcome.noticed is not None
     assert outcome.noticed.check == "the clock"
+
+
+def test_a_check_without_an_end_is_noticed_before_the_time_of_all_is_over() -> None:
+    checks = [check._replace(limit=0.2) for check in PO.battery.unordered()]
+    [outcome] = outcomes([Trial(PO.name, ENDLESS, checks, seconds=600)])
+    assert outcome.noticed is not None
+    assert outcome.noticed.why == "no end after 0.2 s of processor time"
 
 
 def test_a_changed_text_is_seen_within_and_nowhere_else() -> None:

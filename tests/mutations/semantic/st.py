@@ -104,10 +104,10 @@ def _delivers_too_much() -> None:
 
 @MUTANTS.add("a long log starts no new epoch")
 def _lets_logs_grow() -> None:
-    def around(start_recovery: Method) -> Method:
-        return lambda self, why, out: start_recovery(self, why, out) if why == "gap" else None
+    def around(start: Method) -> Method:
+        return lambda self, why, out: None if why == "long log" else start(self, why, out)
 
-    wrap(St, "start_recovery", around)
+    wrap(Recovery, "start", around)
 
 
 @MUTANTS.add("a reply grows with what comes after it (S5)", _RECOVERY)

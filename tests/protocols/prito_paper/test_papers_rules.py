@@ -1,7 +1,10 @@
 """Section 4.1 as the printed machine has it: transmission, acceptance, PACK, ACK, and units without data."""
 
-from ordercast.model.config import Timing
-from ordercast.model.machine import Level, Reached, Receive
+import pytest
+
+from ordercast.model.config import PaperRules, PriorityReadings, Timing
+from ordercast.model.machine import Deliver, Level, Output, Reached, Receive
+from ordercast.protocols.prito.paper.state import Entry
 from ordercast.protocols.prito.paper.units import (
     PrintedData,
     PrintedReady,
@@ -173,6 +176,34 @@ def test_levels_are_told_in_order() -> None:
     assert group.settle()
     assert group.levels == [{"a": Level.ACKNOWLEDGED}] * 2
     assert group.broken_promises() == set()
+
+
+def test_pack_and_ack_run_in_silence_where_they_are_read_so() -> None:
+    """All have accepted d0, and have said so: after every acceptance it rises at once, in silence when E1 speaks."""
+    for rises_in_silence in (False, True):
+        group = PaperGroup(2, paper=PaperRules(priority=PriorityReadings(rises_in_silence=rises_in_silence)))
+        group.play([[1, 0, 1], [1, 1, 0], [2, 1, 0]])
+        assert group.levels[E1]["d0"] is (Level.ACCEPTED if rises_in_silence else Level.PREACKNOWLEDGED)
+        group.fire(E1, "ready")
+        assert group.levels[E1]["d0"] is Level.PREACKNOWLEDGED
+
+
+@pytest.mark.parametrize(("acknowledges_each", "delivered"), [(True, ["a"]), (False, [])])
+def test_ack_after_each_that_pack_moves_where_it_is_read_so(acknowledges_each: bool, delivered: list[str]) -> None:
+    """PACK moves a, which is acknowledged, and b, which is not and more urgent: ACK finds a at the top, or b."""
+    readings = PriorityReadings(sorts_preacknowledged=True, acknowledges_each=acknowledges_each)
+    group = PaperGroup(2, paper=PaperRules(priority=readings))
+    group.send(E1, "a", 1)
+    group.send(E2, "b", 5)
+    machine = group.machines[E1]
+    for letter, expects in (("a", (2, 1)), ("b", (2, 1))):
+        unit = PrintedData(group.said(letter).packet, expects)
+        machine.accepted += [Entry(unit, pseudo=True), Entry(unit, pseudo=False)]
+    machine.preacknowledged_below = [[1, 2], [1, 1]]
+    out: list[Output] = []
+    machine.preacknowledge([2, 2], out)
+    machine.acknowledge(out)
+    assert [group.letter(output.packet) for output in out if isinstance(output, Deliver)] == delivered
 
 
 # --- receive-ready units ---

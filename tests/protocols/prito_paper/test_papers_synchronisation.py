@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ordercast.model.config import GroupConfig, PriorityConfig, Rules, Timing
-from ordercast.model.machine import Deliver, Output, Receive, Send, SetTimer, TimerFired
+from ordercast.model.machine import Deliver, Level, Output, Receive, Send, SetTimer, TimerFired
 from ordercast.model.units import Packet
 from ordercast.protocols.prito.paper.machine import PritoPaper
 from ordercast.protocols.prito.paper.state import Entry
@@ -38,6 +38,9 @@ def test_run_synchronisation_a_timer_runs_for_what_is_acknowledged_and_waits() -
     group.hear_rest()
     assert group.together() == ["d3 d0", "d3 d0"]
     assert all(name == "ready" for timers in group.timers for name in timers), "it ends with the delivery"
+    for machine in group.machines:
+        assert machine.acknowledged == set()
+        assert machine.handle(TimerFired("run-0-1")) == [], "what is delivered does not time out"
 
 
 def test_run_synchronisation_without_it_nothing_times_out() -> None:
@@ -104,6 +107,9 @@ def test_run_synchronisation_4_what_has_timed_out_is_delivered_past_what_is_not_
     assert not any(machine.synchronising for machine in group.machines)
     group.handle(E2, Receive(RunSync(E1, (NIL, NIL), (1, 1))))
     assert group.labels().count("Run-Sync-Pack E2") == 2, "and if there is another, all begins anew"
+    again = group.channel[-1]
+    assert isinstance(again, RunSyncPack)
+    assert again.timed_out == (NIL, NIL), "what ended the last run is no end of this one"
 
 
 def test_run_synchronisation_then_all_goes_on() -> None:
@@ -129,6 +135,22 @@ def test_run_synchronisation_4_all_pre_acknowledge_what_any_has() -> None:
         group.handle(E2, Receive(RunSyncAck(node, (1, NIL), tuple(higher))))
     assert group.machines[E2].own_preacknowledged_below == [3, 2]
     assert group.delivered[E2] == ["d0"]
+
+
+def test_run_synchronisation_4_what_all_accepted_meanwhile_rises_when_it_ends() -> None:
+    """PACK was stopped: it takes up what it would have done, and does not wait for another unit."""
+    group = PaperGroup(2)
+    machine = group.machines[E1]
+    group.handle(E1, Receive(RunSync(E2, (NIL, NIL), (1, 1))))
+    group.send(E1, "a")
+    for unit in (group.said("a"), ready(E1, 2, 2, 1), ready(E2, 1, 2, 1)):
+        group.handle(E1, Receive(unit))
+    assert group.levels[E1]["a"] is Level.ACCEPTED
+    group.handle(E1, Receive(RunSyncPack(E1, (NIL, NIL), (1, 1))))
+    for node in group.nodes:
+        group.handle(E1, Receive(RunSyncAck(node, (NIL, NIL), (1, 1))))
+    assert not machine.synchronising
+    assert group.levels[E1]["a"] is Level.PREACKNOWLEDGED
 
 
 def test_run_synchronisation_takes_the_highest_that_anybody_reports() -> None:

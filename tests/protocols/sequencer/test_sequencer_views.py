@@ -305,6 +305,20 @@ def test_who_follows_gives_up_without_a_word_about_who_can_be_reached() -> None:
     assert out.aborts == ["the 3 members did not agree on the view after 0; what was sent may be lost"]
 
 
+def test_each_view_has_all_its_time_to_be_agreed_on() -> None:
+    """What the agreement on the last view took is not held against the next: a group may change many times."""
+    node = Node(E3, polls_to_abort=2)
+    for view in (0, 1):
+        node.hears(Flush(view, E2, (1, E2), 0))
+        for _ in range(2):
+            assert not node.fires("view").aborts
+        twin = Node(E3, polls_to_abort=2)
+        twin.machine.restore(node.machine.snapshot())
+        twin.running = {"view": 1}
+        assert twin.fires("view").aborts, "that was once too often"
+        node.hears(Install(view + 1, E2, NextView(view + 1, 0b110, E2, 0, "why")))
+
+
 def fetching(**options: int) -> tuple[Node, Ballot]:
     """E2 leads, has heard of E3 that there is one broadcast, and asks it for that; E1 is silent."""
     node = Node(E2, suspect_after=1, **options)

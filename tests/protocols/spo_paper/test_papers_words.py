@@ -94,6 +94,20 @@ def test_it_says_that_buffers_are_scarce() -> None:
     assert group.machines[E1].waits_for()[0] == "its window is closed: {E2} has only 8 buffers free for everybody"
 
 
+@pytest.mark.parametrize("buffers", [18, 1000])
+def test_it_says_whose_acknowledgments_close_the_window_unless_buffers_make_it_smaller(buffers: int) -> None:
+    """Of 18 buffers three nodes give each sender 18 / 9 = 2, as many as the window has: they close nothing."""
+    group = paper_group(window=2, paper={"initial_buffers": buffers})
+    for letter in ("a", "b", "c"):
+        group.submit(E1, letter, "2")
+    for node in (E1, E3):
+        group.hear(node, "a")
+    group.submit(E3, "x", "1")
+    group.hear(E1, "x")
+    [closed, *_] = group.machines[E1].waits_for()
+    assert closed == "its window is closed: {E1,E2} is known to have accepted only what is below its number 0"
+
+
 def test_free_buffers_never_fall_below_zero() -> None:
     """The printed rules refuse nothing: with one buffer, what is held beyond it is held all the same."""
     machine = entity(E1, paper={"initial_buffers": 1})

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ordercast.model.config import Recovery, Timing
+from ordercast.protocols.shared.backoff import MAX_FACTOR
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
 from tests.protocols.st.driver import E1, E2, E3, Node, Outputs, Peer
@@ -105,6 +106,26 @@ def test_who_asked_in_vain_is_answered_at_a_time_of_ones_own() -> None:
         assert node.machine.recovery.delayed_needs == []
     assert len(delays) == 5
     assert all(0 <= delay < 1000 for delay in delays)
+
+
+def test_who_asks_again_before_it_is_answered_is_answered_as_it_asked_last() -> None:
+    """What it lacked at first may have come from elsewhere by then, and what it lacks now it did not ask for before."""
+    e1, _, e3, a, b = helper()
+    assert e1.hears(e3.need(a, has=0b111, backoff=2)).units == []
+    assert e1.hears(e3.need(b, has=0b111, backoff=4)).units == []
+    assert e1.fires("help").copies == ["b"]
+
+
+def test_the_first_need_of_a_recovery_is_answered_at_once_however_rare_statuses_had_become() -> None:
+    """A need with back-off says that it was asked in vain: this one was not, and its answer need not be put off."""
+    e1, e2, e3 = Node(E1), Peer(E2), Peer(E3)
+    g = e3.sends("g", E1)
+    e1.submits("a", E2)
+    for _ in range(4):
+        e1.fires("status")
+    assert e1.machine.backoff.factor == MAX_FACTOR
+    [need] = e1.hears(e2.reply(), e3.reply(sent=[g])).of(ResetNeed)
+    assert (need.missing, need.backoff) == (((E3, 0),), 1)
 
 
 def test_a_need_starts_the_timer_anew() -> None:

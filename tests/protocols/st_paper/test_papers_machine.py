@@ -134,6 +134,16 @@ def test_machine_says_what_it_waits_for() -> None:
     assert all(machine.waits_for() == () for machine in group.machines)
 
 
+def test_machine_says_what_it_misses() -> None:
+    """What shows a gap exists, and is missing like what is before it: it was discarded."""
+    machine = StPaper(E3, GroupConfig(nodes=3))
+    lines = []
+    for seq in (1, 0, 1):
+        machine.handle(Receive(Data(Packet(E1, 0b100, seq, (seq,) * 3, seq, (1,), b"x"), Status(1, (0, 0, 0)))))
+        lines.append([line for line in machine.waits_for() if line.startswith("misses")])
+    assert lines == [["misses from E1 its number 0 on"], ["misses from E1 its number 1 on"], []]
+
+
 def test_machine_is_that_of_st_under_the_paper_rules() -> None:
     assert machine_class("st", Rules.PAPER) is StPaper
 

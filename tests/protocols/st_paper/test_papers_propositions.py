@@ -183,9 +183,11 @@ def test_proposition_4_holds_for_what_is_sorted(logs: list[list[Data]], order: l
     )
 
 
-def test_proposition_4_leaves_what_was_sent_later_behind() -> None:
+@pytest.mark.parametrize("sent_below", [(5, 5, 5), (8, 7, 5)])
+def test_proposition_4_leaves_what_was_sent_later_behind(sent_below: tuple[int, ...]) -> None:
+    """With its next number, which is not below it, a source begins to send later."""
     log = [unit(E2, 7), unit(E3, 1), unit(E1, 2), unit(E2, 3), unit(E1, 8)]
-    found = sorted_log(log, E1, (E2, E3, E1), (5, 5, 5))
+    found = sorted_log(log, E1, (E2, E3, E1), sent_below)
     assert [(each.source, each.packet.seq) for each in found] == [(E2, 3), (E3, 1), (E1, 2), (E2, 7), (E1, 8)]
 
 

@@ -6,10 +6,12 @@ from ordercast.model.config import GroupConfig, PaperRules
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
+    Discard,
     Level,
     Output,
     Reached,
     Receive,
+    Resumed,
     Send,
     SetTimer,
     Submit,
@@ -21,7 +23,7 @@ from ordercast.protocols.st.paper.machine import StPaper
 from ordercast.protocols.st.paper.state import Stage
 from ordercast.protocols.st.units import Reset, ResetAgreement, ResetOrder
 from tests.protocols.one_channel import E1, E2, E3
-from tests.protocols.st_paper.entity import PaperGroup, agree, logs_of, once, paper_group, speak, whole_log
+from tests.protocols.st_paper.entity import PaperGroup, agree, log_of, logs_of, once, paper_group, speak, whole_log
 
 ALL = 0b111
 ZERO = (0, 0, 0)
@@ -87,6 +89,13 @@ def test_3_2_buffers_of_others_count() -> None:
     assert (len(submit(machine)), len(submit(machine))) == (1, 0)
 
 
+@pytest.mark.parametrize(("verbatim", "stamps"), [(True, [1, 2, 1]), (False, [1, 2, 3])])
+def test_3_2_transmissions_are_stamped_and_a_verbatim_copy_keeps_its_stamp(verbatim: bool, stamps: list[int]) -> None:
+    machine = machine_of(E1, verbatim_copies=verbatim)
+    units = [*submit(machine), *submit(machine), *sent(machine.handle(TimerFired("wait-0")))]
+    assert [unit.status.stamp for unit in units if isinstance(unit, Data)] == stamps
+
+
 def test_3_2_held_packets_take_buffers() -> None:
     machine = machine_of(E1, initial_buffers=50)
     machine.handle(Receive(data(E2, 0)))
@@ -125,6 +134,7 @@ def test_3_1_ready_is_owed_for_what_is_for_others() -> None:
     group.submit_all("a1:2")
     assert group.timers[E3].keys() == set()
     group.hear(E3, "a")
+    assert group.discarded[E3] == [("a", "foreign")]
     assert group.timers[E3].keys() == {"ready"}
     speak(group, E3)
     assert group.said("RR E3").status.expects == (2, 1, 1)
@@ -205,13 +215,36 @@ def test_4_1_what_all_destinations_accepted_is_not_sent_again() -> None:
 
 
 def test_4_1_a_kept_packet_is_kept_once() -> None:
+    unit = data(E1, 1)
     machine = machine_of(E3, keeps_behind_gap=True)
-    machine.handle(Receive(data(E1, 1)))
-    machine.handle(Receive(data(E1, 1)))
+    assert Discard(unit, "gap") not in machine.handle(Receive(unit))
+    assert Discard(unit, "gap") in machine.handle(Receive(unit))
     assert (machine.log_sizes().held, machine.log_sizes().accepted) == (1, 0)
     machine = machine_of(E3, keeps_behind_gap=False)
-    machine.handle(Receive(data(E1, 1)))
+    assert Discard(unit, "gap") in machine.handle(Receive(unit))
     assert machine.log_sizes().held == 0
+
+
+def test_4_1_a_kept_packet_is_held_until_its_own_copy_is_inserted() -> None:
+    """RET (2) takes packets in their order: g, which h was kept behind, makes h the next one, and not yet accepted."""
+    group = paper_group(keeps=True)
+    group.submit_all("g1:13 h1:13")
+    group.drain([(E3, "g")])
+    agree(group, E1, E2, E3, until="RST_ACK E3")
+    sizes = []
+    for letter in ("", "g"):
+        group.hear(E3, *letter)
+        held = group.machines[E3].log_sizes()
+        sizes.append((log_of(group, E3), held.held, held.accepted))
+    assert sizes == [("h", 1, 0), ("g h", 1, 1)]
+
+
+def test_4_1_an_old_ready_shows_no_loss() -> None:
+    """It names the number to E3 that is expected, and a packet to others that came since is no loss of E3."""
+    machine = machine_of(E3)
+    machine.handle(Receive(data(E1, 0, to=0b010)))
+    assert machine.handle(Receive(ready(E1, 0, ZERO))) == []
+    assert machine.expected[E1] == 1
 
 
 # --- 4.4 ---
@@ -259,14 +292,24 @@ def test_4_4_disagreement_aborts(wrong: str) -> None:
     assert submit(machine) == []
 
 
+def test_4_4_what_came_before_the_own_agreement_is_compared_too() -> None:
+    """(5) compares all RST_ACKs, whenever they came: at a node that heard one before the last RST_PAK as well."""
+    machine = machine_of(E1)
+    for unit in (Reset(E3, ZERO), ResetOrder(E2, (0, 1, 0), ZERO, ZERO, (E1, E2, E3))):
+        machine.handle(Receive(unit))
+    outputs = [machine.handle(Receive(ResetAgreement(node, ZERO))) for node in (E1, E2, E3)]
+    assert outputs[-1][-1:] == [Abort("E2 found another sort line or order")]
+
+
 def test_4_4_what_does_not_come_is_requested_until_it_does() -> None:
     group = paper_group()
     group.submit_all("f1:13 g1:13 z2:3 k1:2 h1:13")
     group.drain([(E3, "g")])
     agree(group, E1, E2, E3, until="RST_ACK E3")
     group.miss(E3, "g")
+    discarded = len(group.discarded[E3])
     group.hear(E3, "h")
-    assert group.discarded[E3][-1] == ("h", "gap"), "not before g"
+    assert group.discarded[E3][discarded:] == [("h", "gap")], "not before g"
     before = len(group.copies)
     group.fire(E3, "request")
     group.hear(E1, "g", "h", "RetransmitRequest E3")
@@ -295,6 +338,67 @@ def test_4_4_nothing_rises_while_something_lacks() -> None:
     group.fire(E3, "request")
     group.hear_rest()
     assert whole_log(group, E3) == "g z s h"
+
+
+def agreed(machine: StPaper, has: tuple[int, ...], sent_to_all: tuple[int, ...], last_sorted: int) -> list[Output]:
+    """E3 hears a whole agreement: others have all that was sent, E3 has this, and the sort line begins with its own."""
+    machine.handle(Receive(Reset(E3, has)))
+    line = (has[E1], has[E2], last_sorted)
+    for node in (E3, E1, E2):
+        machine.handle(Receive(ResetAgreement(node, line)))
+    outputs: list[Output] = []
+    for node in (E3, E1, E2):
+        numbers = (sent_to_all[node],) * 3
+        order = ResetOrder(node, line, has if node == E3 else sent_to_all, numbers, (E3, E1, E2))
+        outputs += machine.handle(Receive(order))
+    return outputs
+
+
+def test_4_4_what_all_had_accepted_in_the_meantime_rises_when_nothing_lacks_any_more() -> None:
+    """E3 lacks g of E1 and h of E2. By ORDR its own z is sorted before both, and E1 has said that it accepted z."""
+    machine = machine_of(E3)
+    submit(machine)
+    for unit in (data(E3, 0), ready(E3, 1, (0, 0, 1)), ready(E2, 0, (0, 0, 1)), ready(E1, 1, (1, 0, 1))):
+        machine.handle(Receive(unit))  # the last of them shows that g is lost, and is not accepted
+    agreed(machine, has=(0, 0, 1), sent_to_all=(1, 1, 1), last_sorted=0)
+    assert reached(machine.handle(Receive(data(E1, 0)))) == [(Level.ACCEPTED, E1, 0)]
+    assert reached(machine.handle(Receive(ready(E1, 1, (1, 0, 1))))) == [], "h lacks still"
+    out = machine.handle(Receive(data(E2, 0)))
+    assert reached(out) == [(Level.ACCEPTED, E2, 0), (Level.PREACKNOWLEDGED, E3, 0)]
+    assert Resumed(asked=2, inserted=2, resorted=3) in out
+    assert machine.stage is Stage.NORMAL
+
+
+def test_4_4_what_was_sent_after_the_agreement_is_accepted_and_not_inserted() -> None:
+    """RET (2) inserts what was lost: below PS_ij. E2 lost nothing to E3, and what it sends now stands at the end."""
+    machine = machine_of(E3)
+    submit(machine)
+    for unit in (data(E3, 0), ready(E1, 1, ZERO)):
+        machine.handle(Receive(unit))
+    agreed(machine, has=(0, 0, 1), sent_to_all=(1, 0, 1), last_sorted=0)
+    machine.handle(Receive(data(E2, 0)))
+    assert machine.stage is Stage.RECOVERING
+    assert Resumed(asked=1, inserted=1, resorted=0) in machine.handle(Receive(data(E1, 0)))
+    assert [unit.source for unit in machine.accepted] == [E1, E3, E2]
+
+
+def test_4_4_what_is_before_the_sort_point_takes_every_level() -> None:
+    """(6): it is acknowledged, and so pre-acknowledged before that."""
+    machine = machine_of(E3)
+    for unit in (data(E2, 0), ready(E1, 1, ZERO)):
+        machine.handle(Receive(unit))
+    out = agreed(machine, has=(0, 1, 0), sent_to_all=(1, 1, 0), last_sorted=0)
+    assert reached(out) == [(Level.PREACKNOWLEDGED, E2, 0), (Level.ACKNOWLEDGED, E2, 0)]
+
+
+def test_4_4_who_goes_on_owes_a_status_though_it_waits_for_nothing() -> None:
+    """What was sent again waits to be known as accepted: those who recovered do not wait to be asked."""
+    machine = machine_of(E3)
+    out = agreed(machine, has=ZERO, sent_to_all=ZERO, last_sorted=0)
+    assert machine.stage is Stage.NORMAL
+    assert not machine.unfinished()
+    assert [output.name for output in out if isinstance(output, SetTimer)] == ["ready"]
+    assert [type(unit) for unit in sent(machine.handle(TimerFired("ready")))] == [Ready]
 
 
 def test_4_4_one_recovery_after_the_other() -> None:

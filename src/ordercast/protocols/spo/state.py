@@ -43,7 +43,7 @@ class SpoState(DeclaredState):
     next_message: int
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
     sent: SendingLog  # SL
-    window_changed: Derived[bool]  # within one transition: the flow condition may hold now
+    window_changed: Derived[bool]  # within one transition, which begins with False: the flow condition may hold now
 
     # Receiving, by source. Always expected_to_me <= seen_to_me and expected <= seen.
     expected: list[int]  # TREQ_j: all to me below this is accepted
@@ -98,10 +98,6 @@ class SpoState(DeclaredState):
         self.status_timer = self.transmitted = False
         self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_to_abort)
         self.poll_timer = self.inferred_loss_timer = self.aborted = False
-
-    def derive(self) -> None:
-        """Between transitions nothing has changed."""
-        self.window_changed = False
 
     def free_buffers(self) -> int:
         """Receive buffers left for the source that has fewest; my own packets are limited by `Spo.can_send`."""

@@ -141,9 +141,9 @@ class St(DeclaredState):
                 normal.receive_data(unit, out) if isinstance(unit, Data) else normal.receive_ready(unit, out)
             )
             if loss_detected:
-                self.start_recovery(GAP, out)
+                self.recovery.start(GAP, out)
             elif len(normal.log) > normal.config.log_limit:
-                self.start_recovery("long log", out)
+                self.recovery.start("long log", out)
             elif normal.unreported[unit.source] >= normal.status_after:
                 normal.send_status(out)
 
@@ -155,12 +155,6 @@ class St(DeclaredState):
                 kept for kept in normal.of_next_epoch if type(kept) is not Ready or kept.source != unit.source
             ]
         normal.of_next_epoch.append(unit)
-
-    def start_recovery(self, why: str, out: list[Output]) -> None:
-        """Stops the epoch; a node that is alone agrees with itself at once."""
-        self.recovery.start(why, out)
-        if self.recovery.is_complete():
-            self.begin_epoch(out)
 
     def begin_epoch(self, out: list[Output]) -> None:
         """Goes on: with what waits to be sent, and with what others have already sent in the next epoch."""

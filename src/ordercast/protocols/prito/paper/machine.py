@@ -217,7 +217,7 @@ class PritoPaper(PritoPaperState):
         log = self.preacknowledged
         while log and not log[0].pseudo and self.is_acknowledged(log[0].unit):
             self._deliver(log[0], out)
-        for unit in [entry.unit for entry in log if not entry.pseudo]:
+        for unit in [entry.unit for entry in log]:  # data first, in their order, and again as pseudo-PDUs
             if (unit.source, unit.seq) not in self.acknowledged and self.is_acknowledged(unit):
                 self._note_acknowledged(unit, out)
                 if self.config.priority.synchronises:
