@@ -45,7 +45,7 @@ class MemoryEndpoint:
     def knows(self, addresses: Sequence[Address]) -> None:
         """Who put something in is not known here: all are strangers."""
 
-    def start(self, receive: Callable[[memoryview], None], drained: Callable[[], None]) -> None:
+    def start(self, receive: Callable[[memoryview], None], drained: Callable[[], None], _: Callable[[], None]) -> None:
         self._receive, self._drained = receive, drained
 
     def close(self) -> None:
@@ -61,16 +61,17 @@ class MemoryEndpoint:
 
     def _read(self) -> None:
         self._waiting = False
-        self.read_all()
+        self.read()
         self._drained()
 
-    def read_all(self) -> None:
+    def read(self) -> bool:
         while self._queue:
             datagram = self._queue.popleft()
             if datagram:
                 for part in self.assembler.take(memoryview(datagram), len(datagram), "somebody"):
                     self.datagrams_in += 1
                     self._receive(memoryview(part))
+        return True
 
     def send_to_all(self, datagram: bytes) -> None:
         for address in self._others:

@@ -146,7 +146,7 @@ def test_trains_cross_real_sockets(cuts: bool, segment: int, host: str) -> None:
         sender, receiver = Endpoint(sockets[0], [there], segment=segment), Endpoint(sockets[1], [here], segment=segment)
         sender.system_segments = cuts
         heard: list[bytes] = []
-        receiver.start(lambda datagram: heard.append(bytes(datagram)), lambda: None)
+        receiver.start(lambda datagram: heard.append(bytes(datagram)), lambda: None, lambda: None)
         sizes = (1, 1400, 1401, 11_200, 32_127, 32_129, 60_000, MAX_DATAGRAM_SIZE, 3)
         sent = [b"\xc5" + Random(size).randbytes(size - 1) for size in sizes]
         for number, datagram in enumerate(sent, start=1):
@@ -174,7 +174,7 @@ def test_members_are_known_by_the_address_that_the_system_tells(spelt: str, late
         receiver = Endpoint(sockets[1], [] if later else [here], segment=1400)
         if later:
             receiver.knows([here])
-        receiver.start(lambda _: None, lambda: None)
+        receiver.start(lambda _: None, lambda: None, lambda: None)
         sockets[0].sendto(HEADING.pack(0xC6, 1, 0, 2) + b"half", socket_address(there))
         while not receiver.reassembler.held():
             await asyncio.sleep(0.001)
@@ -233,7 +233,7 @@ def test_who_leaves_for_what_came_reads_no_more(segment: int) -> None:
         own = open_socket(Address("127.0.0.1", 0))
         endpoint = Endpoint(own, [], segment=segment)
         own.sendto(b"the end", own.getsockname())
-        endpoint.start(lambda _: endpoint.close(), lambda: None)
+        endpoint.start(lambda _: endpoint.close(), lambda: None, lambda: None)
         while own.fileno() >= 0:
             await asyncio.sleep(0.001)
         assert not endpoint.not_sent, "a socket that is closed is no reason of the system's"
@@ -261,7 +261,7 @@ def test_one_train_that_is_too_long_for_the_system_does_not_stop_it_from_cutting
         there = Address("127.0.0.1", sockets[1].getsockname()[1])
         sender, receiver = (Endpoint(each, [there], segment=segment) for each in sockets)
         heard: list[int] = []
-        receiver.start(lambda datagram: heard.append(len(datagram)), lambda: None)
+        receiver.start(lambda datagram: heard.append(len(datagram)), lambda: None, lambda: None)
         sender.send_to_all(bytes(10_000))
         cuts = sender.system_segments  # not every system does
         sender.send_to_all(bytes(65_507))

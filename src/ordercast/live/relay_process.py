@@ -48,7 +48,7 @@ class RelayProcess:
         # nobody can fill it, and whoever could push one out could have us pass on again what we have forgotten.
         self._streams: dict[tuple[int, int], Stream] = {}
         self._reorder_buffer = ReorderBuffer()
-        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
+        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release, self._endpoint.read)
         self.late = 0
         """Datagrams that were overtaken on their way here, and dropped."""
         self.dropped: Counter[str] = Counter()
@@ -66,7 +66,7 @@ class RelayProcess:
 
     def start(self) -> None:
         """Begins to pass on."""
-        self._endpoint.start(self._receive, lambda: None)
+        self._endpoint.start(self._receive, lambda: None, lambda: None)
 
     def close(self) -> None:
         """Ends; members continue if another one is started soon."""
@@ -99,8 +99,7 @@ class RelayProcess:
             self._pass_on(ready)
             self._release_timer.update()
 
-    def _release(self) -> None:
-        self._endpoint.read_all()
+    def _release(self, _: bool) -> None:  # noqa: FBT001 (a callback)
         self._pass_on(self._reorder_buffer.release(time.monotonic_ns()))
 
     def _pass_on(self, datagrams: list[Datagram]) -> None:

@@ -75,7 +75,7 @@ class Host:
         self.machine, self._me, self._highest_level = machine, me, highest_level
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._owner = recorder, owner
-        self._timers = Timers(self._fire, before=self._receive_all, after=self.pump)
+        self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
         self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
         self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
@@ -159,10 +159,12 @@ class Host:
             self.recorder.turn()
             self.handle(batch.submission())
 
-    def _receive_all(self) -> None:
-        """Before a timer fires: it must not ask for what has arrived."""
-        self._transport.read_all()
-        self._handle_drained()
+    def _receive_all(self) -> bool:
+        """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
+        drained = self._transport.read()
+        if drained:
+            self._handle_drained()
+        return drained
 
     def _fire(self, name: str) -> None:
         if not self.closed:

@@ -73,7 +73,7 @@ class Member:
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, names[me])
         self._health = HealthLog(self._logs)
-        self.session = SessionHost(session, transport, len(names), self, self.drained)
+        self.session = SessionHost(session, transport, len(names), self, drained=self.drained, paused=self.paused)
         self.host: Host | None = None
         """The protocol; None before the session is open."""
         self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
@@ -172,6 +172,12 @@ class Member:
         if self.host is not None:
             self.host.drained()
             self.scheduler.drained()
+            self._report_rest()
+
+    def paused(self) -> None:
+        """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
+        if self.host is not None:
+            self.host.pump()
             self._report_rest()
 
     # --- what becomes of the session (session_host.SessionOwner) ---

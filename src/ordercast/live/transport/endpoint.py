@@ -48,6 +48,7 @@ class Endpoint:
         self._buffer = bytearray(1 << 16)
         self._receive: Receive = lambda _: None
         self._drained: Callable[[], None] = lambda: None
+        self._paused: Callable[[], None] = lambda: None
         self._segment = segment
         self.system_segments = segment > 0
         """The system cuts datagrams into segments (GSO); False once it has refused to."""
@@ -57,7 +58,9 @@ class Endpoint:
         self.knows(others)
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
-        """What the system refused to send, by reason."""
+        """Datagrams that the system refused to send, by reason."""
+        self.not_received: Counter[str] = Counter()
+        """Errors that the system reported instead of a datagram, such as an unreachable port, by reason."""
         if segment:
             for place in self._sockets:
                 with suppress(OSError):  # then each segment is read alone
@@ -77,9 +80,12 @@ class Endpoint:
         """Datagrams of which some fragments arrived, but not all."""
         return self.reassembler.given_up
 
-    def start(self, receive: Receive, drained: Callable[[], None]) -> None:
-        """Hands over every datagram from now on, in a buffer that is reused, and calls `drained` after the last one."""
-        self._receive, self._drained = receive, drained
+    def start(self, receive: Receive, drained: Callable[[], None], paused: Callable[[], None]) -> None:
+        """Hands over every datagram from now on, in a buffer that is reused.
+
+        After the last one `drained` is called; `paused` instead, if more wait than are read in one turn.
+        """
+        self._receive, self._drained, self._paused = receive, drained, paused
         loop = asyncio.get_running_loop()
         for place in self._sockets:
             loop.add_reader(place.fileno(), self._read)
@@ -94,11 +100,14 @@ class Endpoint:
     # --- in ---
 
     def _read(self) -> None:
-        self.read_all()
-        self._drained()
+        if self.read():
+            self._drained()
+        else:
+            self._paused()
 
-    def read_all(self) -> None:
-        """Hands over what has arrived, up to a limit for each socket."""
+    def read(self) -> bool:
+        """Hands over what has arrived, up to a limit for each socket; True if nothing is left."""
+        drained = True
         read_one = self._read_merged if self._segment else self._read_one
         view = memoryview(self._buffer)
         for place in self._sockets:
@@ -109,8 +118,11 @@ class Endpoint:
                     break
                 except OSError as error:  # such as an unreachable port of somebody we sent to
                     if place.fileno() < 0:
-                        return  # what arrived was the end, and closed us
-                    self.not_sent[error.strerror or type(error).__name__] += 1
+                        return True  # what arrived was the end, and closed us
+                    self.not_received[error.strerror or type(error).__name__] += 1
+            else:
+                drained = drained and _is_empty(place)
+        return drained
 
     def _read_one(self, place: socket.socket, view: memoryview) -> None:
         size = place.recv_into(view)
@@ -173,3 +185,14 @@ class Endpoint:
                 return
         for heading, piece in zip(parts[::2], parts[1::2], strict=True):
             self._own.sendto(b"".join((heading, piece)), place)
+
+
+def _is_empty(place: socket.socket) -> bool:
+    """True if no datagram waits to be read: the event loop then says nothing until the next one arrives."""
+    try:
+        place.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:  # it is reported when it is read
+        return place.fileno() < 0
+    return False

@@ -21,6 +21,11 @@ from ordercast.wire.datagram import Datagram
 MAX_HELD = 256
 """Datagrams of a stream that may be held: with more of them, or more bytes, all are released."""
 MAX_HELD_BYTES = 1 << 20
+MAX_POSTPONED = 256
+"""How often a timer that is due waits for another turn of reading.
+
+That is enough for what a socket's buffer holds; whoever floods it with more must not stop the timers.
+"""
 _REMEMBERED = 64  # ranges that were skipped, and may still show how late they are
 _MIN_HOLD = 100 * MICROSECOND  # timers are no finer: less counts as 0
 
@@ -153,16 +158,17 @@ class ReorderBuffer:
 
 
 class ReleaseTimer:
-    """Calls back when a buffer has something to release. Used inside one event loop."""
+    """Calls back when a buffer has something to release. Used inside one event loop.
 
-    def __init__(self, buffer: ReorderBuffer, callback: Callable[[], None]) -> None:
-        self._buffer, self._callback = buffer, callback
+    What has arrived need not be waited for: so when the time has come, `read` is called first. While it returns False,
+    which means that more has arrived than it has read, the release is postponed, `MAX_POSTPONED` times at most.
+    `release` is called with what `read` returned last.
+    """
+
+    def __init__(self, buffer: ReorderBuffer, release: Callable[[bool], None], read: Callable[[], bool]) -> None:
+        self._buffer, self._release, self._read = buffer, release, read
         self._handle: asyncio.TimerHandle | None = None
-        self._at = 0
-
-    def is_set(self) -> bool:
-        """True while it waits for its time."""
-        return self._handle is not None
+        self._at = self._postponed = 0
 
     def update(self) -> None:
         """Sets the timer for what the buffer holds now, unless it comes early enough."""
@@ -185,5 +191,10 @@ class ReleaseTimer:
 
     def _due(self) -> None:
         self._handle = None
-        self._callback()
+        drained = self._read()
+        if drained or self._postponed >= MAX_POSTPONED:
+            self._postponed = 0
+            self._release(drained)
+        else:
+            self._postponed += 1
         self.update()

@@ -55,6 +55,9 @@ class Receiver(Protocol):
     def drained(self) -> None:
         """Nothing more has arrived for now."""
 
+    def paused(self) -> None:
+        """More has arrived than is read in one turn; the rest follows."""
+
 
 class Transport:
     """Sends and receives for one member. Used inside one event loop."""
@@ -83,7 +86,7 @@ class Transport:
         self._keeps_order = False
         self._streams: list[Stream] = []  # of what members send to us, by member
         self._reorder_buffer = ReorderBuffer()
-        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
+        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release, endpoint.read)
         self._own_relay: Relay | None = None
         self._relay: RelayClient | None = None  # if it is not our own
         self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
@@ -98,7 +101,7 @@ class Transport:
     def start(self, incarnation: int, receiver: Receiver) -> None:
         """Begins to receive."""
         self._incarnation, self._receiver = incarnation, receiver
-        self._endpoint.start(self._receive, receiver.drained)
+        self._endpoint.start(self._receive, receiver.drained, receiver.paused)
 
     def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, max_hold: int = 0) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
@@ -241,17 +244,18 @@ class Transport:
 
     # --- receiving ---
 
-    def read_all(self) -> None:
-        """Receives what has arrived."""
-        self._endpoint.read_all()
+    def read(self) -> bool:
+        """Receives what has arrived, up to a limit; True if nothing is left."""
+        return self._endpoint.read()
 
     def poll(self, seconds: float) -> None:
         """Reads without sleeping until something arrives, or for so long."""
         before, until = self._endpoint.datagrams_in, time.perf_counter() + seconds
+        drained = True
         while self._endpoint.datagrams_in == before and time.perf_counter() < until:
-            self._endpoint.read_all()
-        if self._endpoint.datagrams_in > before:
-            self._receiver.drained()
+            drained = self._endpoint.read()
+        if self._endpoint.datagrams_in > before and drained:
+            self._receiver.drained()  # else the event loop finds the rest
 
     def _receive(self, data: bytes | memoryview) -> None:
         if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders:
@@ -308,11 +312,13 @@ class Transport:
             self._process_all(ready)
             self._release_timer.update()
 
-    def _release(self) -> None:
-        """The time of something that was held has come: what has arrived need not be waited for."""
-        self._endpoint.read_all()
+    def _release(self, drained: bool) -> None:  # noqa: FBT001 (a callback)
+        """The time of something that was held has come."""
         self._process_all(self._reorder_buffer.release(time.monotonic_ns()))
-        self._receiver.drained()
+        if drained:
+            self._receiver.drained()
+        else:
+            self._receiver.paused()
 
     def _process_all(self, datagrams: list[Datagram]) -> None:
         for datagram in datagrams:
