@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.host.open_group
+import ordercast.live.open_group
 from ordercast.live.group import Group
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import DatagramReassembler
@@ -86,8 +86,8 @@ class MemoryEndpoint:
 def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on groups need no sockets."""
     PLACES.clear()
-    monkeypatch.setattr(ordercast.live.host.open_group, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.host.open_group, "open_socket", lambda address: address)
+    monkeypatch.setattr(ordercast.live.open_group, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.open_group, "open_socket", lambda address: address)
 
 
 @asynccontextmanager

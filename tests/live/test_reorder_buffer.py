@@ -6,10 +6,10 @@ from time import monotonic_ns
 
 import pytest
 
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.live.transport.reorder_buffer import (
     MAX_HELD,
     MAX_HELD_BYTES,
-    MAX_POSTPONED,
     ReleaseTimer,
     ReorderBuffer,
     Stream,

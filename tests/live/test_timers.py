@@ -3,7 +3,7 @@
 import asyncio
 
 from ordercast.live.host.timers import Timers
-from ordercast.live.transport.reorder_buffer import MAX_POSTPONED
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.model.config import MILLISECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 

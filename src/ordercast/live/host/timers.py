@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from ordercast.live.transport.reorder_buffer import MAX_POSTPONED
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.model.config import SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 

@@ -19,6 +19,11 @@ from ordercast.live.transport.sockets import SocketAddress, receive_buffer, sock
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 _MAX_READ = 32  # datagrams per turn of the event loop
+MAX_POSTPONED = 256
+"""How often a timer that is due waits for another turn of reading.
+
+That is enough for what a socket's buffer holds; whoever floods it with more must not stop the timers.
+"""
 _UDP_SEGMENT, _UDP_GRO = 103, 104  # of Linux; Python has no names for them
 _MAX_SEGMENTS = 64  # of one system call
 _NO_SEGMENTATION = {EINVAL, EIO, EOPNOTSUPP}
@@ -91,11 +96,12 @@ class Endpoint:
             loop.add_reader(place.fileno(), self._read)
 
     def close(self) -> None:
-        """Receives nothing any more."""
+        """Receives nothing any more; called again it does nothing."""
         loop = asyncio.get_running_loop()
         for place in self._sockets:
-            loop.remove_reader(place.fileno())
-            place.close()
+            if place.fileno() >= 0:
+                loop.remove_reader(place.fileno())
+                place.close()
 
     # --- in ---
 

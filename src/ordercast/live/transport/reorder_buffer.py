@@ -15,17 +15,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.model.config import MICROSECOND, SECOND
 from ordercast.wire.datagram import Datagram
 
 MAX_HELD = 256
 """Datagrams of a stream that may be held: with more of them, or more bytes, all are released."""
 MAX_HELD_BYTES = 1 << 20
-MAX_POSTPONED = 256
-"""How often a timer that is due waits for another turn of reading.
-
-That is enough for what a socket's buffer holds; whoever floods it with more must not stop the timers.
-"""
 _REMEMBERED = 64  # ranges that were skipped, and may still show how late they are
 _MIN_HOLD = 100 * MICROSECOND  # timers are no finer: less counts as 0
 
