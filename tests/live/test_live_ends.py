@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import ordercast.live.host.member
 import ordercast.live.open_group
 import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
@@ -445,5 +446,48 @@ def test_who_forgets_to_close_is_warned() -> None:
                 ResourceWarning, match=f"group '{forgotten.name}' was not closed: messages sent by A may be lost"
             ):
                 del forgotten
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_has_closed_need_not_read_what_others_still_send(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it was dropped, as it is for an application that could still read, nobody could ever close."""
+    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 10_000)
+
+    async def test() -> None:
+        async with group_of("A", "B", order=order, close=False) as groups:
+            closing = asyncio.ensure_future(groups["B"].close())
+            await asyncio.sleep(0)
+            for _ in range(50):
+                await groups["A"].send(bytes(1000))
+                await groups["A"].receive()
+            await asyncio.gather(groups["A"].close(), closing)
+            assert len([message async for message in groups["B"]]) == 50
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_has_closed_does_not_hold_any_amount_for_others(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 1 << 20)
+    monkeypatch.setattr(ordercast.live.host.member, "CLOSING_INBOX_LIMIT", 3 << 20)
+
+    async def test() -> None:
+        async with group_of("A", "B", order=order, close=False) as groups:
+
+            async def talk() -> None:
+                while True:
+                    await groups["A"].send(bytes(100_000))
+                    await groups["A"].receive()
+
+            closing = asyncio.ensure_future(groups["B"].close())
+            why = "B has closed the group and does not read: more than 3 MiB arrived since"
+            with pytest.raises(GroupAborted, match=why):
+                await talk()
+            for ending in (closing, groups["A"].close()):
+                with pytest.raises(GroupAborted, match=why):
+                    await ending
+            assert 3 << 20 < groups["B"].stats().unread_bytes < 4 << 20
 
     run(test)

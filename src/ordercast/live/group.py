@@ -110,14 +110,13 @@ class Group:
         until the message has got so far; see `Receipt`. If the call is cancelled while it waits to send, nothing is
         sent; if it is cancelled while it waits for `until`, the message is sent.
         """
+        if until is not None and until not in _UNTIL:
+            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
         if self._outbox.pending_bytes > PENDING_LIMIT:
             await self._outbox.wait_for_room()
-        if until is None:
-            return self.send_nowait(payload, to=to, priority=priority)
-        if until not in _UNTIL:
-            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
         receipt = self.send_nowait(payload, to=to, priority=priority)
-        await _UNTIL[until](receipt)
+        if until is not None:
+            await _UNTIL[until](receipt)
         return receipt
 
     def send_nowait(
@@ -256,9 +255,10 @@ class Group:
         """Sends nothing more, waits until all members have closed and have received everything, then leaves.
 
         `timeout`: seconds after which the group is aborted if the others have not closed. Raises `GroupAborted` if the
-        group was aborted, by this member or by another. What was delivered can still be read afterwards. A second call
-        waits for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves
-        the group closing.
+        group was aborted, by this member or by another. What was delivered can still be read afterwards, or meanwhile:
+        the group is aborted if the others send more than 256 MiB that this member does not read. A second call waits
+        for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves the
+        group closing.
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)

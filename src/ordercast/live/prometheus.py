@@ -13,7 +13,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _COUNTERS = {
     "messages_sent": "Messages of this member accepted by the protocol.",
     "units_sent": "Protocol units sent.",
-    "units_overrun": "Received units dropped because the application did not read.",
+    "units_overrun": "Received units dropped because the application did not read, or the recording was behind.",
     "retransmissions": "Data units sent again.",
     "retransmission_requests": "Units sent that asked for retransmissions.",
     "recoveries": "Times that the group agreed on its order again.",

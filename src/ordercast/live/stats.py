@@ -36,7 +36,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     units_discarded: dict[str, int]
     """Received units that the protocol had no use for, such as duplicates, by reason."""
     units_overrun: int
-    """Received units that were dropped because the application did not read; they are sent again."""
+    """Received units that were dropped because the application did not read, or since too many events waited to be
+    recorded; they are sent again."""
 
     datagrams_received: int
     datagrams_sent: int

@@ -39,7 +39,7 @@ class HealthLog:
         if overrun_since and self._is_due("overrun", now):
             self._counted["overrun"], self._logged_at["overrun"] = overrun, now
             self._logs.protocol.warning(
-                "overrun: the application reads too slowly, %d units were dropped",
+                "overrun: the application reads, or the recording is written, too slowly: %d units were dropped",
                 overrun_since,
                 extra={"count": overrun_since},
             )

@@ -75,6 +75,7 @@ class Host:
         self.machine, self._me, self._highest_level = machine, me, highest_level
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._owner = recorder, owner
+        recorder.on_caught_up = self.pump
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
         self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
@@ -151,7 +152,9 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
-        while not submitted and not self.closed and self.bytes_in_flight < self.max_bytes_in_flight:
+        while (
+            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
+        ):
             batch = outbox.take()
             if batch is None:
                 break

@@ -46,7 +46,12 @@ from ordercast.wire.control import Control
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped."""
+"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
+CLOSING_INBOX_LIMIT = 256 << 20
+"""The same for an application that has closed the group, before the group is aborted.
+
+It need not read any more, and if more was dropped the others could never close.
+"""
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
@@ -162,10 +167,24 @@ class Member:
         host = self.host
         if host is None:
             return
-        if self.inbox.bytes > INBOX_LIMIT and self._at_rest is None and isinstance(unit, DataUnit):
-            self.overrun += 1  # as if it had been lost: it will be sent again, and the sender is slowed down
+        if (
+            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            and isinstance(unit, DataUnit)
+            and self._is_dropped(host)
+        ):
             return
         host.receive(unit)
+
+    def _is_dropped(self, host: Host) -> bool:
+        """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        if self._at_rest is None or host.recorder.behind:
+            self.overrun += 1
+            return True
+        if self.inbox.bytes > CLOSING_INBOX_LIMIT:
+            unread = f"{CLOSING_INBOX_LIMIT >> 20} MiB"
+            self.give_up(f"{self.name} has closed the group and does not read: more than {unread} arrived since")
+            return True
+        return False
 
     def drained(self) -> None:
         """Nothing more has arrived for now."""
