@@ -285,7 +285,7 @@ def test_what_waits_when_we_leave_is_not_heard(clock: Clock) -> None:
     async def test() -> None:
         talk.lines.open(SESSION, Channel.MANY, None, max_hold=10 * MILLISECOND)
         talk.come_directly(0)
-        talk.lines.streams[1].hold = MILLISECOND
+        talk.lines._streams[1].hold = MILLISECOND
         talk.come_directly(2)
         talk.lines.close()
         clock.now += 5 * MILLISECOND

@@ -12,7 +12,6 @@ from socket import socket
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
-from ordercast.live.host.parameters import PRIORITISED
 from ordercast.live.host.recording import NewRecorder, no_recorder, require_writable
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.session.events import SessionConfig
@@ -28,7 +27,7 @@ from ordercast.live.waiting import describe_missing, describe_rejections, notify
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.runs import Channel
-from ordercast.model.services import SELECTIVE
+from ordercast.model.services import PRIORITISED, SELECTIVE
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL

@@ -39,7 +39,7 @@ from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.model.machine import View as ProtocolView
-from ordercast.model.nodes import everybody
+from ordercast.model.nodes import chosen, everybody
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.control import Control
@@ -296,9 +296,9 @@ class Member:
         change = View(
             number=view.number,
             position=sum(self.inbox.delivered),
-            members=self._names_of(view.members),
-            joined=self._names_of(view.members & ~before),
-            left=self._names_of(before & ~view.members),
+            members=chosen(self.names, view.members),
+            joined=chosen(self.names, view.members & ~before),
+            left=chosen(self.names, before & ~view.members),
             why=self._with_names(view.why),
         )
         self.inbox.put_view(change)
@@ -332,9 +332,6 @@ class Member:
     def protocol_failed(self, error: Exception) -> None:
         """There is an error in our own code."""
         self.give_up(self._failure(error))
-
-    def _names_of(self, members: int) -> tuple[str, ...]:
-        return tuple(name for place, name in enumerate(self.names) if members >> place & 1)
 
     def _with_names(self, why: str) -> str:
         """Protocols number nodes, E1, E2 and so on; users know them by their names."""
@@ -370,7 +367,7 @@ class Member:
             group=group,
             me=self.name,
             protocol=self._parameters.protocol,
-            members=self._names_of(self._view.members),
+            members=chosen(self.names, self._view.members),
             view=self._view.number,
             uptime=self._loop.time() - self._opened_at,
             round_trip=None if measured is None else measured / SECOND,

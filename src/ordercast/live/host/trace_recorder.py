@@ -101,8 +101,7 @@ class TraceRecorder(MemberRecorder):
 
     def resumed(self, found: Resumed) -> None:
         """The recovery ended."""
-        told = f"asked {found.asked}, inserted {found.inserted}, resorted {found.resorted}"
-        self._recorder.note(self._now, self._me, EventKind.RESUME, told)
+        self._recorder.resume(self._now, self._me, found)
 
     def timeout(self, name: str) -> None:
         """A timer fired."""

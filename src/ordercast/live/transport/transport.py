@@ -147,16 +147,6 @@ class Transport:
         """The sockets, which count what goes through them."""
         return self._endpoint
 
-    @property
-    def seal(self) -> Seal:
-        """What seals and opens datagrams."""
-        return self._seal
-
-    @property
-    def streams(self) -> list[Stream]:
-        """Of what members send to us, by member; empty before the session is open."""
-        return self._streams
-
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self._seal.rotate(keys)
