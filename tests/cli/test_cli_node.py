@@ -198,6 +198,9 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         ("g --members A,B --settings /no/such/file", "cannot read settings from /no/such/file: No such file"),
         ("g --members A,B --relay 127.0.0.1:7000 --order partial", "relay has no effect for order 'partial'"),
         ("g --members A,B --max-datagram-size 1", "max_datagram_size must be 512 to"),
+        ("g --members A,B --silence 3", "the option --silence was renamed to --failure-timeout"),
+        ("g --members A,B --channel=127.0.0.1:7000", "the option --channel was renamed to --relay"),
+        ("g --members A=10.0.0.1:1,B=10.0.0.2:1", "or add --insecure if nobody else can reach this network"),
     ],
 )
 def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: str, why: str) -> None:
@@ -328,6 +331,7 @@ def test_names_are_shown_as_they_are() -> None:
         bytes_sent=0,
         datagrams_rejected={},
         send_errors={},
+        receive_errors={},
         pending_bytes=0,
         unread_bytes=0,
         logs={},

@@ -35,6 +35,7 @@ class MemoryEndpoint:
         self.assembler = DatagramReassembler()
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
+        self.not_received: Counter[str] = Counter()
         self.receive_buffer = 1 << 20
         PLACES[own] = self
 

@@ -1,12 +1,13 @@
 """Options that several commands for live groups share."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 
+from ordercast.live.join import KeyRequiredError
 from ordercast.live.transport.addresses import LOOPBACK, address_of
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
@@ -30,6 +31,15 @@ MTU = typer.Option(
     rich_help_panel=NETWORK,
 )
 UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)
+
+
+@contextmanager
+def telling_options() -> Iterator[None]:
+    """In the block errors name options of the command line, not arguments of Python."""
+    try:
+        yield
+    except KeyRequiredError:
+        raise KeyRequiredError("add --insecure") from None
 
 
 def members_from(text: str) -> dict[str, str]:

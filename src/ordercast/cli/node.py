@@ -23,6 +23,7 @@ from ordercast.cli.live_options import (
     address_or_port,
     members_from,
     run,
+    telling_options,
 )
 from ordercast.cli.pipes import Output, lines_of
 from ordercast.cli.printing import BROKEN_PIPE
@@ -167,22 +168,23 @@ def node_command(
         "relay": relay,
     }
     overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    joining = join(
-        group,
-        members=members_from(member_list) if member_list is not None else None,
-        size=size,
-        name=name,
-        bind=bind,
-        settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
-        key=key,
-        insecure=insecure,
-        timeout=timeout,
-        record=record,
-        record_detail=record_detail,
-        busy_poll=busy_poll,
-        on_view=node.on_view,
-        on_waiting=node.on_waiting,
-    )
+    with telling_options():
+        joining = join(
+            group,
+            members=members_from(member_list) if member_list is not None else None,
+            size=size,
+            name=name,
+            bind=bind,
+            settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
+            key=key,
+            insecure=insecure,
+            timeout=timeout,
+            record=record,
+            record_detail=record_detail,
+            busy_poll=busy_poll,
+            on_view=node.on_view,
+            on_waiting=node.on_waiting,
+        )
     if record is not None:
         _keep_small()
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))

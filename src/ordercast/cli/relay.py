@@ -8,7 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ordercast.cli.live_options import INSECURE, KEY, MEMBERS, MTU, MULTICAST, NETWORK, UVLOOP, members_from, run
+from ordercast.cli.live_options import (
+    INSECURE,
+    KEY,
+    MEMBERS,
+    MTU,
+    MULTICAST,
+    NETWORK,
+    UVLOOP,
+    members_from,
+    run,
+    telling_options,
+)
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join import keys_for
 from ordercast.live.relay_process import RelayProcess
@@ -48,7 +59,8 @@ def relay_command(
     members = members_of(group, members_from(member_list))
     place = address_of(address)
     require_one_network({**members, "the relay": place})
-    keys = keys_for([place, *members.values()], key, insecure=insecure)
+    with telling_options():
+        keys = keys_for([place, *members.values()], key, insecure=insecure)
     relayed_to = multicast_of(shared.multicast, place) if shared.multicast else None
     addresses = list(members.values())
     loopback = all(each.is_loopback() for each in addresses)

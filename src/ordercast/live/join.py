@@ -46,6 +46,17 @@ _RENAMED = {
 }
 
 
+class KeyRequiredError(ConfigError):
+    """Members are on other machines, and there is no key."""
+
+    def __init__(self, how: str) -> None:
+        """`how`: to do without a key."""
+        super().__init__(
+            "members on other machines need a key: give all members the same key file (`ordercast key` makes one), "
+            f"or {how} if nobody else can reach this network"
+        )
+
+
 class Joining:
     """A group that is being joined: await it, or enter it with `async with`.
 
@@ -187,10 +198,7 @@ def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *
     else:
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
     if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
-        raise ConfigError(
-            "members on other machines need a key: give all members the same key file (`ordercast key` makes one), "
-            "or set insecure if nobody else can reach this network"
-        )
+        raise KeyRequiredError("set insecure=True")
     return keys
 
 

@@ -25,6 +25,7 @@ _COUNTERS_BY_LABEL = {
     "units_discarded": ("reason", "Received units that the protocol had no use for."),
     "datagrams_rejected": ("reason", "Received datagrams or records that were not for us, or invalid."),
     "send_errors": ("reason", "Datagrams that the operating system did not send."),
+    "receive_errors": ("reason", "Errors that the operating system reported instead of a datagram."),
 }
 _GAUGES = {
     "pending_bytes": "Bytes sent by the application and not yet accepted by the protocol.",

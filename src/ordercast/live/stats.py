@@ -51,6 +51,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """
     send_errors: dict[str, int]
     """Datagrams that the operating system did not send, by its reason; `oversized`: a record that fits no datagram."""
+    receive_errors: dict[str, int]
+    """Errors that the operating system reported instead of a datagram, by its reason, such as an unreachable port."""
 
     pending_bytes: int
     """Sent by the application, not yet accepted by the protocol."""

@@ -387,6 +387,7 @@ class Member:
                 self.transport.dropped, incomplete=endpoint.incomplete, oversized=self.inbox.too_large
             ),
             send_errors=counted(endpoint.not_sent, oversized=self.transport.too_large),
+            receive_errors=dict(endpoint.not_received),
             pending_bytes=self.outbox.pending_bytes,
             unread_bytes=self.inbox.bytes,
             logs=msgspec.structs.asdict(host.machine.log_sizes()),
