@@ -20,6 +20,7 @@ from ordercast.cli.node import _Node, _shown
 from ordercast.live.stats import Stats
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.trace.reader import read_events
+from ordercast.wire.keys import new_key
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
 from tests.live.ports import HERE, free_port
@@ -237,6 +238,40 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     assert verdict.deliveries == 18
 
 
+def test_keys_are_read_again_on_a_hangup(tmp_path: Path) -> None:
+    """Members and relay go from one key to the next, and nothing is lost."""
+    path, place = tmp_path / "group.key", f"127.0.0.1:{free_port()}"
+    old, new = new_key(1), new_key(2)
+
+    def write(*lines: str) -> None:
+        path.write_text("\n".join(lines))
+        path.chmod(0o600)
+
+    write(old)
+    with Nodes("--order", "total", "--relay", place, "--key", str(path)) as nodes:
+        nodes.start("relay", place, "--group", nodes.group, "--members", ",".join(NAMES), "--key", str(path))
+        assert b"relaying for the group" in nodes.error("relay")
+        for name in NAMES:
+            assert b"is in the group" in nodes.error(name)
+        for keys, first in (((old, new), 1), ((new, old), 2), ((new,), 2)):
+            write(*keys)
+            for name in ("relay", *NAMES):
+                nodes.processes[name].send_signal(signal.SIGHUP)
+                said = f"ordercast: keys read again from {path}: encrypts with key {first}\n"
+                assert nodes.error(name).decode() == said
+            nodes.say("B", f"{len(keys)} from {first}\n".encode())
+            for name in NAMES:
+                assert nodes.hear(name, 1) == [f"B\t{len(keys)} from {first}\n".encode()]
+        write("2:no key")
+        for name in ("relay", "A"):
+            nodes.processes[name].send_signal(signal.SIGHUP)
+            assert nodes.error(name).decode().startswith("ordercast: the keys stay as they were: line 1 of")
+        outcomes = nodes.end(b"the end\n")
+        nodes.processes["relay"].terminate()
+        assert nodes.outcome("relay")[0] == 0
+    assert {status for status, _, _ in outcomes.values()} == {0}, outcomes
+
+
 def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path: Path) -> None:
     unreadable = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)
     with Nodes(names="AC") as nodes:
@@ -294,7 +329,7 @@ def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch
     group = _Refuses()
     with (tmp_path / "input").open("rb") as file:
         monkeypatch.setattr(ordercast.cli.node, "_INPUT", file.fileno())
-        asyncio.run(_Node(status=False, served_at=None)._send(group))  # type: ignore[arg-type]
+        asyncio.run(_Node(status=False, served_at=None, key=None)._send(group))  # type: ignore[arg-type]
     assert group.sent == [b"short"]
 
 
@@ -302,7 +337,7 @@ def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monk
     folder = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(ordercast.cli.node, "_INPUT", folder)
     with pytest.raises(ConfigError, match="cannot read standard input: Is a directory"):
-        asyncio.run(_Node(status=False, served_at=None)._send(_Refuses()))  # type: ignore[arg-type]
+        asyncio.run(_Node(status=False, served_at=None, key=None)._send(_Refuses()))  # type: ignore[arg-type]
     os.close(folder)
 
 
@@ -349,10 +384,10 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
 
 def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
     view = View(number=1, position=0, members=("A", "C"), left=("B",), why="B failed")
-    _Node(status=False, served_at=None).on_view(view)
+    _Node(status=False, served_at=None, key=None).on_view(view)
     assert capsys.readouterr().err == "ordercast: the group continues with A, C: B failed\n"
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:
-    _Node(status=False, served_at=None)._say("B failed: \x1b[2J")
+    _Node(status=False, served_at=None, key=None)._say("B failed: \x1b[2J")
     assert capsys.readouterr().err == "ordercast: B failed: \\x1b[2J\n"

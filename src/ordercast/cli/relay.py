@@ -17,6 +17,7 @@ from ordercast.cli.live_options import (
     NETWORK,
     UVLOOP,
     members_from,
+    read_keys_on_hangup,
     run,
     telling_options,
 )
@@ -71,12 +72,18 @@ def relay_command(
         stopped = asyncio.Event()
         for signal in (SIGINT, SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signal, stopped.set)
+        if key is not None:
+            read_keys_on_hangup(key, relay.rotate_keys, _say)
         relay.start()
-        typer.echo(f"ordercast: relaying for the group {group} at {place}", err=True)
+        _say(f"relaying for the group {group} at {place}")
         await stopped.wait()
         relay.close()
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in relay.dropped.items()) or "none"
-        typer.echo(f"ordercast: {relay.passed:,} datagrams relayed, dropped: {dropped}", err=True)
+        _say(f"{relay.passed:,} datagrams relayed, dropped: {dropped}")
         return 0
 
     raise typer.Exit(run(serve(), uvloop=uvloop))
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"ordercast: {sentence}", err=True)

@@ -66,6 +66,10 @@ class RelayProcess:
         """The number of this incarnation: when it was started."""
         return self._relay.incarnation
 
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """Encrypts with the first of these keys from now on, and decrypts with any of them."""
+        self._seal.rotate(keys)
+
     def start(self) -> None:
         """Begins to pass on."""
         self._endpoint.start(self._receive, lambda: None, lambda: None)
