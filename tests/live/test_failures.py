@@ -214,7 +214,7 @@ def test_what_is_sent_when_a_view_comes_waits_until_the_machine_is_done() -> Non
                 depth.append(depth[-1] - 1)
 
             host.handle = handle  # type: ignore[method-assign]
-            member.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
+            member.membership.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
             machine_handle = host.machine.handle
             host.machine.handle = lambda event: [View(1, 0b11, "nothing"), *machine_handle(event)]  # type: ignore[method-assign]
             host.drained()

@@ -11,6 +11,7 @@ from typing import Literal, NoReturn, Self, SupportsIndex
 from ordercast.live.events import Message, Receipt, View
 from ordercast.live.host.batching import PENDING_LIMIT
 from ordercast.live.host.member import Member
+from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
@@ -92,7 +93,7 @@ class Group:
 
     def stats(self) -> Stats:
         """Counters and sizes of this member; also after the end."""
-        return self._member.stats(self.name)
+        return stats_of(self._member, self.name)
 
     # --- sending ---
 

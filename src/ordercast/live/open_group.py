@@ -133,7 +133,7 @@ def _member(
         names, me, parameters, transport, session, relay, recorder, group=options.group, busy_poll=options.busy_poll
     )
     if options.on_view is not None:
-        member.on_view = options.on_view
+        member.membership.on_view = options.on_view
     member.begin(incarnation)
     return member, transport, session.handshake
 
