@@ -13,11 +13,14 @@ import pytest
 from rich.console import Console
 
 import ordercast.cli.node
+import ordercast.cli.relay as ordercast_relay
 from ordercast import Message, View
 from ordercast.audit.reference import audit
 from ordercast.cli import status as status_view
 from ordercast.cli.node import _Node, _shown
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.stats import Stats
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.trace.reader import read_events
 from ordercast.wire.keys import new_key
@@ -236,6 +239,27 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     verdict = audit([tmp_path])
     assert verdict.holds
     assert verdict.deliveries == 18
+
+
+@pytest.mark.parametrize(
+    ("options", "mtu", "round_trip"),
+    [("", 1400, 0.05), ("--mtu 1000", 1000, 0.05), ("--round-trip 0.02", 1400, 0.02)],
+)
+def test_a_relay_has_the_settings_of_its_group(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, mtu: int, round_trip: float
+) -> None:
+    (tmp_path / "group.toml").write_text('order = "priority"\nmtu = 1400\nround_trip = 0.05\n')
+    found: list[Parameters] = []
+
+    def remember(_: str, __: object, ___: object, parameters: Parameters, **____: object) -> None:
+        found.append(parameters)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(ordercast_relay, "RelayProcess", remember)
+    done = ordercast(f"relay 127.0.0.1:7100 --group g --members A,B {options} --settings", tmp_path / "group.toml")
+    assert (done.status, done.sentence) == (2, "enough")
+    (parameters,) = found
+    assert (parameters.mtu, parameters.round_trip) == (mtu, round_trip * SECOND)
 
 
 def test_keys_are_read_again_on_a_hangup(tmp_path: Path) -> None:
