@@ -212,27 +212,32 @@ def test_a_slow_disk_slows_the_members_and_holds_up_no_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SlowDisk(monkeypatch)
-    monkeypatch.setattr(trace_recorder, "MAX_PENDING", 1000)
+    monkeypatch.setattr(trace_recorder, "MANY_PENDING", 4)
+    monkeypatch.setattr(trace_recorder, "MAX_PENDING", 10**6)
+    count = 0
 
     async def test() -> None:
+        nonlocal count
         async with group_of(*NAMES, order="partial", record=tmp_path) as groups:
-            talking = asyncio.ensure_future(talk(groups, 300, "partial"))
             while not all(member_of(group).host.recorder.behind for group in groups.values()):  # type: ignore[union-attr]
+                for group in groups.values():
+                    group.send_nowait(b"x")
+                count += 1
                 await asyncio.sleep(0.001)
-            await talking
+            before = [group.stats().messages_sent for group in groups.values()]
+            for group in groups.values():
+                group.send_nowait(b"this waits")
             began = asyncio.get_running_loop().time()
             await asyncio.sleep(0.3)
-            assert asyncio.get_running_loop().time() - began < 2
-            sent = [group.stats().messages_sent for group in groups.values()]
-            assert all(count < 300 for count in sent), "the rest waits"
-            assert any(group.stats().units_overrun for group in groups.values())
+            assert asyncio.get_running_loop().time() - began < 5
+            assert [group.stats().messages_sent for group in groups.values()] == before
             disk.ready.set()
-            await asyncio.gather(*(hear(group, 900 if name != "C" else 450) for name, group in groups.items()))
+            await asyncio.gather(*(hear(group, 3 * count + 3) for group in groups.values()))
         assert not any(group.stats().recording_error for group in groups.values())
 
     run(test)
     verdict = held([tmp_path])
-    assert verdict.deliveries == 900 + 900 + 450
+    assert verdict.deliveries == 3 * (3 * count + 3)
     assert not verdict.incomplete_records
 
 
@@ -264,3 +269,23 @@ def test_a_disk_that_is_much_too_slow_ends_the_record_and_not_the_group(
     assert not any(row["complete"] for row in rows)
     assert not list(tmp_path.rglob("*unfinished*"))
     assert held([tmp_path]).incomplete_records
+
+
+def test_who_is_behind_with_its_record_takes_no_data_until_it_has_caught_up() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            host = member_of(groups["B"]).host
+            assert host is not None
+            host.recorder.behind = True
+            groups["B"].send_nowait(b"later")
+            await groups["A"].send(b"x")
+            while not groups["B"].stats().units_overrun:
+                await asyncio.sleep(0.001)
+            assert groups["B"].stats().messages_sent == groups["B"].stats().unread_bytes == 0
+            host.recorder.behind = False
+            host.recorder.on_caught_up()
+            heard = await hear(groups["A"], 2)
+            assert sorted(message.payload for message in heard) == [b"later", b"x"]
+            assert len(await hear(groups["B"], 2)) == 2
+
+    run(test)
