@@ -69,6 +69,22 @@ METAPHORS = {
 HOMONYMS = {"channel": "explorer", "completion": "explorer", "nodes": "explorer", "replay": "explorer"}
 """Names that one package has no module of, because another package has one that is something else."""
 LISTS_OF_OPTIONS = {"simulate_command", "node_command", "join"}
+LIVE_LAYERS = {
+    "values": set(),  # what users are given: events, statistics, names of logs, sentences
+    "session": set(),
+    "transport": set(),
+    "settings": {"transport"},  # which reads addresses
+    "host": {"values", "session", "transport", "settings"},
+    "top": {"values", "session", "transport", "settings", "host"},  # what users call
+}
+"""The layers of `live`, each with those below it that it may import."""
+LIVE_MODULES = {
+    **dict.fromkeys(("events", "logs", "stats", "waiting"), "values"),
+    **dict.fromkeys(("session", "transport", "settings", "host"), ""),
+    **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
+    **dict.fromkeys(("__init__", "relay_process"), "top"),
+}
+"""The layer of each module and package of `live`; "": its own name."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -159,6 +175,27 @@ def test_sessions_have_no_clock_socket_or_chance() -> None:
     forbidden = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading", "asyncio"}
     for path in (PACKAGE / "live" / "session").glob("*.py"):
         assert not imports_of(path) & forbidden, path.name
+
+
+def live_layer(name: str) -> str:
+    return LIVE_MODULES[name] or name
+
+
+def test_every_module_of_live_has_a_layer() -> None:
+    found = {path.stem for path in (PACKAGE / "live").iterdir() if path.name != "__pycache__"}
+    assert found == set(LIVE_MODULES)
+    order = list(LIVE_LAYERS)
+    for layer, below in LIVE_LAYERS.items():
+        assert all(order.index(other) < order.index(layer) for other in below)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "live").rglob("*.py")), ids=lambda path: path.stem)
+def test_live_imports_only_downwards(path: Path) -> None:
+    layer = live_layer(path.relative_to(PACKAGE / "live").parts[0].removesuffix(".py"))
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[:2] == ["ordercast", "live"] and len(parts) > 2:
+            assert live_layer(parts[2]) in LIVE_LAYERS[layer] | {layer}, f"{layer} may not import {name}"
 
 
 def test_only_the_module_that_authenticates_imports_the_package_for_it() -> None:

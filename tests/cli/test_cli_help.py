@@ -7,6 +7,8 @@ import pytest
 from rich.text import Text
 
 from ordercast.cli.app import COMMANDS, load_command
+from ordercast.cli.shared.renamed_options import RENAMED_OPTIONS, require_current_options
+from ordercast.model.errors import ConfigError
 
 HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
 LIVE = {"node", "relay", "doctor"}  # which need asyncio
@@ -60,3 +62,17 @@ def test_help_is_shown_as_it_was_written(command: str) -> None:
     for text in texts:
         assert text is not None
         assert Text.from_markup(text).plain == text.replace("\\[", "["), text
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [(command, old, new) for command, renamed in RENAMED_OPTIONS.items() for old, new in renamed.items()],
+)
+def test_options_that_were_renamed_are_answered_with_their_new_name(command: str, old: str, new: str) -> None:
+    known = {name for option in load_command(command).params for name in (*option.opts, *option.secondary_opts)}
+    assert new in known
+    assert old not in known
+    for argument in (old, f"{old}=3"):
+        with pytest.raises(ConfigError, match=f"the option {old} was renamed to {new}"):
+            require_current_options(command, ["x", argument])
+    require_current_options(command, ["x", "--", old])

@@ -13,12 +13,16 @@ import pytest
 from rich.console import Console
 
 import ordercast.cli.node
+import ordercast.cli.relay as ordercast_relay
 from ordercast import Message, View
 from ordercast.audit.reference import audit
 from ordercast.cli.node import _Node, _shown
 from ordercast.cli.shared import status_view
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.stats import Stats
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, LocalProtocolError
+from ordercast.wire.keys import new_key
 from tests.cli.conftest import Command
 from tests.cli.nodes import NAMES, Nodes
 from tests.live.ports import HERE, free_port
@@ -198,6 +202,9 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         ("g --members A,B --settings /no/such/file", "cannot read settings from /no/such/file: No such file"),
         ("g --members A,B --relay 127.0.0.1:7000 --order partial", "relay has no effect for order 'partial'"),
         ("g --members A,B --max-datagram-size 1", "max_datagram_size must be 512 to"),
+        ("g --members A,B --silence 3", "the option --silence was renamed to --failure-timeout"),
+        ("g --members A,B --channel=127.0.0.1:7000", "the option --channel was renamed to --relay"),
+        ("g --members A=10.0.0.1:1,B=10.0.0.2:1", "or add --insecure if nobody else can reach this network"),
     ],
 )
 def test_wrong_arguments_are_told_what_is_right(ordercast: Command, arguments: str, why: str) -> None:
@@ -232,6 +239,61 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
     verdict = audit([tmp_path])
     assert verdict.holds
     assert verdict.deliveries == 18
+
+
+@pytest.mark.parametrize(
+    ("options", "mtu", "round_trip"),
+    [("", 1400, 0.05), ("--mtu 1000", 1000, 0.05), ("--round-trip 0.02", 1400, 0.02)],
+)
+def test_a_relay_has_the_settings_of_its_group(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, mtu: int, round_trip: float
+) -> None:
+    (tmp_path / "group.toml").write_text('order = "priority"\nmtu = 1400\nround_trip = 0.05\n')
+    found: list[Parameters] = []
+
+    def remember(_: str, __: object, ___: object, parameters: Parameters, **____: object) -> None:
+        found.append(parameters)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(ordercast_relay, "RelayProcess", remember)
+    done = ordercast(f"relay 127.0.0.1:7100 --group g --members A,B {options} --settings", tmp_path / "group.toml")
+    assert (done.status, done.sentence) == (2, "enough")
+    (parameters,) = found
+    assert (parameters.mtu, parameters.round_trip) == (mtu, round_trip * SECOND)
+
+
+def test_keys_are_read_again_on_a_hangup(tmp_path: Path) -> None:
+    """Members and relay go from one key to the next, and nothing is lost."""
+    path, place = tmp_path / "group.key", f"127.0.0.1:{free_port()}"
+    old, new = new_key(1), new_key(2)
+
+    def write(*lines: str) -> None:
+        path.write_text("\n".join(lines))
+        path.chmod(0o600)
+
+    write(old)
+    with Nodes("--order", "total", "--relay", place, "--key", str(path)) as nodes:
+        nodes.start("relay", place, "--group", nodes.group, "--members", ",".join(NAMES), "--key", str(path))
+        assert b"relaying for the group" in nodes.error("relay")
+        for name in NAMES:
+            assert b"is in the group" in nodes.error(name)
+        for keys, first in (((old, new), 1), ((new, old), 2), ((new,), 2)):
+            write(*keys)
+            for name in ("relay", *NAMES):
+                nodes.processes[name].send_signal(signal.SIGHUP)
+                said = f"ordercast: keys read again from {path}: encrypts with key {first}\n"
+                assert nodes.error(name).decode() == said
+            nodes.say("B", f"{len(keys)} from {first}\n".encode())
+            for name in NAMES:
+                assert nodes.hear(name, 1) == [f"B\t{len(keys)} from {first}\n".encode()]
+        write("2:no key")
+        for name in ("relay", "A"):
+            nodes.processes[name].send_signal(signal.SIGHUP)
+            assert nodes.error(name).decode().startswith("ordercast: the keys stay as they were: line 1 of")
+        outcomes = nodes.end(b"the end\n")
+        nodes.processes["relay"].terminate()
+        assert nodes.outcome("relay")[0] == 0
+    assert {status for status, _, _ in outcomes.values()} == {0}, outcomes
 
 
 def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path: Path) -> None:
@@ -291,7 +353,7 @@ def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch
     group = _Refuses()
     with (tmp_path / "input").open("rb") as file:
         monkeypatch.setattr(ordercast.cli.node, "_INPUT", file.fileno())
-        asyncio.run(_Node(status=False, served_at=None)._send(group))  # type: ignore[arg-type]
+        asyncio.run(_Node(status=False, served_at=None, key=None)._send(group))  # type: ignore[arg-type]
     assert group.sent == [b"short"]
 
 
@@ -299,7 +361,7 @@ def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monk
     folder = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(ordercast.cli.node, "_INPUT", folder)
     with pytest.raises(ConfigError, match="cannot read standard input: Is a directory"):
-        asyncio.run(_Node(status=False, served_at=None)._send(_Refuses()))  # type: ignore[arg-type]
+        asyncio.run(_Node(status=False, served_at=None, key=None)._send(_Refuses()))  # type: ignore[arg-type]
     os.close(folder)
 
 
@@ -328,6 +390,7 @@ def test_names_are_shown_as_they_are() -> None:
         bytes_sent=0,
         datagrams_rejected={},
         send_errors={},
+        receive_errors={},
         pending_bytes=0,
         unread_bytes=0,
         logs={},
@@ -345,10 +408,10 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
 
 def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
     view = View(number=1, position=0, members=("A", "C"), left=("B",), why="B failed")
-    _Node(status=False, served_at=None).on_view(view)
+    _Node(status=False, served_at=None, key=None).on_view(view)
     assert capsys.readouterr().err == "ordercast: the group continues with A, C: B failed\n"
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:
-    _Node(status=False, served_at=None)._say("B failed: \x1b[2J")
+    _Node(status=False, served_at=None, key=None)._say("B failed: \x1b[2J")
     assert capsys.readouterr().err == "ordercast: B failed: \\x1b[2J\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.host.open_group
+import ordercast.live.open_group
 from ordercast.live.group import Group
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.fragmentation import DatagramReassembler
@@ -35,6 +35,7 @@ class MemoryEndpoint:
         self.assembler = DatagramReassembler()
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
+        self.not_received: Counter[str] = Counter()
         self.receive_buffer = 1 << 20
         PLACES[own] = self
 
@@ -45,7 +46,7 @@ class MemoryEndpoint:
     def knows(self, addresses: Sequence[Address]) -> None:
         """Who put something in is not known here: all are strangers."""
 
-    def start(self, receive: Callable[[memoryview], None], drained: Callable[[], None]) -> None:
+    def start(self, receive: Callable[[memoryview], None], drained: Callable[[], None], _: Callable[[], None]) -> None:
         self._receive, self._drained = receive, drained
 
     def close(self) -> None:
@@ -61,16 +62,17 @@ class MemoryEndpoint:
 
     def _read(self) -> None:
         self._waiting = False
-        self.read_all()
+        self.read()
         self._drained()
 
-    def read_all(self) -> None:
+    def read(self) -> bool:
         while self._queue:
             datagram = self._queue.popleft()
             if datagram:
                 for part in self.assembler.take(memoryview(datagram), len(datagram), "somebody"):
                     self.datagrams_in += 1
                     self._receive(memoryview(part))
+        return True
 
     def send_to_all(self, datagram: bytes) -> None:
         for address in self._others:
@@ -85,8 +87,8 @@ class MemoryEndpoint:
 def use_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on groups need no sockets."""
     PLACES.clear()
-    monkeypatch.setattr(ordercast.live.host.open_group, "Endpoint", MemoryEndpoint)
-    monkeypatch.setattr(ordercast.live.host.open_group, "open_socket", lambda address: address)
+    monkeypatch.setattr(ordercast.live.open_group, "Endpoint", MemoryEndpoint)
+    monkeypatch.setattr(ordercast.live.open_group, "open_socket", lambda address: address)
 
 
 @asynccontextmanager

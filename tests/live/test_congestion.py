@@ -106,7 +106,7 @@ def test_a_member_looks_twice_in_a_beat() -> None:
             assert host is not None
             assert lines.max_datagram_size == FIRST
             for _ in range(4):
-                host.retransmitted += 1000
+                member.counts.retransmitted += 1000
                 member.tick()
             assert (host.max_bytes_in_flight, lines.max_datagram_size) == (MAX_BYTES_IN_FLIGHT // 8, FIRST // 2)
             assert 0.8 * lines.max_datagram_size < member.outbox.room < lines.max_datagram_size

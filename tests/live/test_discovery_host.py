@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import ordercast.live.host.open_group
+import ordercast.live.open_group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.join import Joining
 from ordercast.live.session.discovery import AnnouncementReceived, Discovery
@@ -83,7 +83,7 @@ def test_a_link_has_another_name_on_another_machine(monkeypatch: pytest.MonkeyPa
         number = address.host.partition("%")[0]
         return new_discovery(group, name, Address(f"{number}%{name}", address.port), *options)
 
-    monkeypatch.setattr(ordercast.live.host.open_group, "new_discovery", from_elsewhere)
+    monkeypatch.setattr(ordercast.live.open_group, "new_discovery", from_elsewhere)
     network = {"multicast": str(Address("ff15::77", next(_PORTS))), "bind": str(Address(host, 0)), "insecure": True}
 
     async def test() -> None:

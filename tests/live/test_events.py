@@ -10,7 +10,7 @@ import pytest
 
 import ordercast
 from ordercast import GroupAborted, JoinError, Level, Message, Settings, View
-from ordercast.live.host.batching import OutgoingBatch
+from ordercast.live.host.batching import PENDING_LIMIT, OutgoingBatch
 from ordercast.model.errors import ConfigError, LocalProtocolError
 from ordercast.model.machine import ViewInstalled
 from ordercast.model.units import Packet
@@ -154,6 +154,10 @@ def test_a_send_can_wait_until_a_level_is_reached(order: str) -> None:
             assert repr(receipt) == "<Receipt: known to be stable>"
             with pytest.raises(LocalProtocolError, match="until must be 'accepted', 'stable' or 'known_stable'"):
                 await group.send(b"never", until="tomorrow")  # type: ignore[arg-type]
+            group._outbox.pending_bytes += PENDING_LIMIT + 1  # who has to wait is told at once, too
+            with pytest.raises(LocalProtocolError, match="until must be"):
+                await asyncio.wait_for(group.send(b"never", until="tomorrow"), 5)  # type: ignore[arg-type]
+            group._outbox.pending_bytes -= PENDING_LIMIT + 1
             payloads = [message.payload for message in await hear(groups["A"], 4)]
             assert payloads[1:] == [b"x"] * 3
 

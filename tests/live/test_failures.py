@@ -155,7 +155,7 @@ def test_who_hears_only_a_minority_stops_and_does_not_end_the_group_of_the_other
     async def test() -> None:
         async with group_of("A", "B", "C", close=False, order="sequenced") as groups:
             deaf = member_of(groups["A"])
-            deaf.transport.seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
+            deaf.transport._seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
             sending = asyncio.create_task(send_for_ever(groups["A"]))
             await deaf.left
             with pytest.raises(
@@ -214,7 +214,7 @@ def test_what_is_sent_when_a_view_comes_waits_until_the_machine_is_done() -> Non
                 depth.append(depth[-1] - 1)
 
             host.handle = handle  # type: ignore[method-assign]
-            member.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
+            member.membership.on_view = lambda _: groups["A"].send_nowait(b"at once")  # type: ignore[assignment]
             machine_handle = host.machine.handle
             host.machine.handle = lambda event: [ViewInstalled(1, 0b11, "nothing"), *machine_handle(event)]  # type: ignore[method-assign]
             host.drained()

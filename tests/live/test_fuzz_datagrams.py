@@ -33,6 +33,8 @@ from ordercast.wire.lru_map import REMEMBERED
 from tests.harness.units import units_of
 from tests.live.groups import ORDERS, member_of
 from tests.live.memory_network import PLACES, SENT, group_in_memory, settle
+from tests.live.test_fragmentation import held
+from tests.wire.tables import remembered
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes", "in_memory")
 
@@ -134,11 +136,11 @@ def stays_small(groups: list[Group]) -> None:
     for group in groups:
         lines = member_of(group).transport
         assert len(lines.dropped) < 30
-        assert lines.seal.remembered <= REMEMBERED + len(NAMES) + 1
+        assert remembered(lines._seal) <= REMEMBERED + len(NAMES) + 1
         logs = group.stats().logs
         assert logs["held"] + logs["accepted"] + logs["preacknowledged"] < 20_000
     for place in PLACES.values():
-        assert place.assembler.held() <= MAX_PARTIAL
+        assert held(place.assembler) <= MAX_PARTIAL
 
 
 async def disturb(order: str, key: GroupKeys | None, chance: Random, count: int) -> None:
@@ -226,13 +228,13 @@ def heard_bodies(groups: list[Group]) -> list[bytes]:
     bodies = [joined([b"\x90"])]
     for group in groups:
         lines = member_of(group).transport
-        seal = lines.seal.seal
+        seal = lines._seal.seal
 
         def listen(*arguments: Any, seal: Callable[..., bytes] = seal) -> bytes:
             bodies.append(arguments[4])
             return seal(*arguments)
 
-        lines.seal.seal = listen  # type: ignore[method-assign, assignment]
+        lines._seal.seal = listen  # type: ignore[method-assign, assignment]
     return bodies
 
 

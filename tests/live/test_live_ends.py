@@ -1,16 +1,20 @@
 """How groups begin and end: refusals, failures, accounts, who leaves, who reads on, keys that change."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-import ordercast.live.host.open_group
+import ordercast.live.host.member
+import ordercast.live.open_group
 import ordercast.live.transport.endpoint
 from ordercast.live.group import Group
+from ordercast.live.host.discovery_host import DiscoveryHost
 from ordercast.live.host.member import Member
 from ordercast.live.session.events import Opened, Refused
+from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.sockets import open_socket
 from ordercast.model.errors import ConfigError, GroupAborted, GroupClosed, JoinError
 from ordercast.model.units import Packet
@@ -216,7 +220,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(open_socket(address))
         return found[-1]
 
-    monkeypatch.setattr(ordercast.live.host.open_group, "open_socket", remember)
+    monkeypatch.setattr(ordercast.live.open_group, "open_socket", remember)
     return found
 
 
@@ -227,6 +231,51 @@ def test_who_cannot_join_leaves_no_socket_behind(bound: list[Any]) -> None:
 
     run(test)
     assert [each.fileno() for each in bound] == [-1]
+
+
+def test_an_error_of_any_kind_leaves_no_socket_behind(bound: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    async def test() -> None:
+        for part in ("Endpoint", "Transport", "Session"):
+            with monkeypatch.context() as broken:
+                broken.setattr(ordercast.live.open_group, part, fail)
+                with pytest.raises(ZeroDivisionError):
+                    await join(new_name(), name="A", members=list("AB"))
+
+    run(test)
+    assert [each.fileno() for each in bound] == [-1] * 3
+
+
+@pytest.mark.parametrize("part", ["open_multicast", "Endpoint", "Discovery", "DiscoveryHost", "members_of"])
+def test_who_does_not_find_its_group_leaves_no_socket_behind(
+    bound: list[Any], monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    async def find(_: DiscoveryHost) -> dict[str, str]:
+        return {}
+
+    opens = ordercast.live.open_group
+    remembered: Callable[[Address], Any] = vars(opens)["open_socket"]
+    monkeypatch.setattr(opens, "enable_multicast_sending", lambda *_: None)
+    monkeypatch.setattr(opens, "open_multicast", lambda *_: remembered(Address("127.0.0.1", 0)))
+    monkeypatch.setattr(DiscoveryHost, "find", find)
+    name = "A"
+    expected: type[Exception] = ZeroDivisionError
+    if part == "Discovery":
+        name, expected = "a" * 65, ConfigError  # longer than its announcement can be
+    else:
+        monkeypatch.setattr(opens, part, fail)
+
+    async def test() -> None:
+        with pytest.raises(expected):
+            await join(new_name(), name=name, size=2, bind="127.0.0.1:0", multicast="239.7.7.7:7000")
+
+    run(test)
+    assert [each.fileno() for each in bound] == [-1] * (1 if part == "open_multicast" else 2)
 
 
 def test_who_is_cancelled_while_it_tells_why_it_did_not_join_leaves_no_socket_behind(
@@ -270,7 +319,7 @@ def test_who_is_cancelled_just_when_the_group_opens_does_not_stay_in_it(monkeypa
                 tasks["A"].cancel()
             return joined
 
-        monkeypatch.setattr(ordercast.live.host.open_group, "Group", opened)
+        monkeypatch.setattr(ordercast.live.open_group, "Group", opened)
         with pytest.raises(asyncio.CancelledError):
             await tasks["A"]
         with pytest.raises(GroupAborted, match="A was interrupted"):
@@ -397,5 +446,48 @@ def test_who_forgets_to_close_is_warned() -> None:
                 ResourceWarning, match=f"group '{forgotten.name}' was not closed: messages sent by A may be lost"
             ):
                 del forgotten
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_has_closed_need_not_read_what_others_still_send(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it was dropped, as it is for an application that could still read, nobody could ever close."""
+    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 10_000)
+
+    async def test() -> None:
+        async with group_of("A", "B", order=order, close=False) as groups:
+            closing = asyncio.ensure_future(groups["B"].close())
+            await asyncio.sleep(0)
+            for _ in range(50):
+                await groups["A"].send(bytes(1000))
+                await groups["A"].receive()
+            await asyncio.gather(groups["A"].close(), closing)
+            assert len([message async for message in groups["B"]]) == 50
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_who_has_closed_does_not_hold_any_amount_for_others(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 1 << 20)
+    monkeypatch.setattr(ordercast.live.host.member, "CLOSING_INBOX_LIMIT", 3 << 20)
+
+    async def test() -> None:
+        async with group_of("A", "B", order=order, close=False) as groups:
+
+            async def talk() -> None:
+                while True:
+                    await groups["A"].send(bytes(100_000))
+                    await groups["A"].receive()
+
+            closing = asyncio.ensure_future(groups["B"].close())
+            why = "B has closed the group and does not read: more than 3 MiB arrived since"
+            with pytest.raises(GroupAborted, match=why):
+                await talk()
+            for ending in (closing, groups["A"].close()):
+                with pytest.raises(GroupAborted, match=why):
+                    await ending
+            assert 3 << 20 < groups["B"].stats().unread_bytes < 4 << 20
 
     run(test)

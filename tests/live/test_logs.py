@@ -19,7 +19,7 @@ class Counts:
     """What a host counts."""
 
     def __init__(self) -> None:
-        self.transmitted = self.retransmitted = self.requests = 0
+        self.transmitted = self.retransmitted = self.requests = self.overrun = 0
 
 
 class Health:
@@ -27,14 +27,13 @@ class Health:
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         self.log, self.counts, self.dropped, self._caplog = HealthLog(GroupLogs("g", "A")), Counts(), {}, caplog
-        self.overrun = 0
 
     dropped: dict[str, int]
 
     def check(self, now: float) -> list[tuple[str, dict[str, Any]]]:
         self._caplog.clear()
-        host: Any = self.counts
-        self.log.check(host, self.overrun, self.dropped, now)
+        counts: Any = self.counts
+        self.log.check(counts, self.dropped, now)
         names = ("count", "units", "reason", "group", "member")
         return [
             (record.name, {name: value for name, value in vars(record).items() if name in names})
@@ -61,9 +60,9 @@ def test_loss_is_logged_above_a_rate_and_once_in_ten_seconds(caplog: pytest.LogC
 
 def test_an_application_that_does_not_read_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     health = Health(caplog)
-    health.overrun = 3
+    health.counts.overrun = 3
     assert health.check(0.0) == [("ordercast.protocol", {"group": "g", "member": "A", "count": 3})]
-    health.overrun = 5
+    health.counts.overrun = 5
     assert health.check(9.0) == []
     assert health.check(10.0) == [("ordercast.protocol", {"group": "g", "member": "A", "count": 2})]
     assert health.check(30.0) == []

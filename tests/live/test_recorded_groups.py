@@ -12,7 +12,9 @@ import pytest
 
 import ordercast.live.relay_process
 from ordercast.live.group import Group
+from ordercast.live.host.parameters import parameters_for
 from ordercast.live.relay_process import RelayProcess
+from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import address_of, members_of
 from ordercast.live.transport.relay import RELAY_INCARNATION
 from ordercast.wire import lru_map
@@ -110,7 +112,8 @@ CHANNEL = address_of("127.0.0.1:9999")
 def start_channel(monkeypatch: pytest.MonkeyPatch, keys: GroupKeys | None = KEY) -> RelayProcess:
     monkeypatch.setattr(ordercast.live.relay_process, "Endpoint", MemoryEndpoint)
     monkeypatch.setattr(ordercast.live.relay_process, "open_socket", lambda address: address)
-    started = RelayProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), keys=keys)
+    parameters = parameters_for(Settings(), len(NAMES), loopback=True)
+    started = RelayProcess("memory", CHANNEL, list(members_of("memory", NAMES).values()), parameters, keys=keys)
     started.start()
     return started
 
@@ -196,12 +199,14 @@ def test_recordings_of_many_sessions_do_not_make_a_channel_forget(monkeypatch: p
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session, 0, RELAY_INCARNATION.pack(1)))
                 PLACES[CHANNEL].put(seal.seal(TO_RELAY, session % 3, session + 100, 0, this_life))
             await settle()
-            late = channel.late
+            late = channel.dropped["late"]
             for datagram in kept:
                 PLACES[CHANNEL].put(datagram)
             await settle()
             of_this_life = [datagram for datagram in kept if seal.open(datagram).body[:8] == this_life]  # type: ignore[union-attr]
-            assert channel.late - late == len(of_this_life) > 10, "the seal has forgotten them, but not the channel"
+            assert channel.dropped["late"] - late == len(of_this_life) > 10, (
+                "the seal has forgotten them, but not the channel"
+            )
             await exactly_once(groups, 5)
         channel.close()
 

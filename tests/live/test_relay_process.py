@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from ordercast.live import relay_process
+from ordercast.live.host.parameters import parameters_for
 from ordercast.live.relay_process import RelayProcess
+from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import address_of, members_of
+from ordercast.live.transport.relay import RELAY_INCARNATION
 from ordercast.model.config import MILLISECOND
 from ordercast.model.errors import GroupAborted
+from ordercast.wire.datagram import TO_RELAY
+from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
+from ordercast.wire.seal import seal_for
 from tests.live.groups import hear, join, new_name, run
 from tests.live.ports import free_port
 from tests.live.test_trace_recorder import held
@@ -17,9 +24,10 @@ from tests.live.test_trace_recorder import held
 NAMES = ("A", "B", "C")
 
 
-def channel_at(port: int, group: str) -> RelayProcess:
-    place = address_of(f"127.0.0.1:{port}")
-    channel = RelayProcess(group, place, list(members_of(group, NAMES).values()))
+def channel_at(port: int, group: str, keys: GroupKeys | None = None, **settings: Any) -> RelayProcess:
+    place, members = address_of(f"127.0.0.1:{port}"), list(members_of(group, NAMES).values())
+    parameters = parameters_for(Settings(**settings), len(members), loopback=True)
+    channel = RelayProcess(group, place, members, parameters, keys=keys)
     channel.start()
     return channel
 
@@ -109,5 +117,40 @@ def test_a_channel_that_dies_ends_the_group_by_its_name(order: str) -> None:
             ):
                 await group.close()
         assert asyncio.get_running_loop().time() - began > 0.9
+
+    run(test)
+
+
+def test_a_channel_waits_for_what_was_overtaken_as_long_as_its_members_do() -> None:
+    async def test() -> None:
+        channel = channel_at(free_port(), "far", round_trip=0.08, failure_timeout=10.0)
+        assert channel.max_hold == 40 * MILLISECOND
+        channel.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_channel_without_a_key_does_not_remember_any_number_of_senders(
+    sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a key only members add to what it remembers, and it must forget nothing: see `relay`."""
+    monkeypatch.setattr(relay_process, "MAX_UNAUTHENTICATED_STREAMS", 8)
+    keys = keys_from_text(new_key(), "here") if sealed else None
+
+    async def test() -> None:
+        channel, seal = channel_at(free_port(), "many", keys), seal_for("many", keys)
+
+        def say(session: int, counter: int) -> None:
+            body = RELAY_INCARNATION.pack(channel.incarnation)
+            channel._receive(seal.seal(TO_RELAY, 0, session, counter, body))
+
+        for session in range(100):
+            say(7, session)
+            say(session + 1000, 5)
+        assert channel.passed == 200
+        assert len(channel._streams) == (101 if sealed else 8)
+        assert (7, 0) in channel._streams, "whoever sends is remembered"
+        channel.close()
 
     run(test)

@@ -6,7 +6,14 @@ from time import monotonic_ns
 
 import pytest
 
-from ordercast.live.transport.reorder_buffer import MAX_HELD, MAX_HELD_BYTES, ReleaseTimer, ReorderBuffer, Stream
+from ordercast.live.transport.endpoint import MAX_POSTPONED
+from ordercast.live.transport.reorder_buffer import (
+    MAX_HELD,
+    MAX_HELD_BYTES,
+    ReleaseTimer,
+    ReorderBuffer,
+    Stream,
+)
 from ordercast.model.config import MILLISECOND
 from ordercast.wire.datagram import Datagram
 
@@ -201,7 +208,8 @@ class Buffer:
 
     def __init__(self) -> None:
         self.buffer, self.happened = ReorderBuffer(), list[str]()
-        self.timer = ReleaseTimer(self.buffer, self._release)
+        self.unread = 0
+        self.timer = ReleaseTimer(self.buffer, self._release, self._read)
 
     def take(self, stream: Stream, counter: int) -> bool:
         ready = self.buffer.take(stream, said(counter), monotonic_ns())
@@ -209,8 +217,15 @@ class Buffer:
         self.happened += [str(each.counter) for each in ready or ()]
         return ready is not None
 
-    def _release(self) -> None:
-        self.happened += ["timer", *(str(each.counter) for each in self.buffer.release(monotonic_ns()))]
+    def _read(self) -> bool:
+        self.unread -= 1
+        return self.unread < 0
+
+    def _release(self, drained: bool) -> None:
+        self.happened += [
+            "timer" if drained else "flood",
+            *(str(each.counter) for each in self.buffer.release(monotonic_ns())),
+        ]
 
 
 def test_a_buffer_says_when_it_has_something_to_release() -> None:
@@ -228,10 +243,26 @@ def test_a_buffer_says_when_it_has_something_to_release() -> None:
         await asyncio.sleep(0.05)
         assert buffer.happened == ["0", "2", "timer", "4", "5"]
         assert buffer.take(stream, 6)
-        assert buffer.happened[-1] == "6"
-        assert not buffer.timer.is_set()
+        await asyncio.sleep(0.01)
+        assert buffer.happened[-2:] == ["5", "6"], "the timer is not set for what is not held"
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize(("turns", "found"), [(5, "timer"), (MAX_POSTPONED, "timer"), (MAX_POSTPONED + 1, "flood")])
+def test_what_has_arrived_is_read_before_anything_is_released(turns: int, found: str) -> None:
+    async def test() -> None:
+        buffer, stream = Buffer(), Stream(5 * MILLISECOND)
+        buffer.take(stream, 0)
+        stream.hold = MILLISECOND
+        buffer.take(stream, 2)
+        buffer.unread = turns
+        while len(buffer.happened) < 2:
+            await asyncio.sleep(0.001)
+        assert buffer.happened == ["0", found, "2"]
+        assert buffer.unread == (-1 if found == "timer" else 0)
+
+    asyncio.run(asyncio.wait_for(test(), 10))
 
 
 def test_the_timer_is_set_for_the_first_of_all_streams_and_as_often_as_needed() -> None:

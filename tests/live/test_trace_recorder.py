@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ import pytest
 from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
+from ordercast.live.host import trace_recorder
 from ordercast.model.errors import ConfigError, GroupAborted
+from ordercast.trace import packet_recorder
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
+from ordercast.trace.packet_recorder import PacketBatch
 from ordercast.trace.reader import read_runs
-from tests.live.groups import ORDERS, group_of, hear, join, run
+from tests.live.groups import ORDERS, group_of, hear, join, member_of, run
 from tests.small_disk import fill, small_disk
 from tests.trace_events import read_events
 
@@ -187,3 +191,102 @@ def test_a_place_where_no_record_can_be_is_told_before_the_others_count_on_us(tm
 def test_what_is_recorded_is_said_in_words_that_there_are() -> None:
     with pytest.raises(ConfigError, match="record_detail must be 'all' or 'deliveries', not 'some'"):
         join("g", members=NAMES, record_detail="some")
+
+
+class SlowDisk:
+    """Writes nothing until it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ready, self.asked = Event(), 0
+        append = IncrementalTraceWriter.append_packets
+
+        def wait(trace: IncrementalTraceWriter, packets: PacketBatch) -> None:
+            self.asked += 1
+            assert self.ready.wait(20)
+            append(trace, packets)
+
+        monkeypatch.setattr(IncrementalTraceWriter, "append_packets", wait)
+        monkeypatch.setattr(packet_recorder, "ROW_GROUP", 16)
+
+
+def test_a_slow_disk_slows_the_members_and_holds_up_no_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SlowDisk(monkeypatch)
+    monkeypatch.setattr(trace_recorder, "MANY_PENDING", 4)
+    monkeypatch.setattr(trace_recorder, "MAX_PENDING", 10**6)
+    count = 0
+
+    async def test() -> None:
+        nonlocal count
+        async with group_of(*NAMES, order="partial", record=tmp_path) as groups:
+            while not all(member_of(group).host.recorder.behind for group in groups.values()):  # type: ignore[union-attr]
+                for group in groups.values():
+                    group.send_nowait(b"x")
+                count += 1
+                await asyncio.sleep(0.001)
+            before = [group.stats().messages_sent for group in groups.values()]
+            for group in groups.values():
+                group.send_nowait(b"this waits")
+            began = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.3)
+            assert asyncio.get_running_loop().time() - began < 5
+            assert [group.stats().messages_sent for group in groups.values()] == before
+            disk.ready.set()
+            await asyncio.gather(*(hear(group, 3 * count + 3) for group in groups.values()))
+        assert not any(group.stats().recording_error for group in groups.values())
+
+    run(test)
+    verdict = held([tmp_path])
+    assert verdict.deliveries == 3 * (3 * count + 3)
+    assert not verdict.incomplete_records
+
+
+def test_a_disk_that_is_much_too_slow_ends_the_record_and_not_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = SlowDisk(monkeypatch)
+    monkeypatch.setattr(trace_recorder, "MANY_PENDING", 10**6)
+    monkeypatch.setattr(trace_recorder, "MAX_PENDING", 1000)
+
+    async def test() -> None:
+        async with group_of("A", "B", order="partial", record=tmp_path) as groups:
+            await talk(groups, 10, "sequenced")
+            while disk.asked < 2:
+                await asyncio.sleep(0.001)
+            monkeypatch.setattr(trace_recorder, "MAX_PENDING", 50)
+            await asyncio.gather(*(hear(group, 20) for group in groups.values()))
+            while any(group.stats().recording_error is None for group in groups.values()):
+                await talk(groups, 10, "sequenced")
+                await asyncio.gather(*(hear(group, 20) for group in groups.values()))
+            for group in groups.values():
+                assert "the disk is too slow, and 50 batches of events wait" in str(group.stats().recording_error)
+            disk.ready.set()
+
+    run(test)
+    assert caplog.text.count("the disk is too slow") == 2, "told when it happens, once by each"
+    assert caplog.text.count("events were not recorded") == 2
+    rows = read_runs([tmp_path])
+    assert not any(row["complete"] for row in rows)
+    assert not list(tmp_path.rglob("*unfinished*"))
+    assert held([tmp_path]).incomplete_records
+
+
+def test_who_is_behind_with_its_record_takes_no_data_until_it_has_caught_up() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", order="partial") as groups:
+            host = member_of(groups["B"]).host
+            assert host is not None
+            host.recorder.behind = True
+            groups["B"].send_nowait(b"later")
+            await groups["A"].send(b"x")
+            while not groups["B"].stats().units_overrun:
+                await asyncio.sleep(0.001)
+            assert groups["B"].stats().messages_sent == groups["B"].stats().unread_bytes == 0
+            host.recorder.behind = False
+            host.recorder.on_caught_up()
+            heard = await hear(groups["A"], 2)
+            assert sorted(message.payload for message in heard) == [b"later", b"x"]
+            assert len(await hear(groups["B"], 2)) == 2
+
+    run(test)

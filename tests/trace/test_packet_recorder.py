@@ -5,12 +5,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ordercast.model.machine import Level, ViewInstalled
+from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.trace.files import events_batch
 from ordercast.trace.packet_recorder import ROW_GROUP, PacketBatch, PacketRecorder
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder, Recorder
 from ordercast.trace.schema import EventKind, EventRow
 
 NODE = 2
@@ -31,7 +31,7 @@ def ready(*, asks: bool) -> Ready:
     return Ready(source=NODE, next_seq=0, next_seq_to=(0, 0, 0, 0), status=STATUS, missing=missing)
 
 
-def events(recorder: Recorder, seed: int, count: int) -> None:
+def events(recorder: EventRecorder, seed: int, count: int) -> None:
     """The same happenings for the same seed."""
     chance = Random(seed)
     for number in range(count):
@@ -83,3 +83,19 @@ def test_a_batch_is_handed_on_when_it_is_full() -> None:
     recorder.flush()
     recorder.flush()
     assert len(batches) == 1, "nothing is left"
+
+
+def test_recoveries_and_views_have_one_detail_however_they_are_recorded() -> None:
+    rows: list[EventRow] = []
+    batches: list[PacketBatch] = []
+    recorders: tuple[EventRecorder, EventRecorder] = (
+        Recorder(4, rows.extend, deliveries_only=False),
+        PacketRecorder(NODE, batches.append, deliveries_only=False),
+    )
+    for recorder in recorders:
+        recorder.resume(1, NODE, Resumed(1, 2, 3))
+        recorder.view(2, NODE, ViewInstalled(1, 0b101, "E2 has failed"))
+        recorder.flush()
+    details = ["1 asked, 2 inserted", "1: {E1,E3}; E2 has failed"]
+    assert [row[9] for row in rows] == details
+    assert [entry[8] for entry in batches[0].entries] == details

@@ -15,7 +15,7 @@ TWO = "FEDCBA9876543210" * 4
 def test_the_first_key_is_the_current_one() -> None:
     keys = keys_from_text(f"# of the group\n\n 7:{ONE} # from May on\n1:{TWO}\n", "here")
     assert keys.current == 7
-    assert keys.secrets == {7: bytes.fromhex(ONE), 1: bytes.fromhex(TWO)}
+    assert keys.by_id() == {7: bytes.fromhex(ONE), 1: bytes.fromhex(TWO)}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_file_of_keys(tmp_path: Path) -> None:
             keys_from_file(path)
     for mode in (0o600, 0o400):
         path.chmod(mode)
-        assert list(keys_from_file(path).secrets) == [3, 2]
+        assert list(keys_from_file(path).by_id()) == [3, 2]
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -90,13 +90,13 @@ def test_keys_of_the_environment() -> None:
     assert keys_from_environment({}) is None
     keys = keys_from_environment({"ORDERCAST_KEY": f"2:{ONE}"})
     assert keys is not None
-    assert keys.secrets == {2: bytes.fromhex(ONE)}
+    assert keys.by_id() == {2: bytes.fromhex(ONE)}
     with pytest.raises(ConfigError, match="no key in the variable ORDERCAST_KEY"):
         keys_from_environment({"ORDERCAST_KEY": ""})  # who sets it does not want to speak in the clear
 
 
 def test_new_keys_differ_and_are_read_back() -> None:
     lines = [new_key(key_id) for key_id in (1, 255)]
-    one, two = keys_from_text("\n".join(lines), "here").secrets.values()
+    one, two = keys_from_text("\n".join(lines), "here").by_id().values()
     assert one != two
     assert new_key() != new_key()

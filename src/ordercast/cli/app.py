@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ordercast import __version__
 from ordercast.cli.shared.printing import BROKEN_PIPE
+from ordercast.cli.shared.renamed_options import require_current_options
 from ordercast.model.errors import OrdercastError, reason_of
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -40,6 +41,15 @@ The command NAME is the function NAME_command of the module `ordercast.cli.NAME`
 """
 
 
+class _Command(TyperCommand):
+    """A command that knows the old names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the arguments."""
+        require_current_options(str(self.name), args)
+        return super().parse_args(ctx, args)
+
+
 class _Commands(TyperGroup):
     """A group that imports a command only to run it."""
 
@@ -63,7 +73,7 @@ def load_command(name: str) -> TyperCommand:
     """Imports a command of the table."""
     module = import_module(f"ordercast.cli.{name}")
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_HELP)
-    single.command(name)(getattr(module, f"{name}_command"))
+    single.command(name, cls=_Command)(getattr(module, f"{name}_command"))
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command

@@ -22,7 +22,9 @@ from ordercast.cli.shared.live_options import (
     UVLOOP,
     address_or_port,
     members_from,
+    read_keys_on_hangup,
     run,
+    telling_options,
 )
 from ordercast.cli.shared.pipes import Output, lines_of
 from ordercast.cli.shared.printing import BROKEN_PIPE
@@ -31,6 +33,7 @@ from ordercast.live.join import Joining, join
 from ordercast.live.metrics import serve_metrics
 from ordercast.live.settings import Settings
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
+from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.cli.shared.status_view import StatusView
@@ -153,7 +156,7 @@ def node_command(
     line could not be sent.
     """
     served_at = address_or_port(metrics) if metrics is not None else None
-    node = _Node(status=status, served_at=served_at)
+    node = _Node(status=status, served_at=served_at, key=key)
     given = {
         "order": order,
         "window": window,
@@ -167,22 +170,23 @@ def node_command(
         "relay": relay,
     }
     overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    joining = join(
-        group,
-        members=members_from(member_list) if member_list is not None else None,
-        size=size,
-        name=name,
-        bind=bind,
-        settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
-        key=key,
-        insecure=insecure,
-        timeout=timeout,
-        record=record,
-        record_detail=record_detail,
-        busy_poll=busy_poll,
-        on_view=node.on_view,
-        on_waiting=node.on_waiting,
-    )
+    with telling_options():
+        joining = join(
+            group,
+            members=members_from(member_list) if member_list is not None else None,
+            size=size,
+            name=name,
+            bind=bind,
+            settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
+            key=key,
+            insecure=insecure,
+            timeout=timeout,
+            record=record,
+            record_detail=record_detail,
+            busy_poll=busy_poll,
+            on_view=node.on_view,
+            on_waiting=node.on_waiting,
+        )
     if record is not None:
         _keep_small()
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
@@ -202,8 +206,9 @@ def _keep_small() -> None:
 class _Node:
     """A member, from joining to an exit status."""
 
-    def __init__(self, *, status: bool, served_at: tuple[str, int] | None) -> None:
-        self._shows_status, self._served_at = status, served_at
+    def __init__(self, *, status: bool, served_at: tuple[str, int] | None, key: Path | None) -> None:
+        self._shows_status, self._served_at, self._key_file = status, served_at, key
+        self._new_keys: GroupKeys | None = None  # read again before the group was open
         self._group: Group | None = None
         self._view: StatusView | None = None
         self._stopped: str | None = None  # why, if it was stopped
@@ -235,8 +240,12 @@ class _Node:
         loop = asyncio.get_running_loop()
         for signal in (SIGINT, SIGTERM):
             loop.add_signal_handler(signal, self._stop, task, f"interrupted by {Signals(signal).name}")
+        if self._key_file is not None:
+            read_keys_on_hangup(self._key_file, self._rotate_keys, self._say)
         try:
             self._group = group = await joining
+            if self._new_keys is not None:
+                group.rotate_keys(self._new_keys)
             self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
             return await self._take_part(group, task)
         except asyncio.CancelledError:
@@ -297,6 +306,12 @@ class _Node:
             else:
                 for message in batch:
                     self._view.say(_shown(message))
+
+    def _rotate_keys(self, keys: GroupKeys) -> None:
+        if self._group is not None:
+            self._group.rotate_keys(keys)
+        else:
+            self._new_keys = keys
 
     def _stop(self, task: "asyncio.Task[Any]", why: str) -> None:
         if self._stopped is None:

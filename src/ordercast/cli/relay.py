@@ -1,13 +1,26 @@
 """`ordercast relay`: passes the datagrams of a group on in one order, as a process of its own."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGINT, SIGTERM
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ordercast.cli.shared.live_options import INSECURE, KEY, MEMBERS, MTU, MULTICAST, UVLOOP, members_from, run
+from ordercast.cli.shared.live_options import (
+    INSECURE,
+    KEY,
+    MEMBERS,
+    MTU,
+    MULTICAST,
+    NETWORK,
+    UVLOOP,
+    members_from,
+    read_keys_on_hangup,
+    run,
+    telling_options,
+)
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join import keys_for
 from ordercast.live.relay_process import RelayProcess
@@ -26,6 +39,14 @@ def relay_command(
     insecure: Annotated[bool, INSECURE] = False,
     multicast: Annotated[str | None, MULTICAST] = None,
     mtu: Annotated[int | None, MTU] = None,
+    round_trip: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds of a round trip between members; it limits how long the relay waits for datagrams that were "
+            "overtaken. Default: 0.01, and 0.002 on one machine.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
     uvloop: Annotated[bool, UVLOOP] = True,
 ) -> None:
     """Relay the datagrams of a live group in one order, until interrupted.
@@ -33,29 +54,36 @@ def relay_command(
     The orders total and priority need a relay: a member, or this process, which members name by --relay. It may be
     stopped and started again: the group continues if it is back within two failure timeouts.
     """
-    shared = Settings.from_toml(settings) if settings is not None else Settings()
-    multicast, mtu = multicast or shared.multicast, shared.mtu if mtu is None else mtu
+    given = {"multicast": multicast, "mtu": mtu, "round_trip": round_trip}
+    overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    shared = replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides)
     members = members_of(group, members_from(member_list))
     place = address_of(address)
     require_one_network({**members, "the relay": place})
-    keys = keys_for([place, *members.values()], key, insecure=insecure)
-    relayed_to = multicast_of(multicast, place) if multicast else None
+    with telling_options():
+        keys = keys_for([place, *members.values()], key, insecure=insecure)
+    relayed_to = multicast_of(shared.multicast, place) if shared.multicast else None
     addresses = list(members.values())
     loopback = all(each.is_loopback() for each in addresses)
-    parameters = parameters_for(Settings(mtu=mtu), len(addresses), loopback=loopback)
+    parameters = parameters_for(shared, len(addresses), loopback=loopback)
 
     async def serve() -> int:
-        relay = RelayProcess(group, place, addresses, keys=keys, multicast=relayed_to, mtu=parameters.mtu)
+        relay = RelayProcess(group, place, addresses, parameters, keys=keys, multicast=relayed_to)
         stopped = asyncio.Event()
         for signal in (SIGINT, SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signal, stopped.set)
+        if key is not None:
+            read_keys_on_hangup(key, relay.rotate_keys, _say)
         relay.start()
-        typer.echo(f"ordercast: relaying for the group {group} at {place}", err=True)
+        _say(f"relaying for the group {group} at {place}")
         await stopped.wait()
         relay.close()
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in relay.dropped.items()) or "none"
-        summary = f"{relay.passed:,} datagrams relayed, {relay.late:,} too late, dropped: {dropped}"
-        typer.echo(f"ordercast: {summary}", err=True)
+        _say(f"{relay.passed:,} datagrams relayed, dropped: {dropped}")
         return 0
 
     raise typer.Exit(run(serve(), uvloop=uvloop))
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"ordercast: {sentence}", err=True)

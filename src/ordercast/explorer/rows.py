@@ -67,8 +67,8 @@ def _note(recorder: Recorder, time: int, node: int, output: Output) -> None:
             recorder.discard(time, node, unit, why)
         case Stopped(why=why):
             recorder.note(time, node, EventKind.STOP, why)
-        case Resumed(asked=asked, inserted=inserted):
-            recorder.note(time, node, EventKind.RESUME, f"{asked} asked, {inserted} inserted")
+        case Resumed():
+            recorder.resume(time, node, output)
         case ViewInstalled():
             recorder.view(time, node, output)
         case Abort(why=why):

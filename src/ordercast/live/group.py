@@ -11,6 +11,7 @@ from typing import Literal, NoReturn, Self, SupportsIndex
 from ordercast.live.events import Message, Receipt, View
 from ordercast.live.host.batching import PENDING_LIMIT
 from ordercast.live.host.member import Member
+from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
@@ -92,7 +93,7 @@ class Group:
 
     def stats(self) -> Stats:
         """Counters and sizes of this member; also after the end."""
-        return self._member.stats(self.name)
+        return stats_of(self._member, self.name)
 
     # --- sending ---
 
@@ -110,14 +111,13 @@ class Group:
         until the message has got so far; see `Receipt`. If the call is cancelled while it waits to send, nothing is
         sent; if it is cancelled while it waits for `until`, the message is sent.
         """
+        if until is not None and until not in _UNTIL:
+            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
         if self._outbox.pending_bytes > PENDING_LIMIT:
             await self._outbox.wait_for_room()
-        if until is None:
-            return self.send_nowait(payload, to=to, priority=priority)
-        if until not in _UNTIL:
-            raise LocalProtocolError(f"until must be 'accepted', 'stable' or 'known_stable', not {until!r}")
         receipt = self.send_nowait(payload, to=to, priority=priority)
-        await _UNTIL[until](receipt)
+        if until is not None:
+            await _UNTIL[until](receipt)
         return receipt
 
     def send_nowait(
@@ -256,9 +256,10 @@ class Group:
         """Sends nothing more, waits until all members have closed and have received everything, then leaves.
 
         `timeout`: seconds after which the group is aborted if the others have not closed. Raises `GroupAborted` if the
-        group was aborted, by this member or by another. What was delivered can still be read afterwards. A second call
-        waits for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves
-        the group closing.
+        group was aborted, by this member or by another. What was delivered can still be read afterwards, or meanwhile:
+        the group is aborted if the others send more than 256 MiB that this member does not read. A second call waits
+        for the same end; its timeout, if it has one, replaces that of the first. A call that is cancelled leaves the
+        group closing.
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)

@@ -7,7 +7,7 @@ running event loop is not held up.
 import asyncio
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
@@ -16,7 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Never
 
 from ordercast.live.events import View
-from ordercast.live.host.parameters import Parameters, parameters_for
+from ordercast.live.host.parameters import parameters_for
+from ordercast.live.join_options import JoinOptions
 from ordercast.live.settings import Settings, require_seconds, require_whole
 from ordercast.live.transport.addresses import (
     Address,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ordercast.live.group import Group
 
 MIN_TIMEOUT, MAX_TIMEOUT = 0.5, 1e9  # seconds
-_OPENS = "ordercast.live.host.open_group"
+_OPENS = "ordercast.live.open_group"
 _RENAMED = {
     "channel": "relay",
     "datagram": "max_datagram_size",
@@ -45,28 +46,15 @@ _RENAMED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """The checked arguments of `join`."""
+class KeyRequiredError(ConfigError):
+    """Members are on other machines, and there is no key."""
 
-    group: str
-    name: str | None
-    members: dict[str, Address]
-    """Empty: they are discovered."""
-    bind: Address | None
-    """Our own address, if the members are discovered."""
-    parameters: Parameters
-    multicast: Address | None
-    relay: Address | None
-    one_clock: bool
-    """All members are on this machine."""
-    keys: GroupKeys | None
-    timeout: float
-    record: Path | None
-    deliveries_only: bool
-    busy_poll: bool
-    on_view: Callable[[View], None] | None
-    on_waiting: Callable[[str], None] | None
+    def __init__(self, how: str) -> None:
+        """`how`: to do without a key."""
+        super().__init__(
+            "members on other machines need a key: give all members the same key file (`ordercast key` makes one), "
+            f"or {how} if nobody else can reach this network"
+        )
 
 
 class Joining:
@@ -76,7 +64,7 @@ class Joining:
     it has not joined, and may be awaited again.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: JoinOptions) -> None:
         self._options = options
         self._lock = asyncio.Lock()
         self._group: Group | None = None
@@ -178,7 +166,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     if record_detail not in {"all", "deliveries"}:
         raise ConfigError(f"record_detail must be 'all' or 'deliveries', not {record_detail!r}")
     return Joining(
-        Options(
+        JoinOptions(
             group=group,
             name=name,
             members=found,
@@ -210,14 +198,11 @@ def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *
     else:
         keys = key if isinstance(key, GroupKeys) else keys_from_file(Path(key))
     if keys is None and not insecure and not all(address.is_loopback() for address in addresses):
-        raise ConfigError(
-            "members on other machines need a key: give all members the same key file (`ordercast key` makes one), "
-            "or set insecure if nobody else can reach this network"
-        )
+        raise KeyRequiredError("set insecure=True")
     return keys
 
 
-async def _open(options: Options) -> "Group":
+async def _open(options: JoinOptions) -> "Group":
     """Loads what a member needs, in a thread, and joins."""
     await asyncio.to_thread(lambda: import_module(_OPENS).load(options))
     group: Group = await import_module(_OPENS).open_group(options)

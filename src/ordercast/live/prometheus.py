@@ -13,7 +13,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _COUNTERS = {
     "messages_sent": "Messages of this member accepted by the protocol.",
     "units_sent": "Protocol units sent.",
-    "units_overrun": "Received units dropped because the application did not read.",
+    "units_overrun": "Received units dropped because the application did not read, or the recording was behind.",
     "retransmissions": "Data units sent again.",
     "retransmission_requests": "Units sent that asked for retransmissions.",
     "recoveries": "Times that the group agreed on its order again.",
@@ -25,6 +25,7 @@ _COUNTERS_BY_LABEL = {
     "units_discarded": ("reason", "Received units that the protocol had no use for."),
     "datagrams_rejected": ("reason", "Received datagrams or records that were not for us, or invalid."),
     "send_errors": ("reason", "Datagrams that the operating system did not send."),
+    "receive_errors": ("reason", "Errors that the operating system reported instead of a datagram."),
 }
 _GAUGES = {
     "pending_bytes": "Bytes sent by the application and not yet accepted by the protocol.",

@@ -5,18 +5,20 @@ no relay is lost; the members retransmit it, until they give the relay up.
 """
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 
-from ordercast.live.host.parameters import LOOPBACK_ROUND_TRIP, NETWORK_ROUND_TRIP, longest_wait
-from ordercast.live.settings import NETWORK_MTU
+from ordercast.live.host.parameters import Parameters, longest_wait
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.relay import RELAY_INCARNATION, RELAY_INCARNATION_SIZE, Relay, is_for_relay
-from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer, Stream
+from ordercast.live.transport.relay import RELAY_INCARNATION_SIZE, Relay, is_for_relay
+from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.live.transport.sockets import enable_multicast_sending, open_socket
 from ordercast.wire.datagram import Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.seal import seal_for
+
+MAX_UNAUTHENTICATED_STREAMS = 4096
+"""Senders in sessions that a relay without a key remembers: those that it received from last."""
 
 
 class RelayProcess:
@@ -27,32 +29,32 @@ class RelayProcess:
         group: str,
         address: Address,
         members: list[Address],
+        parameters: Parameters,
         *,
         keys: GroupKeys | None = None,
         multicast: Address | None = None,
-        mtu: int | None = None,
     ) -> None:
-        """`mtu`: the same as the members have; default: as theirs, by whether all are on this machine."""
+        """`parameters`: those of the group, as its members have them."""
         self._members = len(members)
         self._seal = seal_for(group, keys)
         own = open_socket(address)
         if multicast is not None:
             enable_multicast_sending(own, address.host)
-        near = all(member.is_loopback() for member in (address, *members))
-        segment = mtu if mtu is not None else 0 if near else NETWORK_MTU
-        self._endpoint = Endpoint(own, members, multicast=multicast, segment=segment)
+        self._endpoint = Endpoint(own, members, multicast=multicast, segment=parameters.mtu)
         self._relay = Relay(self._seal, time.time_ns(), self._endpoint.send_to_all)
-        self.max_hold = longest_wait(LOOPBACK_ROUND_TRIP if near else NETWORK_ROUND_TRIP)
+        self.max_hold = longest_wait(parameters.config.timing.guard)
         """Nanoseconds that a datagram is held for those that it has overtaken, at most."""
-        # By session and sender. None is forgotten: only what was sent to this incarnation of the relay adds to it, so
-        # nobody can fill it, and whoever could push one out could have us pass on again what we have forgotten.
-        self._streams: dict[tuple[int, int], Stream] = {}
-        self._reorder_buffer = ReorderBuffer()
-        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
-        self.late = 0
-        """Datagrams that were overtaken on their way here, and dropped."""
+        # By session and sender. With a key none is forgotten: only what members sent to this incarnation of the relay
+        # adds to it, so nobody can fill it, and whoever could push one out could have us pass on again what we have
+        # forgotten. Without a key anybody can do that anyway, and must not fill our memory, too.
+        self._streams: OrderedDict[tuple[int, int], Stream] = OrderedDict()
+        self._forgets_streams = keys is None
         self.dropped: Counter[str] = Counter()
-        """Datagrams that were dropped, by reason; `stale_relay`: they were for an earlier incarnation of the relay."""
+        """Datagrams that were dropped, by reason.
+
+        `stale_relay`: they were for an earlier incarnation of the relay; `late`: they were overtaken on their way here.
+        """
+        self._in_order = OrderedStreams(self._pass_on, self._endpoint.read, self.dropped, lambda _: None)
 
     @property
     def passed(self) -> int:
@@ -64,14 +66,17 @@ class RelayProcess:
         """The number of this incarnation: when it was started."""
         return self._relay.incarnation
 
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """Encrypts with the first of these keys from now on, and decrypts with any of them."""
+        self._seal.rotate(keys)
+
     def start(self) -> None:
         """Begins to pass on."""
-        self._endpoint.start(self._receive, lambda: None)
+        self._endpoint.start(self._receive, lambda: None, lambda: None)
 
     def close(self) -> None:
         """Ends; members continue if another one is started soon."""
-        self._reorder_buffer.clear()
-        self._release_timer.cancel()
+        self._in_order.close()
         self._endpoint.close()
 
     def _receive(self, data: bytes | memoryview) -> None:
@@ -82,28 +87,22 @@ class RelayProcess:
             self.dropped["non_member"] += 1
         elif len(datagram.body) < RELAY_INCARNATION_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
-        elif RELAY_INCARNATION.unpack_from(datagram.body)[0] != self._relay.incarnation:
+        elif not self._relay.is_named_in(datagram):
             self.dropped["stale_relay"] += 1
             self._relay.announce(datagram.tag)
         else:
-            self._reorder(datagram)
+            self._in_order.take(self._stream(datagram.tag, datagram.sender), datagram)
 
-    def _reorder(self, datagram: Datagram) -> None:
-        stream = self._streams.get((datagram.tag, datagram.sender))
+    def _stream(self, session: int, sender: int) -> Stream:
+        key = session, sender
+        stream = self._streams.get(key)
         if stream is None:
-            stream = self._streams[datagram.tag, datagram.sender] = Stream(self.max_hold)
-        ready = self._reorder_buffer.take(stream, datagram, time.monotonic_ns())
-        if ready is None:
-            self.late += 1
-        else:
-            self._pass_on(ready)
-            self._release_timer.update()
+            stream = self._streams[key] = Stream(self.max_hold)
+            if self._forgets_streams and len(self._streams) > MAX_UNAUTHENTICATED_STREAMS:
+                self._streams.popitem(last=False)
+        elif self._forgets_streams:
+            self._streams.move_to_end(key)
+        return stream
 
-    def _release(self) -> None:
-        self._endpoint.read_all()
-        self._pass_on(self._reorder_buffer.release(time.monotonic_ns()))
-
-    def _pass_on(self, datagrams: list[Datagram]) -> None:
-        for datagram in datagrams:
-            records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
-            self._relay.pass_on(datagram.sender, datagram.tag, records)
+    def _pass_on(self, datagram: Datagram) -> None:
+        self._relay.take(datagram)

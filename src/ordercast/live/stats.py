@@ -36,7 +36,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     units_discarded: dict[str, int]
     """Received units that the protocol had no use for, such as duplicates, by reason."""
     units_overrun: int
-    """Received units that were dropped because the application did not read; they are sent again."""
+    """Received units that were dropped because the application did not read, or since too many events waited to be
+    recorded; they are sent again."""
 
     datagrams_received: int
     datagrams_sent: int
@@ -50,6 +51,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """
     send_errors: dict[str, int]
     """Datagrams that the operating system did not send, by its reason; `oversized`: a record that fits no datagram."""
+    receive_errors: dict[str, int]
+    """Errors that the operating system reported instead of a datagram, by its reason, such as an unreachable port."""
 
     pending_bytes: int
     """Sent by the application, not yet accepted by the protocol."""

@@ -4,7 +4,7 @@ Destination sets are created, compared, hashed and sent for every message. An in
 representation for each set, and iterates in one order.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 
@@ -30,6 +30,11 @@ def everybody(nodes: int) -> int:
 def name_of(node: int) -> str:
     """The printed name of a node: the papers' E1 is node 0."""
     return f"E{node + 1}"
+
+
+def chosen(names: Sequence[str], mask: int) -> tuple[str, ...]:
+    """Those names whose places are in a set."""
+    return tuple(names[node] for node in members(mask))
 
 
 def names_of(mask: int) -> str:

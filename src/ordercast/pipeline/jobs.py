@@ -30,7 +30,7 @@ def collected(rows: "DataFrame") -> pa.Table:
     except Exception as error:
         if _interrupted(error):
             raise KeyboardInterrupt from error
-        raise trace_error_in(error) or PipelineError(f"Spark failed: {_first_line(error)}") from error
+        raise trace_error_in(error) or PipelineError(f"Spark failed: {first_line(error)}") from error
 
 
 def trace_error_in(error: Exception) -> TraceError | None:
@@ -39,7 +39,8 @@ def trace_error_in(error: Exception) -> TraceError | None:
     return TraceError(found[1]) if found else None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of Spark says: further lines are those of Java."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

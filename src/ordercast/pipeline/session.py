@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from ordercast.model.errors import ConfigError, PipelineError, reason_of
 from ordercast.pipeline.java import set_up_environment
+from ordercast.pipeline.jobs import first_line
 
 EMBEDDED = "local[*]"
 """Spark in a Java process of our own, on all cores."""
@@ -81,7 +82,7 @@ def open_session(master: str, log: Path) -> SparkSession:
         with stderr_to(log):
             spark = builder.getOrCreate()
     except Exception as error:  # of Spark, of its Java or of the connection between them
-        raise ConfigError(f"Spark did not start: {_first_line(error)}; its log is {log}") from error
+        raise ConfigError(f"Spark did not start: {first_line(error)}; its log is {log}") from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -91,15 +92,11 @@ def _open_client(master: str) -> Iterator[SparkSession]:
     try:
         spark = SparkSession.builder.appName("ordercast").remote(master).getOrCreate()
     except Exception as error:  # of Spark, or of the network
-        raise ConfigError(f"cannot open a session at {master}: {_first_line(error)}") from error
+        raise ConfigError(f"cannot open a session at {master}: {first_line(error)}") from error
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _require_reachable(master: str) -> None:

@@ -100,4 +100,4 @@ class Measurements:
         counters.frozen_time += time - self._stopped_at[node]
         self.last_progress = time
         if self._recorder is not None:
-            self._recorder.note(time, node, EventKind.RESUME, f"{output.asked} asked, {output.inserted} inserted")
+            self._recorder.resume(time, node, output)

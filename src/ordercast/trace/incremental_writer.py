@@ -85,10 +85,14 @@ class IncrementalTraceWriter:
 
     @contextmanager
     def _writing(self, path: Path) -> Iterator[None]:
-        """If it fails, the unfinished file is removed, which frees its space if the disk is full."""
+        """If it fails, the unfinished file is closed and removed, which frees its space if the disk is full."""
         try:
             yield
         except WRITE_ERRORS as error:
+            if self._open is not None:
+                with suppress(*WRITE_ERRORS):
+                    self._open.close()
+                self._open = None  # what could not be closed is closed with the object
             with suppress(OSError):
                 unfinished(path).unlink(missing_ok=True)
             raise self._failure(error) from error

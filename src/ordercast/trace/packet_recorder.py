@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from ordercast.model.machine import ViewInstalled
-from ordercast.model.nodes import members, names_of
+from ordercast.model.nodes import members
 from ordercast.model.units import Packet
 from ordercast.trace.arrow_columns import constant, counted, counting, parts, repeated
 from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.recorder import Recorder
+from ordercast.trace.recorder import EventRecorder, view_detail
 from ordercast.trace.schema import (
     DESTINATIONS,
     DETAIL,
@@ -79,11 +79,11 @@ class PacketBatch(NamedTuple):
         return pa.RecordBatch.from_arrays([found[name] for name in EVENTS.names], schema=EVENTS)
 
 
-class PacketRecorder(Recorder):
+class PacketRecorder(EventRecorder):
     """Records what happens at one node, packet by packet."""
 
     def __init__(self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool) -> None:
-        super().__init__(0, lambda _: None, deliveries_only=deliveries_only)
+        super().__init__(deliveries_only=deliveries_only)
         self._node, self._batch_sink = node, sink
         self._entries: list[Entry] = []
         self._step = self._count = 0  # of the first entry; rows of all
@@ -98,8 +98,8 @@ class PacketRecorder(Recorder):
     def view(self, time: int, node: int, view: ViewInstalled) -> None:
         """A view was installed; its members are the row's destinations."""
         del node  # there is only one
-        detail = f"{view.number}: {names_of(view.members)}; {view.why}"
-        self._add((1, time, EventKind.VIEW.value, None, None, members(view.members), None, None, detail, None))
+        to, detail = members(view.members), view_detail(view)
+        self._add((1, time, EventKind.VIEW.value, None, None, to, None, None, detail, None))
 
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""

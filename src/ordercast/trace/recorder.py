@@ -1,8 +1,9 @@
 """Turns what happens in a run into rows of its trace, passed on in batches so that memory stays bounded."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from ordercast.model.machine import Level, ViewInstalled
+from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.nodes import members, names_of
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
@@ -15,25 +16,20 @@ BATCH = 50_000
 _LEVEL_EVENT = ("", EventKind.ACCEPT.value, EventKind.PREACK.value, EventKind.ACK.value)  # by level
 
 
-class Recorder:
-    """Records what happens at the nodes of one run."""
+def view_detail(view: ViewInstalled) -> str:
+    """The detail of a view's row."""
+    return f"{view.number}: {names_of(view.members)}; {view.why}"
 
-    def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool) -> None:
-        self._sink, self._deliveries_only = sink, deliveries_only
-        self._steps = [0] * nodes
-        self._rows: list[EventRow] = []
 
+class EventRecorder(ABC):
+    """Which events a trace has of what happens at the nodes of a run. How they are kept until written is left open."""
+
+    def __init__(self, *, deliveries_only: bool) -> None:
+        self._deliveries_only = deliveries_only
+
+    @abstractmethod
     def send(self, time: int, packet: Packet) -> None:
         """Each message of a packet got its number."""
-        node, step = packet.source, self._steps[packet.source]
-        destinations, priority = members(packet.destinations), packet.priority or None
-        for place, size in enumerate(packet.lengths):
-            self._rows.append(
-                (node, step, time, "send", node, packet.first + place, destinations, priority, size, None, None)
-            )
-            step += 1
-        self._steps[node] = step
-        self._flush_if_full()
 
     def deliver(self, time: int, node: int, packet: Packet) -> None:
         """Each message of a packet was handed to the application."""
@@ -85,18 +81,63 @@ class Recorder:
         else:
             self._other(time, node, "discard", why, None)
 
+    @abstractmethod
     def view(self, time: int, node: int, view: ViewInstalled) -> None:
         """A view was installed; its members are the row's destinations."""
-        detail = f"{view.number}: {names_of(view.members)}; {view.why}"
-        step, event = self._steps[node], EventKind.VIEW.value
-        self._rows.append((node, step, time, event, None, None, members(view.members), None, None, detail, None))
-        self._steps[node] += 1
-        self._flush_if_full()
+
+    def resume(self, time: int, node: int, found: Resumed) -> None:
+        """The order is agreed on, and a node resumes."""
+        self.note(time, node, EventKind.RESUME, f"{found.asked} asked, {found.inserted} inserted")
 
     def note(self, time: int, node: int, event: EventKind, detail: str | None) -> None:
         """Some other event. Aborts and crashes are recorded even if only deliveries are."""
         if not self._deliveries_only or event in {EventKind.ABORT, EventKind.CRASH}:
             self._other(time, node, event.value, detail, None)
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Passes on what was not passed on yet."""
+
+    @abstractmethod
+    def _messages(
+        self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None
+    ) -> None:
+        """An event of each message of a packet."""
+
+    @abstractmethod
+    def _other(self, time: int, node: int, event: str, detail: str | None, number: int | None) -> None:
+        """An event that is not of a message."""
+
+
+class Recorder(EventRecorder):
+    """Records the nodes of one run, row by row."""
+
+    def __init__(self, nodes: int, sink: Sink, *, deliveries_only: bool) -> None:
+        super().__init__(deliveries_only=deliveries_only)
+        self._sink = sink
+        self._steps = [0] * nodes
+        self._rows: list[EventRow] = []
+
+    def send(self, time: int, packet: Packet) -> None:
+        """Each message of a packet got its number."""
+        node, step = packet.source, self._steps[packet.source]
+        destinations, priority = members(packet.destinations), packet.priority or None
+        for place, size in enumerate(packet.lengths):
+            self._rows.append(
+                (node, step, time, "send", node, packet.first + place, destinations, priority, size, None, None)
+            )
+            step += 1
+        self._steps[node] = step
+        self._flush_if_full()
+
+    def view(self, time: int, node: int, view: ViewInstalled) -> None:
+        """A view was installed; its members are the row's destinations."""
+        to, detail = members(view.members), view_detail(view)
+        self._rows.append(
+            (node, self._steps[node], time, EventKind.VIEW.value, None, None, to, None, None, detail, None)
+        )
+        self._steps[node] += 1
+        self._flush_if_full()
 
     def flush(self) -> None:
         """Passes the remaining rows to the sink."""

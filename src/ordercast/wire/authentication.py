@@ -29,20 +29,15 @@ class AuthenticatedSeal:
 
     def __init__(self, group: str, keys: GroupKeys) -> None:
         self._group = group.encode()
-        self._keys = keys
+        self._current, self._secrets = keys.current, keys.by_id()
         self._ciphers: LruMap[tuple[int, int, int], AESGCM] = LruMap()  # by key id, tag, sender
         self._windows = ReplayWindows()
         self.hold = self._windows.hold
         self._sealed_below: dict[tuple[int, int], int] = {}  # by tag and sender: the few that we send as
 
-    @property
-    def remembered(self) -> int:
-        """Senders and tags whose keys, or whose counters, are known: whichever are more."""
-        return max(len(self._ciphers), len(self._windows))
-
     def rotate(self, keys: GroupKeys) -> None:
         """Encrypts with the first of these keys from now on, and decrypts with any of them. Counters continue."""
-        self._keys = keys
+        self._current, self._secrets = keys.current, keys.by_id()
         self._ciphers.clear()
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
@@ -52,10 +47,10 @@ class AuthenticatedSeal:
                 f"counter {counter} of sender {sender} was used before: encrypting with it again would reveal the key"
             )
         self._sealed_below[tag, sender] = counter + 1
-        key_id = self._keys.current
+        key_id = self._current
         cipher = self._ciphers.recall((key_id, tag, sender))
         if cipher is None:
-            cipher = self._cipher(self._keys.secrets[key_id], tag, sender)
+            cipher = self._cipher(self._secrets[key_id], tag, sender)
             self._ciphers.keep((key_id, tag, sender), cipher)
         header = write_header(flags | ENCRYPTED, key_id, sender, to, tag, counter)
         return header + cipher.encrypt(counter.to_bytes(_NONCE_SIZE, "big"), body, header)
@@ -66,7 +61,7 @@ class AuthenticatedSeal:
         if isinstance(header, Rejection):
             return header
         flags, key_id, sender, to, tag, counter = header
-        secret = self._keys.secrets.get(key_id)
+        secret = self._secrets.get(key_id)
         if secret is None:
             return Rejection.KEY
         window = self._windows.find(tag, sender)

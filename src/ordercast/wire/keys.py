@@ -22,19 +22,23 @@ _LINE = re.compile(rf"(\d{{1,3}}):([0-9a-fA-F]{{{2 * KEY_SIZE}}})", re.ASCII)
 class GroupKeys:
     """The keys of a group by their ids. Not a struct: whatever writes values as text must not find the secrets."""
 
-    __slots__ = ("current", "secrets")
+    __slots__ = ("_secrets", "current")
 
     def __init__(self, secrets: Mapping[int, bytes]) -> None:
         require(secrets, "a group needs at least one key to encrypt")
         for key_id, secret in secrets.items():
             require(1 <= key_id <= 255, f"the id of a key must be 1 to 255, not {key_id}")
             require(len(secret) == KEY_SIZE, f"a key must have {KEY_SIZE} bytes, and key {key_id} has {len(secret)}")
-        self.secrets = dict(secrets)
-        self.current = next(iter(self.secrets))
+        self._secrets = dict(secrets)
+        self.current = next(iter(self._secrets))
         """The id of the key to encrypt with."""
 
     def __repr__(self) -> str:
-        return f"GroupKeys(current={self.current}, known={list(self.secrets)})"
+        return f"GroupKeys(current={self.current}, known={list(self._secrets)})"
+
+    def by_id(self) -> dict[int, bytes]:
+        """The keys themselves, for encryption only: never written or logged."""
+        return dict(self._secrets)
 
 
 def new_key(key_id: int = 1) -> str:

@@ -20,11 +20,6 @@ class ReplayWindow:
         self._below = 0  # one more than the latest accepted
         self._taken = 0  # bit i: _below - 1 - i was accepted
 
-    @property
-    def span(self) -> int:
-        """How far behind the latest counter the oldest is that is known to be accepted."""
-        return self._taken.bit_length()
-
     def is_new(self, counter: int) -> bool:
         """True if it was not accepted yet and is not too old to tell."""
         age = self._below - 1 - counter
@@ -76,6 +71,3 @@ class ReplayWindows:
         elif tag != self._held:
             self._recent.move_to_end((tag, sender))
         window.take(counter)
-
-    def __len__(self) -> int:
-        return len(self._windows) + len(self._recent)

@@ -31,11 +31,6 @@ class Seal(Protocol):
         """The opened datagram, each at most once; or why it is rejected."""
         ...
 
-    @property
-    def remembered(self) -> int:
-        """The largest number of senders and tags that any of its tables has; bounded."""
-        ...
-
     def hold(self, session: int) -> None:
         """Counters received with this tag are never forgotten, whatever else is received."""
         ...
@@ -70,11 +65,6 @@ class UnauthenticatedSeal:
         self._digest = sha256(group.encode()).digest()[:_DIGEST_SIZE]
         self._windows = ReplayWindows()
         self.hold = self._windows.hold
-
-    @property
-    def remembered(self) -> int:
-        """Senders and tags whose counters are known."""
-        return len(self._windows)
 
     def seal(self, flags: int, sender: int, tag: int, counter: int, body: bytes, to: int = TO_ALL) -> bytes:
         """The datagram."""

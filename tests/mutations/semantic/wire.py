@@ -151,7 +151,7 @@ def _encrypts_with_the_last_key() -> None:
     def around(init: Method) -> Method:
         def changed(self: keys.GroupKeys, secrets: Mapping[int, bytes]) -> None:
             init(self, secrets)
-            self.current = list(self.secrets)[-1]
+            self.current = list(self.by_id())[-1]
 
         return changed
 

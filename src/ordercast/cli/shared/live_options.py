@@ -1,22 +1,26 @@
 """Options that several commands for live groups share."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from signal import SIGHUP
 from typing import Any
 
 import typer
 
+from ordercast.live.join import KeyRequiredError
 from ordercast.live.transport.addresses import LOOPBACK, address_of
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError
+from ordercast.wire.keys import GroupKeys, keys_from_file
 
 NETWORK = "Network"
 MEMBERS = typer.Option(
     "--members", help="All members: names, such as A,B,C, on this machine; or NAME=ADDRESS, such as A=10.0.0.1:7000,…"
 )
 KEY = typer.Option(
-    help="File with the group's keys (see `ordercast key`). Default: the variable ORDERCAST_KEY.",
+    help="File with the group's keys (see `ordercast key`), read again on SIGHUP. Default: the variable ORDERCAST_KEY.",
     rich_help_panel=NETWORK,
 )
 INSECURE = typer.Option("--insecure", help="Allow members on other machines without a key.", rich_help_panel=NETWORK)
@@ -30,6 +34,33 @@ MTU = typer.Option(
     rich_help_panel=NETWORK,
 )
 UVLOOP = typer.Option(help="Run on uvloop, if it is installed.", rich_help_panel=NETWORK)
+
+
+@contextmanager
+def telling_options() -> Iterator[None]:
+    """In the block errors name options of the command line, not arguments of Python."""
+    try:
+        yield
+    except KeyRequiredError:
+        raise KeyRequiredError("add --insecure") from None
+
+
+def read_keys_on_hangup(path: Path, rotate: Callable[[GroupKeys], None], say: Callable[[str], None]) -> None:
+    """On SIGHUP the key file is read again and its keys are handed over; if it has no usable key, the old ones stay.
+
+    Called inside the event loop.
+    """
+
+    def read_again() -> None:
+        try:
+            keys = keys_from_file(path)
+            rotate(keys)
+        except ConfigError as error:
+            say(f"the keys stay as they were: {error}")
+        else:
+            say(f"keys read again from {path}: encrypts with key {keys.current}")
+
+    asyncio.get_running_loop().add_signal_handler(SIGHUP, read_again)
 
 
 def members_from(text: str) -> dict[str, str]:

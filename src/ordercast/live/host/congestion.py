@@ -14,7 +14,7 @@ _LOSS_RATE = 0.02  # retransmissions and requests per unit above which units are
 
 
 class Counts(Protocol):
-    """What a host counts, from its start on."""
+    """What a member counts, from its start on."""
 
     transmitted: int
     retransmitted: int
@@ -38,9 +38,9 @@ class CongestionControl:
         """The limits in bytes, of a datagram and of what is in flight."""
         self._counted = 0, 0  # units; retransmissions and requests
 
-    def adapt(self, host: Counts) -> None:
+    def adapt(self, counts: Counts) -> None:
         """Half as much if much was lost, a quarter more if nothing was."""
-        counted = host.transmitted, host.retransmitted + host.requests
+        counted = counts.transmitted, counts.retransmitted + counts.requests
         units, lost = counted[0] - self._counted[0], counted[1] - self._counted[1]
         self._counted = counted
         if lost > units * _LOSS_RATE:

@@ -38,7 +38,7 @@ class DiscoveryHost:
 
     async def find(self) -> dict[str, str]:
         """The members with their addresses, in the order that all have; raises `JoinError` if they are not found."""
-        self._endpoint.start(self._receive, lambda: None)
+        self._endpoint.start(self._receive, lambda: None, lambda: None)
         self.handle(Begin())
         try:
             return await self._found

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from ordercast.live.host.host import Host
+from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 
 _LOSS_RATE = 0.05  # retransmissions and requests per unit
@@ -21,9 +21,9 @@ class HealthLog:
         self._counted: Counter[str] = Counter()  # when each kind was last logged
         self._logged_at: dict[str, float] = {}
 
-    def check(self, host: Host, overrun: int, dropped: Mapping[str, int], now: float) -> None:
+    def check(self, counts: UnitCounts, dropped: Mapping[str, int], now: float) -> None:
         """Compares the counters with those at the last log of each kind."""
-        lost, units = host.retransmitted + host.requests, host.transmitted
+        lost, units, overrun = counts.retransmitted + counts.requests, counts.transmitted, counts.overrun
         lost_since, units_since = lost - self._counted["lost"], units - self._counted["units"]
         if units_since >= _MIN_UNITS and self._is_due("loss", now):
             self._counted["lost"], self._counted["units"] = lost, units
@@ -39,7 +39,7 @@ class HealthLog:
         if overrun_since and self._is_due("overrun", now):
             self._counted["overrun"], self._logged_at["overrun"] = overrun, now
             self._logs.protocol.warning(
-                "overrun: the application reads too slowly, %d units were dropped",
+                "overrun: the application reads, or the recording is written, too slowly: %d units were dropped",
                 overrun_since,
                 extra={"count": overrun_since},
             )

@@ -3,7 +3,7 @@
 outbox → machine → transport        machine → inbox
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.timers import Timers
+from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.transport.transport import Transport
 from ordercast.model.errors import GroupAborted
 from ordercast.model.machine import (
@@ -69,13 +70,15 @@ class Host:
         inbox: Inbox,
         transport: Transport,
         recorder: MemberRecorder,
+        counts: UnitCounts,
         owner: HostOwner,
     ) -> None:
-        """`highest_level`: the highest level that the protocol reports."""
+        """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
         self.machine, self._me, self._highest_level = machine, me, highest_level
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
-        self.recorder, self._owner = recorder, owner
-        self._timers = Timers(self._fire, before=self._receive_all, after=self.pump)
+        self.recorder, self._counts, self._owner = recorder, counts, owner
+        recorder.on_caught_up = self.pump
+        self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
         self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
         self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
@@ -84,12 +87,6 @@ class Host:
         self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
         self.closed = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
-        self.sent = self.numbered = 0
-        """Messages that have a number; the same counting each fragment of a large message, as a trace does."""
-        self.transmitted = self.retransmitted = self.requests = self.recoveries = 0
-        """Units, the retransmissions among them, those that request some; recoveries of the order."""
-        self.discarded: Counter[str] = Counter()
-        """Units that the machine discarded, by reason."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             Send: self._send,
             Numbered: self._numbered,
@@ -151,7 +148,9 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
-        while not submitted and not self.closed and self.bytes_in_flight < self.max_bytes_in_flight:
+        while (
+            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
+        ):
             batch = outbox.take()
             if batch is None:
                 break
@@ -159,10 +158,12 @@ class Host:
             self.recorder.turn()
             self.handle(batch.submission())
 
-    def _receive_all(self) -> None:
-        """Before a timer fires: it must not ask for what has arrived."""
-        self._transport.read_all()
-        self._handle_drained()
+    def _receive_all(self) -> bool:
+        """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
+        drained = self._transport.read()
+        if drained:
+            self._handle_drained()
+        return drained
 
     def _fire(self, name: str) -> None:
         if not self.closed:
@@ -193,14 +194,15 @@ class Host:
         self.recorder.turn()
         if isinstance(why, GroupAborted):
             self.recorder.abort(why.why)
+        counts = self._counts
         self.recorder.end(
             {
-                "sent": self.numbered,
-                "transmitted": self.transmitted,
-                "retransmitted": self.retransmitted,
-                "requests": self.requests,
-                "discarded": self.discarded.total(),
-                "recoveries": self.recoveries,
+                "sent": counts.numbered,
+                "transmitted": counts.transmitted,
+                "retransmitted": counts.retransmitted,
+                "requests": counts.requests,
+                "discarded": counts.discarded.total(),
+                "recoveries": counts.recoveries,
             }
         )
         self._timers.cancel_all()
@@ -211,20 +213,20 @@ class Host:
     # --- outputs ---
 
     def _send(self, output: Send) -> None:
-        unit = output.unit
-        self.transmitted += 1
+        unit, counts = output.unit, self._counts
+        counts.transmitted += 1
         if output.again:
-            self.retransmitted += 1
+            counts.retransmitted += 1
         elif unit.asks_for() is not None:
-            self.requests += 1
+            counts.requests += 1
         self.recorder.transmit(unit, again=output.again)
         self._transport.send(unit, output.to)
 
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
         batch = self._submitted.popleft()
-        self.sent += batch.messages
-        self.numbered += len(packet.lengths)
+        self._counts.sent += batch.messages
+        self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
@@ -256,10 +258,10 @@ class Host:
 
     def _discard(self, output: Discard) -> None:
         self.recorder.discard(output.unit, output.why)
-        self.discarded[output.why] += 1
+        self._counts.discarded[output.why] += 1
 
     def _stopped(self, output: Stopped) -> None:
-        self.recoveries += 1
+        self._counts.recoveries += 1
         self.recorder.stopped(output.why)
         self._owner.recovery_started(output.why)
 

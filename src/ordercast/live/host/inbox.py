@@ -5,6 +5,7 @@ from collections import deque
 
 from ordercast.live.events import Message, Origin, View
 from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, messages_in
+from ordercast.model.nodes import chosen
 from ordercast.model.units import Packet
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -108,12 +109,8 @@ class Inbox:
         self._mask = packet.destinations
         names = self._destinations.get(self._mask)
         if names is None:
-            names = self._names_of(self._mask)
+            names = chosen(self._names, self._mask)
+            if len(self._destinations) < _CACHED_DESTINATIONS:
+                self._destinations[self._mask] = names
         self._origin = Origin(packet.priority, names, self._position, self._view)
         return self._origin
-
-    def _names_of(self, destinations: int) -> tuple[str, ...]:
-        names = tuple(name for place, name in enumerate(self._names) if destinations >> place & 1)
-        if len(self._destinations) < _CACHED_DESTINATIONS:
-            self._destinations[destinations] = names
-        return names

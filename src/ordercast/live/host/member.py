@@ -11,7 +11,6 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -24,28 +23,33 @@ from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.membership import Membership
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.stats import Stats, counted
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level, ViewInstalled
-from ordercast.model.nodes import everybody
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.control import Control
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped."""
+"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
+CLOSING_INBOX_LIMIT = 256 << 20
+"""The same for an application that has closed the group, before the group is aborted.
+
+It need not read any more, and if more was dropped the others could never close.
+"""
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
@@ -66,13 +70,15 @@ class Member:
         busy_poll: bool = True,
     ) -> None:
         """`relay`: makes the group's relay, if it is this member, or its address; `group`: the name in log records."""
-        self.names, self.me, self._parameters, self.transport = names, me, parameters, transport
+        self.names, self.me, self.parameters, self.transport = names, me, parameters, transport
         self._relay, self._new_recorder = relay, new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, names[me])
         self._health = HealthLog(self._logs)
-        self.session = SessionHost(session, transport, len(names), self, self.drained)
+        self.session = SessionHost(session, transport, len(names), self, drained=self.drained, paused=self.paused)
+        self.membership = Membership(names)
+        self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
         self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
@@ -85,12 +91,8 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self.on_view: Callable[[View], None] = lambda _: None
-        self._view = ViewInstalled(0, everybody(len(names)), "")
         self._known_active = 0  # members whose traffic the session knows of, in this half of a heartbeat
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
-        self.overrun = 0
-        """Units that were dropped since the application does not read."""
         self._opened_at = 0.0
 
     @property
@@ -161,16 +163,36 @@ class Member:
         host = self.host
         if host is None:
             return
-        if self.inbox.bytes > INBOX_LIMIT and self._at_rest is None and isinstance(unit, DataUnit):
-            self.overrun += 1  # as if it had been lost: it will be sent again, and the sender is slowed down
+        if (
+            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            and isinstance(unit, DataUnit)
+            and self._is_dropped(host)
+        ):
             return
         host.receive(unit)
+
+    def _is_dropped(self, host: Host) -> bool:
+        """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        if self._at_rest is None or host.recorder.behind:
+            self.counts.overrun += 1
+            return True
+        if self.inbox.bytes > CLOSING_INBOX_LIMIT:
+            unread = f"{CLOSING_INBOX_LIMIT >> 20} MiB"
+            self.give_up(f"{self.name} has closed the group and does not read: more than {unread} arrived since")
+            return True
+        return False
 
     def drained(self) -> None:
         """Nothing more has arrived for now."""
         if self.host is not None:
             self.host.drained()
             self.scheduler.drained()
+            self._report_rest()
+
+    def paused(self) -> None:
+        """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
+        if self.host is not None:
+            self.host.pump()
             self._report_rest()
 
     # --- what becomes of the session (session_host.SessionOwner) ---
@@ -199,13 +221,23 @@ class Member:
         self.leave()
 
     def _open(self, opened: events.Opened) -> None:
-        parameters = self._parameters
+        self.host = self._new_host(opened)
+        self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
+        self._opened_at = self._loop.time()
+        self._logs.membership.info(
+            "session %016x is open with %s", opened.session, ", ".join(self.names), extra={"members": self.names}
+        )
+        self.opened.set_result(None)
+
+    def _new_host(self, opened: events.Opened) -> Host:
+        """The machine of a session and what runs it. Outbox, inbox and counters are the member's, and stay."""
+        parameters = self.parameters
         config = parameters.config_for(self.session.round_trips.typical())
         config = msgspec.structs.replace(config, first_seq=opened.first_seqs)
         machine = machine_class(parameters.protocol, Rules.SOUND)(self.me, config)
         relay = self._relay() if callable(self._relay) else self._relay
         self.transport.open(opened.session, machine.needs, relay, max_hold=longest_wait(config.timing.guard))
-        self.host = Host(
+        return Host(
             machine,
             self.me,
             highest_level=HIGHEST_LEVEL.get(parameters.protocol, Level.KNOWN_STABLE),
@@ -213,14 +245,9 @@ class Member:
             inbox=self.inbox,
             transport=self.transport,
             recorder=self._new_recorder(opened.session),
+            counts=self.counts,
             owner=self,
         )
-        self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
-        self._opened_at = self._loop.time()
-        self._logs.membership.info(
-            "session %016x is open with %s", opened.session, ", ".join(self.names), extra={"members": self.names}
-        )
-        self.opened.set_result(None)
 
     def _suspect(self, member: int) -> None:
         self._logs.membership.warning(
@@ -266,15 +293,7 @@ class Member:
 
     def view_installed(self, view: ViewInstalled) -> None:
         """The group continues with these members."""
-        before, self._view = self._view.members, view
-        change = View(
-            number=view.number,
-            position=sum(self.inbox.delivered),
-            members=self._names_of(view.members),
-            joined=self._names_of(view.members & ~before),
-            left=self._names_of(before & ~view.members),
-            why=self._with_names(view.why),
-        )
+        change = self.membership.install(view, position=sum(self.inbox.delivered))
         self.inbox.put_view(change)
         self._logs.membership.warning(
             "view %d: %s (%s)",
@@ -288,32 +307,21 @@ class Member:
     def _continue_with(self, view: View, members: int) -> None:
         self._report_rest()
         self.session.handle(events.Remaining(members))
-        try:
-            self.on_view(view)
-        except Exception:
-            self._logs.live.exception("on_view raised an exception")
+        self.membership.tell(view, self._logs)
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
         if self._logs.protocol.isEnabledFor(logging.INFO):  # there may be many
-            self._logs.protocol.info("recovery: %s", self._with_names(why), extra={"reason": why})
+            self._logs.protocol.info("recovery: %s", self.membership.with_names(why), extra={"reason": why})
 
     def protocol_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may be alive, and the relay may have failed."""
         by = f" (relay: {self._relay})" if isinstance(self._relay, Address) else ""
-        self.give_up(f"{self.name} aborted the group: {self._with_names(why)}{by}")
+        self.give_up(f"{self.name} aborted the group: {self.membership.with_names(why)}{by}")
 
     def protocol_failed(self, error: Exception) -> None:
         """There is an error in our own code."""
         self.give_up(self._failure(error))
-
-    def _names_of(self, members: int) -> tuple[str, ...]:
-        return tuple(name for place, name in enumerate(self.names) if members >> place & 1)
-
-    def _with_names(self, why: str) -> str:
-        """Protocols number nodes, E1, E2 and so on; users know them by their names."""
-        named = {f"E{place}": name for place, name in enumerate(self.names, start=1)}
-        return re.sub(r"\bE[0-9]+\b", lambda found: named.get(found[0], found[0]), why)
 
     # --- now and then ---
 
@@ -322,53 +330,22 @@ class Member:
         self._known_active = 0
         host = self.host
         if host is not None and not host.closed:
-            self._congestion.adapt(host)
+            self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self._parameters.room_in(self._congestion.datagram)
-            self._health.check(host, self.overrun, self.transport.dropped, self._loop.time())
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self._health.check(self.counts, self.transport.dropped, self._loop.time())
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
-                    f"no answer for {2 * self._parameters.failure_timeout / SECOND:g} s"
+                    f"no answer for {2 * self.parameters.failure_timeout / SECOND:g} s"
                 )
         if not self.left.done():
-            self._loop.call_later(self._parameters.heartbeat / SECOND / 2, self.tick)
+            self._loop.call_later(self.parameters.heartbeat / SECOND / 2, self.tick)
 
-    def stats(self, group: str) -> Stats:
-        """Counters and sizes of this member."""
-        host, endpoint = self.host, self.transport.endpoint
-        assert host is not None, "there is no group before it is open"
-        measured = self.session.round_trips.typical()
-        return Stats(
-            group=group,
-            me=self.name,
-            protocol=self._parameters.protocol,
-            members=self._names_of(self._view.members),
-            view=self._view.number,
-            uptime=self._loop.time() - self._opened_at,
-            round_trip=None if measured is None else measured / SECOND,
-            messages_sent=host.sent,
-            messages_delivered=dict(zip(self.names, self.inbox.delivered, strict=True)),
-            units_sent=host.transmitted,
-            retransmissions=host.retransmitted,
-            retransmission_requests=host.requests,
-            recoveries=host.recoveries,
-            units_discarded=dict(host.discarded),
-            units_overrun=self.overrun,
-            datagrams_received=endpoint.datagrams_in,
-            datagrams_sent=endpoint.datagrams_out,
-            bytes_received=endpoint.bytes_in,
-            bytes_sent=endpoint.bytes_out,
-            datagrams_rejected=counted(
-                self.transport.dropped, incomplete=endpoint.incomplete, oversized=self.inbox.too_large
-            ),
-            send_errors=counted(endpoint.not_sent, oversized=self.transport.too_large),
-            pending_bytes=self.outbox.pending_bytes,
-            unread_bytes=self.inbox.bytes,
-            logs=msgspec.structs.asdict(host.machine.log_sizes()),
-            recording_error=host.recorder.failed,
-        )
+    def uptime(self) -> float:
+        """Seconds since the group opened."""
+        return self._loop.time() - self._opened_at
 
 
 def _nanoseconds(within: float | None) -> int:

@@ -31,8 +31,6 @@ from ordercast.model.config import (
 )
 from ordercast.model.machine import Level
 
-PRIORITISED = frozenset({"prito", "prio"})
-"""The protocols with priorities."""
 HIGHEST_LEVEL = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol reports, where it is not the third."""
 

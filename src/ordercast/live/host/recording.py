@@ -17,6 +17,10 @@ class MemberRecorder:
 
     failed: str | None = None
     """Why nothing is recorded any more; None: there was no error."""
+    behind = False
+    """More waits to be written than should: until it is written, nothing more is sent, and no data is received."""
+    on_caught_up: Callable[[], None]
+    """Called in the event loop when that is over."""
 
     def turn(self) -> None:
         """An input is about to be handled: what follows has this moment's time."""

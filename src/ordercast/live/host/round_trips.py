@@ -21,10 +21,6 @@ class RoundTrips:
         self._sent: dict[int, int] = {}  # time, by round
         self._shortest: list[int | None] = [None] * nodes
 
-    def __len__(self) -> int:
-        """Joins of ours whose time is kept."""
-        return len(self._sent)
-
     def sent(self, join: Join, now: int) -> None:
         """We sent this join."""
         self._incarnation = join.incarnation

@@ -31,12 +31,19 @@ class SessionHost:
     """Runs the session of one member. Used inside one event loop."""
 
     def __init__(
-        self, machine: Session, transport: Transport, nodes: int, owner: SessionOwner, drained: Callable[[], None]
+        self,
+        machine: Session,
+        transport: Transport,
+        nodes: int,
+        owner: SessionOwner,
+        *,
+        drained: Callable[[], None],
+        paused: Callable[[], None],
     ) -> None:
-        """`drained`: called after each timer, since what had arrived was received before it."""
+        """`drained` or `paused` is called after each timer, before which datagrams were read; see `Timers`."""
         self.machine, self._transport, self._owner = machine, transport, owner
         self.round_trips = RoundTrips(machine.me, nodes)
-        self._timers = Timers(self._fire, before=transport.read_all, after=drained)
+        self._timers = Timers(self._fire, before=transport.read, drained=drained, paused=paused)
         self._inputs: deque[events.Input] = deque()  # the first is being handled
 
     def handle(self, event: events.Input) -> None:

@@ -3,8 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.model.config import SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
+
+
+def _nothing_arrives() -> bool:
+    return True
 
 
 def _nothing() -> None:
@@ -14,20 +19,23 @@ def _nothing() -> None:
 class Timers:
     """Set and cancelled by name. Made inside a running event loop.
 
-    What has arrived by the time a timer is due may cancel or replace it. So when one is due, `before` is called first
-    (it reads what has arrived), then `fire`, if the timer is still the same, then `after` in any case.
+    What has arrived by the time a timer is due may cancel or replace it. So when one is due, `before` is called first:
+    it reads what has arrived, and returns True if nothing is left. Then comes `fire`, if the timer is still the same.
+    If something is left, the timer is due again in the next turn of the event loop, `MAX_POSTPONED` times at most.
+    In any case `drained` is called at the end if nothing was left, and else `paused`.
     """
 
     def __init__(
         self,
         fire: Callable[[str], None],
         *,
-        before: Callable[[], None] = _nothing,
-        after: Callable[[], None] = _nothing,
+        before: Callable[[], bool] = _nothing_arrives,
+        drained: Callable[[], None] = _nothing,
+        paused: Callable[[], None] = _nothing,
     ) -> None:
-        self._fire, self._before, self._after = fire, before, after
+        self._fire, self._before, self._drained, self._paused = fire, before, drained, paused
         self._loop = asyncio.get_running_loop()
-        self._handles: dict[str, asyncio.TimerHandle] = {}
+        self._handles: dict[str, asyncio.Handle] = {}
 
     def set(self, timer: SetTimer) -> None:
         """Carries out this output of a machine."""
@@ -49,10 +57,16 @@ class Timers:
             handle.cancel()
         self._handles.clear()
 
-    def _due(self, name: str) -> None:
+    def _due(self, name: str, postponed: int = 0) -> None:
         handle = self._handles[name]
-        self._before()
+        drained = self._before()
         if self._handles.get(name) is handle:
-            del self._handles[name]
-            self._fire(name)
-        self._after()
+            if drained or postponed >= MAX_POSTPONED:
+                del self._handles[name]
+                self._fire(name)
+            else:
+                self._handles[name] = self._loop.call_soon(self._due, name, postponed + 1)
+        if drained:
+            self._drained()
+        else:
+            self._paused()

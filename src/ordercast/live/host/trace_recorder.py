@@ -1,8 +1,12 @@
 """Records a live member: a trace like a simulation's, of one node, under a run name that all members share.
 
 Rows are written by a thread into files that are complete as soon as they have a name, which they get after a second at
-most: a process that is killed loses its last second only. A full disk ends the recording and not
-the group; `failed` then tells why. Times are wall-clock times, one for all that follows from one input.
+most: a process that is killed loses its last second only. A full disk ends the recording and not the group; `failed`
+then tells why. Times are wall-clock times, one for all that follows from one input.
+
+The event loop never waits for the disk. If `MANY_PENDING` batches of rows wait to be written, the recorder is `behind`:
+its member sends and accepts no data until half of them are written, which slows its peers, too. Other rows still come;
+if `MAX_PENDING` batches wait, the recording ends with an error, as for a full disk: no rows are left out in the middle.
 """
 
 import asyncio
@@ -11,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -30,8 +35,11 @@ _log = logging.getLogger("ordercast.live")
 
 _FLUSH = 1.0
 """Seconds that are lost if the process is killed."""
-_MOST_PENDING = 24
-"""Batches of rows that may wait to be written before the member has to wait."""
+MANY_PENDING, MAX_PENDING = 24, 48
+"""Batches of rows that may wait to be written before the member sends and accepts no data, and before it gives up.
+
+A batch has about 16,000 rows, which take 4 MB at most.
+"""
 
 
 class TraceRecorder(MemberRecorder):
@@ -44,7 +52,10 @@ class TraceRecorder(MemberRecorder):
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ordercast-record")
-        self._pending: deque[Future[None]] = deque()
+        self._pending: deque[Future[None]] = deque()  # what the thread was given and is not known to be done
+        self._batches = 0  # that wait to be written
+        self._not_recorded = 0  # rows after a failure
+        self.on_caught_up = _nothing
         self._loop = asyncio.get_running_loop()
         self._write(lambda: trace.begin(row))
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
@@ -90,8 +101,7 @@ class TraceRecorder(MemberRecorder):
 
     def resumed(self, found: Resumed) -> None:
         """The recovery ended."""
-        told = f"asked {found.asked}, inserted {found.inserted}, resorted {found.resorted}"
-        self._recorder.note(self._now, self._me, EventKind.RESUME, told)
+        self._recorder.resume(self._now, self._me, found)
 
     def timeout(self, name: str) -> None:
         """A timer fired."""
@@ -111,6 +121,9 @@ class TraceRecorder(MemberRecorder):
         row = {**self._row, "aborted": self._aborted, "complete": not self._aborted, **counters}
         self._write(lambda: self._trace.describe(row))
         self._thread.shutdown(wait=False)
+        self.on_caught_up = _nothing
+        if self._not_recorded:
+            _log.error("the recording ended early: %d events were not recorded", self._not_recorded)
 
     async def written(self) -> None:
         """Returns when everything is on the disk, after `end`."""
@@ -126,25 +139,65 @@ class TraceRecorder(MemberRecorder):
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
 
     def _hand_on(self, packed: PacketBatch) -> None:
-        """To the thread that writes; if that is far behind, the member waits for it, and so do its peers."""
-        while self._pending and (len(self._pending) > _MOST_PENDING or self._pending[0].done()):
+        """To the thread that writes."""
+        while self._pending and self._pending[0].done():
             self._pending.popleft().result()
-        self._write(lambda: self._trace.append_packets(packed))
+        if self.failed is None and self._batches >= MAX_PENDING:
+            self._give_up()
+        if self.failed is not None:
+            self._not_recorded += packed.rows
+            return
+        self._batches += 1
+        self.behind = self.behind or self._batches >= MANY_PENDING
+        self._write(lambda: self._trace.append_packets(packed)).add_done_callback(self._is_written)
 
-    def _write(self, act: Callable[[], None]) -> None:
+    def _is_written(self, _: "Future[None]") -> None:
+        """Called by the thread."""
+        with suppress(RuntimeError):  # the event loop may be closed
+            self._loop.call_soon_threadsafe(self._batch_written)
+
+    def _batch_written(self) -> None:
+        self._batches -= 1
+        if self.behind and (self._batches <= MANY_PENDING // 2 or self.failed is not None):
+            self.behind = False
+            self.on_caught_up()
+
+    def _give_up(self) -> None:
+        """Ends the recording: what was written is kept, what waits is dropped."""
+        self._fail(
+            f"cannot write the recording {self._trace.folder}: the disk is too slow, and {self._batches} batches of "
+            "events wait to be written; what was written before is kept"
+        )
+        self._pending.append(self._thread.submit(self._keep_written))
+        self.behind = False
+        self._loop.call_soon(self.on_caught_up)
+
+    def _keep_written(self) -> None:
+        with suppress(TraceError):
+            self._trace.publish()
+
+    def _write(self, act: Callable[[], None]) -> "Future[None]":
         self._pending.append(self._thread.submit(self._attempt, act))
+        return self._pending[-1]
 
     def _attempt(self, act: Callable[[], None]) -> None:
         """Nothing is written after a failure: a trace has no gaps."""
-        if self.failed is None:
-            try:
-                act()
-            except TraceError as error:
-                self.failed = str(error)
-            except Exception as error:  # whatever it is, it must not end the group
-                self.failed = f"recording failed: {type(error).__name__}: {error}"
-            if self.failed is not None:
-                _log.error("%s", self.failed)
+        if self.failed is not None:
+            return
+        try:
+            act()
+        except TraceError as error:
+            self._fail(str(error))
+        except Exception as error:  # whatever it is, it must not end the group
+            self._fail(f"recording failed: {type(error).__name__}: {error}")
+
+    def _fail(self, why: str) -> None:
+        self.failed = why
+        _log.error("%s", why)
+
+
+def _nothing() -> None:
+    pass
 
 
 def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:

@@ -19,6 +19,11 @@ from ordercast.live.transport.sockets import SocketAddress, receive_buffer, sock
 from ordercast.wire.datagram import MAX_DATAGRAM_SIZE
 
 _MAX_READ = 32  # datagrams per turn of the event loop
+MAX_POSTPONED = 256
+"""How often a timer that is due waits for another turn of reading.
+
+That is enough for what a socket's buffer holds; whoever floods it with more must not stop the timers.
+"""
 _UDP_SEGMENT, _UDP_GRO = 103, 104  # of Linux; Python has no names for them
 _MAX_SEGMENTS = 64  # of one system call
 _NO_SEGMENTATION = {EINVAL, EIO, EOPNOTSUPP}
@@ -48,6 +53,7 @@ class Endpoint:
         self._buffer = bytearray(1 << 16)
         self._receive: Receive = lambda _: None
         self._drained: Callable[[], None] = lambda: None
+        self._paused: Callable[[], None] = lambda: None
         self._segment = segment
         self.system_segments = segment > 0
         """The system cuts datagrams into segments (GSO); False once it has refused to."""
@@ -57,7 +63,9 @@ class Endpoint:
         self.knows(others)
         self.datagrams_in = self.datagrams_out = self.bytes_in = self.bytes_out = 0
         self.not_sent: Counter[str] = Counter()
-        """What the system refused to send, by reason."""
+        """Datagrams that the system refused to send, by reason."""
+        self.not_received: Counter[str] = Counter()
+        """Errors that the system reported instead of a datagram, such as an unreachable port, by reason."""
         if segment:
             for place in self._sockets:
                 with suppress(OSError):  # then each segment is read alone
@@ -77,28 +85,35 @@ class Endpoint:
         """Datagrams of which some fragments arrived, but not all."""
         return self.reassembler.given_up
 
-    def start(self, receive: Receive, drained: Callable[[], None]) -> None:
-        """Hands over every datagram from now on, in a buffer that is reused, and calls `drained` after the last one."""
-        self._receive, self._drained = receive, drained
+    def start(self, receive: Receive, drained: Callable[[], None], paused: Callable[[], None]) -> None:
+        """Hands over every datagram from now on, in a buffer that is reused.
+
+        After the last one `drained` is called; `paused` instead, if more wait than are read in one turn.
+        """
+        self._receive, self._drained, self._paused = receive, drained, paused
         loop = asyncio.get_running_loop()
         for place in self._sockets:
             loop.add_reader(place.fileno(), self._read)
 
     def close(self) -> None:
-        """Receives nothing any more."""
+        """Receives nothing any more; called again it does nothing."""
         loop = asyncio.get_running_loop()
         for place in self._sockets:
-            loop.remove_reader(place.fileno())
-            place.close()
+            if place.fileno() >= 0:
+                loop.remove_reader(place.fileno())
+                place.close()
 
     # --- in ---
 
     def _read(self) -> None:
-        self.read_all()
-        self._drained()
+        if self.read():
+            self._drained()
+        else:
+            self._paused()
 
-    def read_all(self) -> None:
-        """Hands over what has arrived, up to a limit for each socket."""
+    def read(self) -> bool:
+        """Hands over what has arrived, up to a limit for each socket; True if nothing is left."""
+        drained = True
         read_one = self._read_merged if self._segment else self._read_one
         view = memoryview(self._buffer)
         for place in self._sockets:
@@ -109,8 +124,11 @@ class Endpoint:
                     break
                 except OSError as error:  # such as an unreachable port of somebody we sent to
                     if place.fileno() < 0:
-                        return  # what arrived was the end, and closed us
-                    self.not_sent[error.strerror or type(error).__name__] += 1
+                        return True  # what arrived was the end, and closed us
+                    self.not_received[error.strerror or type(error).__name__] += 1
+            else:
+                drained = drained and _is_empty(place)
+        return drained
 
     def _read_one(self, place: socket.socket, view: memoryview) -> None:
         size = place.recv_into(view)
@@ -173,3 +191,14 @@ class Endpoint:
                 return
         for heading, piece in zip(parts[::2], parts[1::2], strict=True):
             self._own.sendto(b"".join((heading, piece)), place)
+
+
+def _is_empty(place: socket.socket) -> bool:
+    """True if no datagram waits to be read: the event loop then says nothing until the next one arrives."""
+    try:
+        place.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:  # it is reported when it is read
+        return place.fileno() < 0
+    return False

@@ -70,14 +70,6 @@ class DatagramReassembler:
         for source in sources:
             self._members.setdefault(source, OrderedDict())
 
-    def held(self) -> int:
-        """Incomplete datagrams."""
-        return len(self._strangers) + sum(map(len, self._members.values()))
-
-    def held_of_strangers(self) -> int:
-        """Incomplete datagrams of senders that are not members."""
-        return len(self._strangers)
-
     def take(self, data: memoryview, segment: int, source: Source) -> list[bytes | memoryview]:
         """The datagrams that these segments, merged by the system, are or complete."""
         if data[0] == MAGIC and len(data) > segment > HEADING.size:

@@ -52,6 +52,18 @@ class Relay:
         body = ORIGIN.pack(origin, session) + records
         self._send_to_all(self._seal.seal(FROM_RELAY, RELAY, self.incarnation, counter, body))
 
+    def take(self, datagram: Datagram) -> memoryview | None:
+        """Passes on the records of a datagram that a member sent to the relay; None: it is too short to have any."""
+        if len(datagram.body) < RELAY_INCARNATION_SIZE:
+            return None
+        records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
+        self.pass_on(datagram.sender, datagram.tag, records)
+        return records
+
+    def is_named_in(self, datagram: Datagram) -> bool:
+        """True if what a member sent to the relay names this incarnation of it."""
+        return bool(RELAY_INCARNATION.unpack_from(datagram.body)[0] == self.incarnation)
+
     def announce(self, session: int) -> None:
         """Tells all its incarnation, and nothing else."""
         self.pass_on(RELAY, session, b"")

@@ -7,14 +7,16 @@ For how long: as long as late ones were late before, and a quarter more; at firs
 the order nothing is ever held, and a loss is detected as soon as the next datagram arrives. Where it does not, each
 datagram that is held in vain shortens the next time, and what is later than the maximum is not waited for.
 
-Nothing here has a clock: times are passed in. `ReleaseTimer` wakes whoever uses a buffer.
+A `Stream` and a `ReorderBuffer` have no clock: times are passed in. `OrderedStreams` is what a member and a relay use:
+a buffer with a timer in an event loop.
 """
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
+from ordercast.live.transport.endpoint import MAX_POSTPONED
 from ordercast.model.config import MICROSECOND, SECOND
 from ordercast.wire.datagram import Datagram
 
@@ -153,16 +155,17 @@ class ReorderBuffer:
 
 
 class ReleaseTimer:
-    """Calls back when a buffer has something to release. Used inside one event loop."""
+    """Calls back when a buffer has something to release. Used inside one event loop.
 
-    def __init__(self, buffer: ReorderBuffer, callback: Callable[[], None]) -> None:
-        self._buffer, self._callback = buffer, callback
+    What has arrived need not be waited for: so when the time has come, `read` is called first. While it returns False,
+    which means that more has arrived than it has read, the release is postponed, `MAX_POSTPONED` times at most.
+    `release` is called with what `read` returned last.
+    """
+
+    def __init__(self, buffer: ReorderBuffer, release: Callable[[bool], None], read: Callable[[], bool]) -> None:
+        self._buffer, self._release, self._read = buffer, release, read
         self._handle: asyncio.TimerHandle | None = None
-        self._at = 0
-
-    def is_set(self) -> bool:
-        """True while it waits for its time."""
-        return self._handle is not None
+        self._at = self._postponed = 0
 
     def update(self) -> None:
         """Sets the timer for what the buffer holds now, unless it comes early enough."""
@@ -185,5 +188,62 @@ class ReleaseTimer:
 
     def _due(self) -> None:
         self._handle = None
-        self._callback()
+        drained = self._read()
+        if drained or self._postponed >= MAX_POSTPONED:
+            self._postponed = 0
+            self._release(drained)
+        else:
+            self._postponed += 1
         self.update()
+
+
+class OrderedStreams:
+    """Processes the datagrams of several streams, each in its stream's order. Used inside one event loop."""
+
+    def __init__(
+        self,
+        process: Callable[[Datagram], None],
+        read: Callable[[], bool],
+        dropped: Counter[str],
+        released: Callable[[bool], None],
+    ) -> None:
+        """`process`: is handed each datagram when it is in its order; `dropped`: counts those that are `late`.
+
+        `read` is called before anything is released since its time has come, `released` after it: see `ReleaseTimer`.
+        """
+        self._process, self._dropped, self._released = process, dropped, released
+        self._buffer = ReorderBuffer()
+        self._timer = ReleaseTimer(self._buffer, self._release, read)
+        self._closed = False
+
+    def take(self, stream: Stream, datagram: Datagram) -> None:
+        """A datagram of this stream has arrived."""
+        if datagram.counter == stream.expected and not stream.held:  # as most are
+            stream.expected += 1
+            self._process(datagram)
+            return
+        ready = self._buffer.take(stream, datagram, time.monotonic_ns())
+        if ready is None:
+            self._dropped["late"] += 1
+        else:
+            self._process_all(ready)
+            self._timer.update()
+
+    def finish(self, stream: Stream) -> None:
+        """A stream is at its end: processes what is held of it."""
+        self._process_all(self._buffer.finish(stream))
+
+    def close(self) -> None:
+        """Processes nothing any more."""
+        self._closed = True
+        self._buffer.clear()
+        self._timer.cancel()
+
+    def _release(self, drained: bool) -> None:  # noqa: FBT001 (a callback)
+        self._process_all(self._buffer.release(time.monotonic_ns()))
+        self._released(drained)
+
+    def _process_all(self, datagrams: list[Datagram]) -> None:
+        for datagram in datagrams:
+            if not self._closed:  # what was processed before may have been the end
+                self._process(datagram)

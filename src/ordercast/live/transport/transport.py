@@ -14,8 +14,8 @@ from typing import Protocol
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
-from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, RELAY_INCARNATION_SIZE, Relay, RelayClient
-from ordercast.live.transport.reorder_buffer import ReleaseTimer, ReorderBuffer, Stream
+from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
+from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
 from ordercast.wire.checks import is_valid
@@ -55,6 +55,9 @@ class Receiver(Protocol):
     def drained(self) -> None:
         """Nothing more has arrived for now."""
 
+    def paused(self) -> None:
+        """More has arrived than is read in one turn; the rest follows."""
+
 
 class Transport:
     """Sends and receives for one member. Used inside one event loop."""
@@ -82,23 +85,22 @@ class Transport:
         self._control_too_large = 0
         self._keeps_order = False
         self._streams: list[Stream] = []  # of what members send to us, by member
-        self._reorder_buffer = ReorderBuffer()
-        self._release_timer = ReleaseTimer(self._reorder_buffer, self._release)
         self._own_relay: Relay | None = None
         self._relay: RelayClient | None = None  # if it is not our own
         self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
-        self._looping_back = self._closed = False
+        self._looping_back = False
         self.relayed = False
         """What is sent to all goes by a relay."""
         self.answer_discovery: Callable[[bytes], None] | None = None
         """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
         """Datagrams and records that were dropped, by reason."""
+        self._in_order = OrderedStreams(self._process, endpoint.read, self.dropped, self._released)
 
     def start(self, incarnation: int, receiver: Receiver) -> None:
         """Begins to receive."""
         self._incarnation, self._receiver = incarnation, receiver
-        self._endpoint.start(self._receive, receiver.drained)
+        self._endpoint.start(self._receive, receiver.drained, receiver.paused)
 
     def open(self, session: int, channel: Channel, relay: Relay | Address | None, *, max_hold: int = 0) -> None:
         """From now on there are units: in no order, in each sender's order, or in the one order of a relay.
@@ -145,25 +147,13 @@ class Transport:
         """The sockets, which count what goes through them."""
         return self._endpoint
 
-    @property
-    def seal(self) -> Seal:
-        """What seals and opens datagrams."""
-        return self._seal
-
-    @property
-    def streams(self) -> list[Stream]:
-        """Of what members send to us, by member; empty before the session is open."""
-        return self._streams
-
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self._seal.rotate(keys)
 
     def close(self) -> None:
         """Sends and receives nothing any more."""
-        self._closed = True
-        self._reorder_buffer.clear()
-        self._release_timer.cancel()
+        self._in_order.close()
         self._endpoint.close()
 
     # --- sending ---
@@ -241,17 +231,18 @@ class Transport:
 
     # --- receiving ---
 
-    def read_all(self) -> None:
-        """Receives what has arrived."""
-        self._endpoint.read_all()
+    def read(self) -> bool:
+        """Receives what has arrived, up to a limit; True if nothing is left."""
+        return self._endpoint.read()
 
     def poll(self, seconds: float) -> None:
         """Reads without sleeping until something arrives, or for so long."""
         before, until = self._endpoint.datagrams_in, time.perf_counter() + seconds
+        drained = True
         while self._endpoint.datagrams_in == before and time.perf_counter() < until:
-            self._endpoint.read_all()
-        if self._endpoint.datagrams_in > before:
-            self._receiver.drained()
+            drained = self._endpoint.read()
+        if self._endpoint.datagrams_in > before and drained:
+            self._receiver.drained()  # else the event loop finds the rest
 
     def _receive(self, data: bytes | memoryview) -> None:
         if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders:
@@ -270,7 +261,7 @@ class Transport:
         elif datagram.to not in self._for_us:
             self.dropped["not_addressed"] += 1
         elif self._keeps_order:
-            self._reorder(self._streams[datagram.sender], datagram)
+            self._in_order.take(self._streams[datagram.sender], datagram)
         else:
             self._process(datagram)
 
@@ -293,31 +284,15 @@ class Transport:
         else:
             if datagram.tag > relay.incarnation:
                 former = relay.restarted(datagram.tag)
-                self._process_all(self._reorder_buffer.finish(former))
-            self._reorder(relay.stream, datagram)
+                self._in_order.finish(former)
+            self._in_order.take(relay.stream, datagram)
 
-    def _reorder(self, stream: Stream, datagram: Datagram) -> None:
-        if datagram.counter == stream.expected and not stream.held:  # as most are
-            stream.expected += 1
-            self._process(datagram)
-            return
-        ready = self._reorder_buffer.take(stream, datagram, time.monotonic_ns())
-        if ready is None:
-            self.dropped["late"] += 1
+    def _released(self, drained: bool) -> None:  # noqa: FBT001 (a callback)
+        """What was held is processed, after what had arrived."""
+        if drained:
+            self._receiver.drained()
         else:
-            self._process_all(ready)
-            self._release_timer.update()
-
-    def _release(self) -> None:
-        """The time of something that was held has come: what has arrived need not be waited for."""
-        self._endpoint.read_all()
-        self._process_all(self._reorder_buffer.release(time.monotonic_ns()))
-        self._receiver.drained()
-
-    def _process_all(self, datagrams: list[Datagram]) -> None:
-        for datagram in datagrams:
-            if not self._closed:  # what was received before may have been the end
-                self._process(datagram)
+            self._receiver.paused()
 
     def _process(self, datagram: Datagram) -> None:
         """Handles a datagram that is in its order."""
@@ -326,22 +301,17 @@ class Transport:
             if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
                 self._relay.answered()
             self._unpack_relayed(origin, memoryview(datagram.body)[ORIGIN_SIZE:])
-        elif datagram.flags & TO_RELAY:
-            self._pass_on(datagram)
-        else:
+        elif not datagram.flags & TO_RELAY:
             self._unpack(datagram.sender, datagram.body, in_session=True)
-
-    def _pass_on(self, datagram: Datagram) -> None:
-        """If we are the relay it goes to everybody, us included."""
-        if self._own_relay is None:
+        elif self._own_relay is None:
             self.dropped["non_member"] += 1
-        elif len(datagram.body) < RELAY_INCARNATION_SIZE:
-            self.dropped[Rejection.TRUNCATED] += 1
-        else:
-            records = memoryview(datagram.body)[RELAY_INCARNATION_SIZE:]
-            self._own_relay.pass_on(datagram.sender, datagram.tag, records)
-            self._looped_back.append((datagram.sender, records))
-            self._receive_looped_back()
+        else:  # we are the relay: it goes to everybody, us included
+            records = self._own_relay.take(datagram)
+            if records is None:
+                self.dropped[Rejection.TRUNCATED] += 1
+            else:
+                self._looped_back.append((datagram.sender, records))
+                self._receive_looped_back()
 
     def _receive_looped_back(self) -> None:
         """In the order in which it was passed on, whatever follows from it."""

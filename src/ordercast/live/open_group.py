@@ -12,9 +12,8 @@ from socket import socket
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
-from ordercast.live.host.parameters import PRIORITISED
 from ordercast.live.host.recording import NewRecorder, no_recorder, require_writable
-from ordercast.live.join import Options
+from ordercast.live.join_options import JoinOptions
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -28,7 +27,7 @@ from ordercast.live.waiting import describe_missing, describe_rejections, notify
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.runs import Channel
-from ordercast.model.services import SELECTIVE
+from ordercast.model.services import PRIORITISED, SELECTIVE
 from ordercast.protocols.registry import machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
@@ -40,7 +39,7 @@ _FIRST_NUMBERS = 1 << 16
 _RECORDER = "ordercast.live.host.trace_recorder"
 
 
-def load(options: Options) -> None:
+def load(options: JoinOptions) -> None:
     """Imports all that a member with these options needs, and tries its folder. Called in a thread."""
     machine_class(options.parameters.protocol, Rules.SOUND)
     seal_for(options.group, options.keys)
@@ -49,7 +48,7 @@ def load(options: Options) -> None:
         require_writable(options.record)
 
 
-async def open_group(options: Options) -> Group:
+async def open_group(options: JoinOptions) -> Group:
     """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
     begun = time.monotonic()
     seal, codec = seal_for(options.group, options.keys), Codec(options.parameters.protocol, CONTROL)
@@ -70,40 +69,45 @@ async def open_group(options: Options) -> Group:
             options = replace(options, members=members)
             me = list(options.members).index(str(options.name))
         member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery)
-    except ConfigError:
+    except BaseException:
+        if discovery is not None:
+            discovery.stop()
         endpoint.close()
         raise
-    fields = {"group": options.group, "member": member.names[me]}
-    _log.info("%s joins %s", member.names[me], options.group, extra=fields)
+    fields = {"group": options.group, "member": member.name}
+    _log.info("%s joins %s", member.name, options.group, extra=fields)
     try:
         with notify_if_slow(options.on_waiting, lambda: describe_missing(handshake.silent(), transport.dropped)):
             await asyncio.shield(member.opened)
     except JoinError as error:
-        _log.warning("%s could not join %s: %s", member.names[me], options.group, error, extra=fields)
-        try:
-            await asyncio.shield(member.left)  # until the others know
-        finally:
-            member.leave()  # at once, if this is cancelled
+        _log.warning("%s could not join %s: %s", member.name, options.group, error, extra=fields)
+        await _tell_others(member)
         hint = describe_rejections(transport.dropped) if handshake.silent() else ""
         if hint:
             raise JoinError(f"{error}; {hint}") from None
         raise
-    except asyncio.CancelledError:
+    except BaseException:
         member.opened.cancel()  # nobody will ask for its result
         member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
     seconds = time.monotonic() - begun
-    _log.info(
-        "%s is in %s after %.3f s", member.names[me], options.group, seconds, extra={**fields, "seconds": seconds}
-    )
+    _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
     protocol = options.parameters.protocol
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
 
 
+async def _tell_others(member: Member) -> None:
+    """Stays until the others know that it could not join, or leaves at once if this is cancelled."""
+    try:
+        await asyncio.shield(member.left)
+    finally:
+        member.leave()
+
+
 def _member(
-    options: Options, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, discovery: DiscoveryHost | None
+    options: JoinOptions, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, discovery: DiscoveryHost | None
 ) -> tuple[Member, Transport, Handshake]:
     """The member, which begins to look for the others, and the parts that know how far that is."""
     parameters, names = options.parameters, tuple(options.members)
@@ -129,12 +133,12 @@ def _member(
         names, me, parameters, transport, session, relay, recorder, group=options.group, busy_poll=options.busy_poll
     )
     if options.on_view is not None:
-        member.on_view = options.on_view
+        member.membership.on_view = options.on_view
     member.begin(incarnation)
     return member, transport, session.handshake
 
 
-def _recorder(options: Options, me: int) -> NewRecorder:
+def _recorder(options: JoinOptions, me: int) -> NewRecorder:
     """How to record a session here."""
     if options.record is None:
         return no_recorder
@@ -144,7 +148,7 @@ def _recorder(options: Options, me: int) -> NewRecorder:
     return trace_recorders(options.record, options.group, row, deliveries_only=options.deliveries_only)
 
 
-def _bind(options: Options) -> tuple[int, socket]:
+def _bind(options: JoinOptions) -> tuple[int, socket]:
     """Our place among the members, and a socket bound to our address."""
     names = list(options.members)
     if options.name is not None:
@@ -165,7 +169,7 @@ def _bind(options: Options) -> tuple[int, socket]:
     )
 
 
-def _open(options: Options, name: str) -> socket:
+def _open(options: JoinOptions, name: str) -> socket:
     address = options.members[name]
     try:
         return open_socket(address)
@@ -175,30 +179,36 @@ def _open(options: Options, name: str) -> socket:
         ) from None
 
 
-def _discovery(options: Options, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:
+def _discovery(options: JoinOptions, seal: Seal, codec: Codec) -> tuple[DiscoveryHost, Endpoint]:
     assert options.bind is not None
     assert options.name is not None
     own = open_socket(options.bind)
     bound = Address(options.bind.host, own.getsockname()[1])
     endpoint = _endpoint(options, own, bound.host, [])
-    discovery = new_discovery(options.group, options.name, bound, options.parameters.config.nodes, options.timeout)
-    return DiscoveryHost(endpoint, seal, codec, discovery), endpoint
-
-
-def _endpoint(options: Options, own: socket, interface: str, others: Sequence[Address]) -> Endpoint:
-    segment = options.parameters.mtu
-    if options.multicast is None:
-        return Endpoint(own, others, segment=segment)
-    enable_multicast_sending(own, interface)
     try:
-        receiver = open_multicast(options.multicast, interface)
-    except ConfigError:
-        own.close()
+        discovery = new_discovery(options.group, options.name, bound, options.parameters.config.nodes, options.timeout)
+        return DiscoveryHost(endpoint, seal, codec, discovery), endpoint
+    except BaseException:
+        endpoint.close()
         raise
-    return Endpoint(own, others, multicast=options.multicast, heard=receiver, segment=segment)
 
 
-def _relay(options: Options, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
+def _endpoint(options: JoinOptions, own: socket, interface: str, others: Sequence[Address]) -> Endpoint:
+    """The sockets of a member; `own` is closed if there is an error."""
+    segment, receiver = options.parameters.mtu, None
+    try:
+        if options.multicast is not None:
+            enable_multicast_sending(own, interface)
+            receiver = open_multicast(options.multicast, interface)
+        return Endpoint(own, others, multicast=options.multicast, heard=receiver, segment=segment)
+    except BaseException:
+        own.close()
+        if receiver is not None:
+            receiver.close()
+        raise
+
+
+def _relay(options: JoinOptions, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
     """The relay: a process of its own, or the first member."""
     if options.relay is not None:
         return options.relay

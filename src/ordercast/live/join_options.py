@@ -1,0 +1,34 @@
+"""The arguments of `join`, checked: what `join` makes of them and `open_group` carries out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ordercast.live.events import View
+from ordercast.live.host.parameters import Parameters
+from ordercast.live.transport.addresses import Address
+from ordercast.wire.keys import GroupKeys
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JoinOptions:
+    """The checked arguments of `join`."""
+
+    group: str
+    name: str | None
+    members: dict[str, Address]
+    """Empty: they are discovered."""
+    bind: Address | None
+    """Our own address, if the members are discovered."""
+    parameters: Parameters
+    multicast: Address | None
+    relay: Address | None
+    one_clock: bool
+    """All members are on this machine."""
+    keys: GroupKeys | None
+    timeout: float
+    record: Path | None
+    deliveries_only: bool
+    busy_poll: bool
+    on_view: Callable[[View], None] | None
+    on_waiting: Callable[[str], None] | None
