@@ -70,7 +70,7 @@ class St(DeclaredState):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.finished = FinishedEpochs(config.nodes)
-        self.backoff = Backoff(config.nodes, config.polls_to_abort)
+        self.backoff = Backoff(config.nodes, config.polls_limit())
         self.normal = Normal(me, config, self.finished, self.backoff)
         self.recovery = Recovery(self.normal)
 

@@ -24,6 +24,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.timers import spread
 from ordercast.protocols.spo.units import Data, Ready, Status
@@ -67,7 +68,11 @@ class Normal(EpochState):
         self.next_message += len(event.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
-        self.transmit(packet, out, again=False)
+        if self.nodes == 1:  # there is nobody to agree with on an order
+            self.expected, self.expected_to_me = [self.next_seq], list(self.next_seq_to)
+            out += alone(packet)
+        else:
+            self.transmit(packet, out, again=False)
 
     def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet and keeps it until all nodes have acknowledged it."""
