@@ -109,6 +109,7 @@ class Member(DeclaredState):
 
     order: Final[Order]
     epoch: Final[Epoch]
+    contacts: Final[tuple[str, ...]]
     current: Current
     applicants: Applicants
     acceptor: Acceptor
@@ -137,10 +138,14 @@ class Member(DeclaredState):
         *,
         group: str = "",
         terms: Terms = (),
+        contacts: tuple[str, ...] = (),
         has_state: bool = True,
     ) -> None:
-        """A member of the founding view. `config`: of the order; `terms`: what those that join must agree with."""
-        self.order = order
+        """A member of the founding view. `config`: of the order; `terms`: what those that join must agree with.
+
+        `contacts`: besides the members of its view, where a blocked member asks whether others have gone on.
+        """
+        self.order, self.contacts = order, contacts
         self.current = Current(me, view, settings, has_state=has_state)
         self.epoch = Epoch(order, config)
         self.epoch.begin(self.current.place, self.current.size)
@@ -165,10 +170,12 @@ class Member(DeclaredState):
         *,
         group: str = "",
         terms: Terms = (),
+        contacts: tuple[str, ...] = (),
     ) -> "Member":
         """One that was welcomed (J6). It is given the state by the donors that the view names."""
+        stateful = not settings.has_state
         member = cls(
-            me, welcome.view, order, config, settings, group=group, terms=terms, has_state=not settings.has_state
+            *(me, welcome.view, order, config, settings), group=group, terms=terms, contacts=contacts, has_state=stateful
         )
         member.current.value = welcome.value
         member.current.departed = welcome.departed
@@ -667,5 +674,6 @@ class Member(DeclaredState):
             out.append(Blocked(current.view.everybody & ~self.acceptor.reached))
         self.asked += 1
         find = Find(self.applicants.group, current.me.name, current.me.number, self.asked)
-        out.extend(SendOutside(find, current.view.members[place].address) for place in members(current.others))
+        addresses = [current.view.members[place].address for place in members(current.others)]
+        out.extend(SendOutside(find, address) for address in (*addresses, *self.contacts))
         current.set_timer("blocked", current.settings.blocked_repeat, out)
