@@ -155,6 +155,20 @@ SUITES = (
         ),
     ),
     Suite(
+        "membership",
+        "membership",
+        _protocols(
+            *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
+            *(f"membership.{part}" for part in ("coordinator", "applicants", "joiner", "machine")),
+        ),
+        Battery(
+            [
+                *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
+                *_tests("membership", "membership_searched", "membership_runs"),
+            ],
+        ),
+    ),
+    Suite(
         "spo as printed",
         "spo_paper",
         _protocols("spo.paper"),

@@ -11,7 +11,18 @@ from random import Random
 from typing import Any
 
 from ordercast.model.config import MILLISECOND, SECOND, GroupConfig, SequencerConfig, Timing
-from ordercast.model.machine import CancelTimer, Deliver, Echo, Numbered, Receive, Send, SetTimer, Submit, Suspect, TimerFired
+from ordercast.model.machine import (
+    CancelTimer,
+    Deliver,
+    Echo,
+    Numbered,
+    Receive,
+    Send,
+    SetTimer,
+    Submit,
+    Suspect,
+    TimerFired,
+)
 from ordercast.model.nodes import members
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership.events import (
@@ -96,7 +107,12 @@ class Group:
         self.chance = Random(f"views/{seed}")
         timing = Timing.for_round_trip(4 * MILLISECOND)
         self.config = config or GroupConfig(
-            nodes=founders, window=4, quota=64, views=True, timing=timing, sequencer=SequencerConfig(history=64, resilience=resilience)
+            nodes=founders,
+            window=4,
+            quota=64,
+            views=True,
+            timing=timing,
+            sequencer=SequencerConfig(history=64, resilience=resilience),
         )
         self.now, self.is_total = 0, is_total
         self.events: list[tuple[int, int, Callable[[], None]]] = []
@@ -117,7 +133,9 @@ class Group:
         chosen = tuple(Incarnation(f"n{number}", number, f"n{number}.{number}") for number in range(founders))
         view = founding_view(chosen, TAG)
         for me in chosen:
-            self.processes[me.address] = Process(me, member(me, view, order, self.config, settings, group="g", contacts=(MULTICAST,)))
+            self.processes[me.address] = Process(
+                me, member(me, view, order, self.config, settings, group="g", contacts=(MULTICAST,))
+            )
         self.incarnations = founders
         for process in list(self.processes.values()):
             self.give(process, Begin())
@@ -208,7 +226,9 @@ class Group:
     def joined(self, process: Process, welcome: Any) -> None:
         self.counts["joined"] += 1
         process.timers, process.joiner = {}, None
-        process.member = self.kind.joins(process.me, welcome, self.order, self.config, self.settings, group="g", contacts=(MULTICAST,))
+        process.member = self.kind.joins(
+            process.me, welcome, self.order, self.config, self.settings, group="g", contacts=(MULTICAST,)
+        )
         if self.settings.has_state:
             process.state = None
             self.later(self.chance.randrange(1, 60) * MILLISECOND, lambda: self.loads(process, welcome, 20))

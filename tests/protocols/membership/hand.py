@@ -71,7 +71,9 @@ class Hand:
 
     def welcome(self, number: int) -> None:
         """The last welcome of a joiner arrives."""
-        unit = next(unit for _, unit in reversed(self.outside) if isinstance(unit, Welcome) and unit.incarnation == number)
+        unit = next(
+            unit for _, unit in reversed(self.outside) if isinstance(unit, Welcome) and unit.incarnation == number
+        )
         self.add(number, Member.joins(person(number), unit, self.order, self.config, self.settings, group="g"))
 
     def give(self, number: int, event: Any) -> list[Any]:

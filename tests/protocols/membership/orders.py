@@ -140,9 +140,7 @@ class OneStream(SmallMachine):
         self.log, self.known = [], [0] * config.nodes
 
     def submit(self, event: Submit, out: list[Output]) -> None:
-        packet = Packet(
-            self.me, event.destinations, len(self.own), (), self.next_message, event.lengths, event.payload
-        )
+        packet = Packet(self.me, event.destinations, len(self.own), (), self.next_message, event.lengths, event.payload)
         self.next_message += 1
         self.own.append(packet)
         out += [Numbered(packet), Send(ChannelData(packet, -1))]

@@ -31,7 +31,18 @@ from ordercast.protocols.membership.events import (
 )
 from ordercast.protocols.membership.machine import Member
 from ordercast.protocols.membership.order import Order
-from ordercast.protocols.membership.units import Accept, Apply, Fetch, Flush, Install, Leave, Propose, Report, Supply, Welcome
+from ordercast.protocols.membership.units import (
+    Accept,
+    Apply,
+    Fetch,
+    Flush,
+    Install,
+    Leave,
+    Propose,
+    Report,
+    Supply,
+    Welcome,
+)
 from ordercast.protocols.membership.view import Incarnation, MembershipConfig, founding_view, is_quorum
 from tests.protocols.membership.orders import ChannelData
 

@@ -11,7 +11,18 @@ from ordercast.model.machine import Receive, TimerFired
 from ordercast.protocols.membership.events import InstallView, StateLoaded
 from ordercast.protocols.membership.machine import Member
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import Accept, Answer, Fetch, Flush, Install, Leave, Propose, Report, Supply, Welcome
+from ordercast.protocols.membership.units import (
+    Accept,
+    Answer,
+    Fetch,
+    Flush,
+    Install,
+    Leave,
+    Propose,
+    Report,
+    Supply,
+    Welcome,
+)
 from ordercast.protocols.membership.view import Incarnation, Reason
 from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast
 from tests.protocols.membership.hand import Hand, person
