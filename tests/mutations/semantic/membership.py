@@ -31,7 +31,7 @@ def _goes_on_after_promising() -> None:
 
 @MUTANTS.add("any number of members is a quorum (V2)", "protocols.membership.view")
 def _anybody_is_a_quorum() -> None:
-    replace(view, "is_quorum", lambda places, size: places > 0)
+    replace(view, "is_quorum", lambda places, _: places > 0)
 
 
 @MUTANTS.add("half of the members are a quorum (V3)", "protocols.membership.view")
@@ -41,7 +41,7 @@ def _half_is_a_quorum() -> None:
 
 @MUTANTS.add("what was accepted before is not proposed again (V4)", "protocols.membership.choice")
 def _forgets_what_was_accepted() -> None:
-    replace(choice, "accepted_before", lambda reports: None)
+    replace(choice, "accepted_before", lambda *_: None)
 
 
 @MUTANTS.add("of what was accepted the lowest ballot counts (V4)", "protocols.membership.choice")
@@ -74,7 +74,7 @@ def _proposes_first() -> None:
 @MUTANTS.add("what is not in the cut is not sent again (V10)")
 def _sends_nothing_again() -> None:
     def around(resubmit: Method) -> Method:
-        return lambda self, again, value, out: resubmit(self, [], value, out)
+        return lambda self, _, value, out: resubmit(self, [], value, out)
 
     wrap(Member, "_resubmit", around)
 
@@ -97,7 +97,7 @@ def _sends_again_behind() -> None:
 def _numbers_begin_anew() -> None:
     def around(enter: Method) -> Method:
         def changed(self: Member, value: NextView, told_by: int | None, out: list[Any]) -> None:
-            self.epoch.flush.next_message = lambda cut: 0  # type: ignore[method-assign]
+            self.epoch.flush.next_message = lambda *_: 0  # type: ignore[method-assign]
             enter(self, value, told_by, out)
 
         return changed
@@ -131,7 +131,7 @@ def _tells_the_view_last() -> None:
 
 @MUTANTS.add("who is excluded answers nobody (V13)")
 def _does_not_linger() -> None:
-    replace(Member, "_answer_retired", lambda self, unit, out: None)
+    replace(Member, "_answer_retired", lambda *_: None)
 
 
 @MUTANTS.add("half of the new members must have accepted, too (V14)", "protocols.membership.coordinator")
@@ -148,8 +148,8 @@ def _asks_the_new_view() -> None:
 
 @MUTANTS.add("everybody joins at once (V15)", "protocols.membership.choice")
 def _admits_everybody() -> None:
-    replace(choice, "admitted", lambda view, stay, stateful, applicants, settings: tuple(applicants))
-    replace(view, "_has_state", lambda value, size: True)
+    replace(choice, "admitted", lambda *known: tuple(known[3]))
+    replace(view, "_has_state", lambda *_: True)
 
 
 @MUTANTS.add("who leaves goes, whoever has the state (V16)", "protocols.membership.choice")
@@ -158,19 +158,19 @@ def _leaves_without_state() -> None:
         return sum(1 << place for place, report in reports.items() if not report.leaving)
 
     replace(choice, "who_stays", who_stays)
-    replace(choice, "with_enough_state", lambda stay, stateful: stay)
-    replace(view, "_has_state", lambda value, size: True)
+    replace(choice, "with_enough_state", lambda stay, _: stay)
+    replace(view, "_has_state", lambda *_: True)
 
 
 @MUTANTS.add("those with state need not be a quorum (V16)", "protocols.membership.choice")
 def _needs_no_quorum_with_state() -> None:
-    replace(choice, "with_enough_state", lambda stay, stateful: stay)
-    replace(view, "_has_state", lambda value, size: True)
+    replace(choice, "with_enough_state", lambda stay, _: stay)
+    replace(view, "_has_state", lambda *_: True)
 
 
 @MUTANTS.add("who leaves does not wait for its messages (V17)")
 def _leaves_at_once() -> None:
-    replace(Member, "is_drained", lambda self: True)
+    replace(Member, "is_drained", lambda *_: True)
 
 
 @MUTANTS.add("what is fetched is received in the epoch (V18)", "protocols.membership.acceptor")
@@ -194,13 +194,13 @@ def _notes_members() -> None:
         self._note(unit, out)
 
     replace(Applicants, "_welcome_again", welcome_again)
-    replace(choice, "enters_once", lambda view, applicant: True)
-    replace(view, "_can_join", lambda value, view: True)
+    replace(choice, "enters_once", lambda *_: True)
+    replace(view, "_can_join", lambda *_: True)
 
 
 @MUTANTS.add("an incarnation that departed may join again (V25)", "protocols.membership.current")
 def _forgets_the_departed() -> None:
-    replace(Current, "departed_as", lambda self, member: None)
+    replace(Current, "departed_as", lambda *_: None)
 
 
 @MUTANTS.add("a report is made anew in each ballot", "protocols.membership.acceptor")
@@ -226,22 +226,22 @@ def _follows_any_ballot() -> None:
 
 @MUTANTS.add("reports of other ballots do not show what is decided", "protocols.membership.coordinator")
 def _learns_nothing() -> None:
-    replace(Coordinator, "_learns", lambda self, accepted, place: False)
+    replace(Coordinator, "_learns", lambda *_: False)
 
 
 @MUTANTS.add("a member of the view before is not answered")
 def _answers_nobody() -> None:
-    replace(Member, "_answer_from_previous", lambda self, place, out: None)
+    replace(Member, "_answer_from_previous", lambda *_: None)
 
 
 @MUTANTS.add("an install is said once", "protocols.membership.machine")
 def _installs_once() -> None:
-    replace(Member, "_install_again", lambda self, out: None)
+    replace(Member, "_install_again", lambda *_: None)
 
 
 @MUTANTS.add("a coordinator does not repeat", "protocols.membership.coordinator")
 def _never_repeats() -> None:
-    replace(Coordinator, "_next_round", lambda self, out: None)
+    replace(Coordinator, "_next_round", lambda *_: None)
 
 
 @MUTANTS.add("nobody takes over", "protocols.membership.coordinator")
@@ -254,7 +254,7 @@ def _nobody_takes_over() -> None:
 
 @MUTANTS.add("who reaches only some members is ready (J4)", "protocols.membership.applicants")
 def _reaching_is_not_asked() -> None:
-    replace(Applicants, "unreached", lambda self, unit: 0)
+    replace(Applicants, "unreached", lambda *_: 0)
 
 
 @MUTANTS.add("the terms are not compared (J3)", "protocols.membership.applicants")
@@ -267,19 +267,19 @@ def _compares_no_terms() -> None:
 
 @MUTANTS.add("a name in use is given away (J3)", "protocols.membership.applicants")
 def _gives_names_away() -> None:
-    replace(Applicants, "_name_is_in_use", lambda self, unit, out: False)
+    replace(Applicants, "_name_is_in_use", lambda *_: False)
 
 
 @MUTANTS.add("an answer to somebody else's question is taken (J1)", "protocols.membership.joiner")
 def _takes_any_nonce() -> None:
-    replace(Joiner, "_is_own_nonce", lambda self, nonce: True)
+    replace(Joiner, "_is_own_nonce", lambda *_: True)
 
 
 @MUTANTS.add("a blocked member does not ask whether others went on (P2)")
 def _does_not_ask() -> None:
-    replace(Member, "_blocked_due", lambda self, out: None)
+    replace(Member, "_blocked_due", lambda *_: None)
 
 
 @MUTANTS.add("impossible units are taken", "protocols.membership.units")
 def _takes_anything() -> None:
-    replace(units, "problem_of", lambda unit, view: None)
+    replace(units, "problem_of", lambda *_: None)

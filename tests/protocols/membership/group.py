@@ -6,6 +6,7 @@ crashed and unreachable members after a while, and is wrong at times. State is h
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -115,7 +116,7 @@ class Group:
             sequencer=SequencerConfig(history=64, resilience=resilience),
         )
         self.now, self.is_total = 0, is_total
-        self.events: list[tuple[int, int, Callable[[], None]]] = []
+        self.events: list[tuple[int, int, Callable[[], object]]] = []
         self.counter = 0
         self.loss = 0.0
         self.delay = 3 * MILLISECOND
@@ -142,7 +143,7 @@ class Group:
 
     # --- time ---
 
-    def later(self, after: int, action: Callable[[], None]) -> None:
+    def later(self, after: int, action: Callable[[], object]) -> None:
         self.counter += 1
         heappush(self.events, (self.now + after, self.counter, action))
 
@@ -160,7 +161,7 @@ class Group:
         machine: Any = process.member or process.joiner
         self.carry_out(process, machine.handle(event))
 
-    def carry_out(self, process: Process, outputs: list[Any]) -> None:
+    def carry_out(self, process: Process, outputs: list[Any]) -> None:  # noqa: C901, PLR0912 (one case for each output)
         for output in outputs:
             match output:
                 case Send():
@@ -168,11 +169,11 @@ class Group:
                 case SendControl(unit=unit, to=to, view=number):
                     self.send_control(process, unit, to, number)
                 case SendOutside(unit=unit, address=address):
-                    self.transmit(process, address, lambda to, unit=unit: self.outside(to, unit, process.me.address))
+                    self.transmit(process, address, partial(self.outside, unit, process.me.address))
                 case SetTimer(name=name, after=after):
                     self.counter += 1
                     process.timers[name] = stamp = self.counter
-                    self.later(after, lambda name=name, stamp=stamp: self.fire(process, name, stamp))
+                    self.later(after, partial(self.fire, process, name, stamp))
                 case CancelTimer(name=name):
                     process.timers.pop(name, None)
                 case Deliver(packet=packet):
@@ -251,7 +252,7 @@ class Group:
             self.returns(process)
 
     def returns(self, process: Process) -> None:
-        self.later(30 * MILLISECOND, lambda: self.join(process.me.name))
+        self.later(30 * MILLISECOND, partial(self.join, process.me.name))
 
     def join(self, name: str) -> Process:
         number = self.incarnations
@@ -286,7 +287,7 @@ class Group:
         if to is not None and to.alive and self.reaches(process.me.address, address):
             arrive(to)
 
-    def outside(self, to: Process, unit: Any, address: str) -> None:
+    def outside(self, unit: Any, address: str, to: Process) -> None:
         self.give(to, ReceiveOutside(unit, address))
 
     def send_control(self, process: Process, unit: Any, to: int | None, number: int) -> None:
@@ -299,9 +300,9 @@ class Group:
         for place in range(len(view.members)) if to is None else [to]:
             if place != own:
                 address = view.members[place].address
-                self.transmit(process, address, lambda other, view=view: self.control(other, view.tag, unit))
+                self.transmit(process, address, partial(self.control, view.tag, unit))
 
-    def control(self, to: Process, tag: bytes, unit: Any) -> None:
+    def control(self, tag: bytes, unit: Any, to: Process) -> None:
         member = to.member
         if member is None:
             return
@@ -329,14 +330,10 @@ class Group:
                 key = view.tag if kind.needs is Channel.ONE else (view.tag, place, to)
                 at = max(self.now + wait, self.last_delivery.get(key, 0) + (kind.needs is not Channel.ONE or to == 0))
                 self.last_delivery[key] = at
-            self.later(
-                at - self.now,
-                lambda address=address: self.arrives(
-                    process, address, lambda other: self.unit(other, view.tag, place, output.unit)
-                ),
-            )
+            arrive = partial(self.unit, view.tag, place, output.unit)
+            self.later(at - self.now, partial(self.arrives, process, address, arrive))
 
-    def unit(self, to: Process, tag: bytes, place: int, unit: Any) -> None:
+    def unit(self, tag: bytes, place: int, unit: Any, to: Process) -> None:
         member = to.member
         if member is None:
             return

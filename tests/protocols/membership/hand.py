@@ -40,7 +40,13 @@ def person(number: int) -> Incarnation:
 def apply_of(applicant: int | Incarnation, to: Member, **fields: Any) -> Apply:
     """An application of one that has reached everybody."""
     me = person(applicant) if isinstance(applicant, int) else applicant
-    values = {"view": to.current.view.number, "terms": (), "old": None, "reached": (1 << 64) - 1, "nonce": 7}
+    values: dict[str, Any] = {
+        "view": to.current.view.number,
+        "terms": (),
+        "old": None,
+        "reached": (1 << 64) - 1,
+        "nonce": 7,
+    }
     values.update(fields)
     return Apply(me, to.current.me.number, **values)
 
@@ -120,14 +126,14 @@ class Hand:
     def submit(self, number: int, text: str) -> None:
         self.give(number, Submit(TO_ALL, (len(text),), text.encode()))
 
-    def passes(self, kind: type, sender: int, receiver: int) -> list[Any]:
+    def passes(self, kind: type[Any], sender: int, receiver: int) -> list[Any]:
         """The last unit of a kind from one to the other arrives."""
-        found = self.find(kind, sender, receiver)
+        found: Any = self.find(kind, sender, receiver)
         assert found is not None, f"{sender} has sent no {kind.__name__} to {receiver}"
         return self.give(receiver, self._event(found))
 
-    def passes_if_sent(self, kind: type, sender: int, receiver: int) -> None:
-        found = self.find(kind, sender, receiver)
+    def passes_if_sent(self, kind: type[Any], sender: int, receiver: int) -> None:
+        found: Any = self.find(kind, sender, receiver)
         if found is not None:
             self.give(receiver, self._event(found))
 

@@ -1,4 +1,4 @@
-"""Two small orders with everything that membership asks of one, for searches: one stream for all, and a stream for each.
+"""Two small orders for searches, with all that membership asks of one: one stream for all, and a stream for each.
 
 `OneStream` stands for ST, TO and PriTO: everything goes to all through one channel, whose order the network gives;
 what all are known to have is delivered. `Streams` stands for SPO and PO: each source numbers its packets, to any

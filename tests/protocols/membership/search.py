@@ -99,7 +99,7 @@ class Interned:
         return found
 
 
-class Violation(AssertionError):
+class Violation(AssertionError):  # noqa: N818 (it says what it is)
     """With the steps that lead to it."""
 
 
@@ -216,7 +216,6 @@ class Search:
                 member.current.view.number,
                 member.current.view.tag,
                 member.current.place,
-                member.stopped,
                 machine.status(),
                 self._may_choose(member),
                 member.current.has_state,
@@ -254,29 +253,31 @@ class Search:
                 if message.tag == fact.tag and self._is_for(message, fact):
                     event = Receive(message.unit) if self._is_data(message) else ReceiveControl(message.unit)
                     yield "receives", process, event
-            if not fact.is_member:
-                continue
-            if not fact.stopped:
-                for other, seen in enumerate(facts):
-                    if seen is not None and other != process and seen.tag == fact.tag:
-                        yield "sees", process, Receive(seen.status)
-            if state.ballots < self.ballots and process in self.coordinators and fact.view < self.views:
-                yield "begins", process, ChangeView("")
-            if fact.may_choose:
-                yield "chooses", process, TimerFired("view.round")
-            if process in self.leavers and not state.left >> process & 1:
-                yield "leaves", process, LeaveGroup(drain=False)
-            if not fact.has_state:
-                yield "loads", process, StateLoaded()
-            if fact.place == 0 and fact.view:  # those that wait apply again in each view
-                for other, seen in enumerate(facts):
-                    if seen is None:
-                        yield "hears of", process, self._application(other, process, fact)
+            if fact.is_member:
+                yield from self._member_steps(state, process, facts)
         if state.submitted < len(self.texts):
             text = self.texts[state.submitted]
             fact = facts[text.sender]
             if fact is not None and fact.is_member and not state.left >> text.sender & 1:
                 yield "submits", text.sender, self._submission(text, state)
+
+    def _member_steps(self, state: State, process: int, facts: list[Any]) -> Iterator[tuple[str, int, Any]]:
+        fact = facts[process]
+        for other, seen in enumerate(facts):
+            if seen is not None and other != process and seen.tag == fact.tag:
+                yield "sees", process, Receive(seen.status)
+        if state.ballots < self.ballots and process in self.coordinators and fact.view < self.views:
+            yield "begins", process, ChangeView("")
+        if fact.may_choose:
+            yield "chooses", process, TimerFired("view.round")
+        if process in self.leavers and not state.left >> process & 1:
+            yield "leaves", process, LeaveGroup(drain=False)
+        if not fact.has_state:
+            yield "loads", process, StateLoaded()
+        if fact.place == 0 and fact.view:  # those that wait apply again in each view
+            for other, seen in enumerate(facts):
+                if seen is None:
+                    yield "hears of", process, self._application(other, process, fact)
 
     def _application(self, applicant: int, to: int, fact: Any) -> ReceiveOutside:
         person = self.people[applicant]
@@ -450,7 +451,6 @@ class Fact(NamedTuple):
     view: int
     tag: bytes
     place: int
-    stopped: bool
     status: Any
     may_choose: bool
     has_state: bool

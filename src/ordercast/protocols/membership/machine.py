@@ -175,7 +175,11 @@ class Member(DeclaredState):
         """One that was welcomed (J6). It is given the state by the donors that the view names."""
         stateful = not settings.has_state
         member = cls(
-            *(me, welcome.view, order, config, settings), group=group, terms=terms, contacts=contacts, has_state=stateful
+            *(me, welcome.view, order, config, settings),
+            group=group,
+            terms=terms,
+            contacts=contacts,
+            has_state=stateful,
         )
         member.current.value = welcome.value
         member.current.departed = welcome.departed
