@@ -21,6 +21,7 @@ class Tally:
     runs: int = 0
     views: int = 0
     recovering: int = 0
+    between_rounds: int = 0
     deliveries: int = 0
     left_over: int = 0
 
@@ -53,7 +54,9 @@ class Campaign:
         self.loss = chance.choice([0.0, 0.05, 0.15, 0.3, 0.4])
         self.settings = settings(protocol, chance)
         self.nodes: dict[int, Node] = {}
-        self.in_recovery = protocol not in {"spo", "po", "sequencer"} and chance.random() < 0.6
+        self.awaited = None  # a moment of the order's own recovery at which the view is to end
+        if protocol not in {"spo", "po", "sequencer"}:
+            self.awaited = chance.choice([None, View.recovers, View.is_between_rounds, View.has_carried])
         self.tally = Tally(runs=1)
         self.view = self.make_view(0, self.new_nodes(chance.choice([1, 2, 3, 3, 4, 5])))
 
@@ -100,11 +103,12 @@ class Campaign:
         """Some members stop one after the other; then they finish, while the others go on."""
         chance, view = self.chance, self.view
         self.go_on(chance.randint(0, 150))
-        for _ in range(200 if self.in_recovery else 0):
-            if view.recovers():
+        for _ in range(400):
+            if self.awaited is None or self.awaited(view):
                 break
             self.go_on(1)
         self.tally.recovering += view.recovers()
+        self.tally.between_rounds += view.is_between_rounds()
         places = self.quorum()
         for place in chance.sample(places, len(places)):
             view.stopped.add(place)

@@ -37,6 +37,8 @@ from ordercast.model.runs import Channel
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush
 from ordercast.protocols.registry import flush_class, machine_class
+from ordercast.protocols.to.epoch_agreement import Mode
+from ordercast.protocols.to.machine import TotalOrderBroadcast
 
 Message = tuple[int, int]
 """A batch by the node that submitted it and the number of its first message."""
@@ -217,6 +219,16 @@ class View:
     def recovers(self) -> bool:
         """Whether a machine is in the middle of a recovery of its own."""
         return any(recovering(machine) for machine in self.machines)
+
+    def is_between_rounds(self) -> bool:
+        """Whether some have completed a recovery that others have not."""
+        return len({flush.report().round for flush in self.flushes}) > 1
+
+    def has_carried(self) -> bool:
+        """Whether a round of TO that not all have begun begins with packets that were carried into it."""
+        machines = [machine for machine in self.machines if isinstance(machine, TotalOrderBroadcast)]
+        waiting = [machine for machine in machines if machine.agreement.mode is Mode.INSTALLED]
+        return any(machine.reception.accepted.entries for machine in waiting)
 
     # --- the end ---
 
