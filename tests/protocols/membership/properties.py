@@ -1,152 +1,145 @@
-"""The properties of §14 of the membership rules, over what the processes of a group told their applications.
+"""What must hold of the logs of a group whose members change, and of what a member sends again."""
 
-D(p, k) is what p was delivered in view k; p closes k if it was told view k + 1, or left after k.
-"""
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 
-from itertools import pairwise
-from typing import NamedTuple
+import msgspec
 
-from tests.protocols.membership.group import Group, Process
-
-
-class Epoch(NamedTuple):
-    """What one process was told in one view."""
-
-    address: str
-    number: int
-    delivered: tuple[str, ...]
-    closed: bool
+from ordercast.model.machine import Level, Submit
+from ordercast.model.nodes import mask_of, members
+from ordercast.protocols.membership.epoch import Cut
+from tests.protocols.membership.changing_group import ONE_ORDER, PRIORITIES, Message, Node, View
 
 
-def epochs_of(process: Process) -> list[Epoch]:
-    """By view; the process closes all but the last, and that if it left."""
-    found: list[Epoch] = []
-    number, delivered = -1, []
-    for row in process.log:
-        if row[0] == "deliver":
-            delivered.append(row[1])
-        elif row[0] == "view":
-            if number >= 0:
-                found.append(Epoch(process.me.address, number, tuple(delivered), closed=True))
-                assert row[1] == number + 1, "views are never skipped"
-            number, delivered = row[1], []
-            assert process.me.address in row[2], "a member is in each of its views"
-        elif row[0] == "left":
-            found.append(Epoch(process.me.address, number, tuple(delivered), closed=True))
-            number = -1
-    if number >= 0:
-        found.append(Epoch(process.me.address, number, tuple(delivered), closed=False))
-    return found
+def log_of(node: Node, view: int | None = None) -> list[Message]:
+    """What a node delivered, in one view or in all."""
+    return [message for number, message in node.deliveries if view in {None, number}]
 
 
-def check(group: Group) -> None:
-    """Safety, at any moment."""
-    by_view: dict[int, list[Epoch]] = {}
-    for process in group.processes.values():
-        for epoch in epochs_of(process):
-            by_view.setdefault(epoch.number, []).append(epoch)
-    in_view: dict[str, int] = {}
-    for number, epochs in sorted(by_view.items()):
-        members = {member.address for member in group.views[number].members}
-        for epoch in epochs:
-            assert len(set(epoch.delivered)) == len(epoch.delivered), f"twice in view {number} at {epoch.address}"
-            for message in epoch.delivered:
-                assert in_view.setdefault(message, number) == number, f"{message} is in two epochs"
-                assert message.split(":")[0] in members, f"{message}: its sender is no member of view {number}"
-        _check_same_set(group, number, epochs)
-        if group.is_total:
-            _check_one_order(epochs)
-    _check_quorums(group)
-    for process in group.processes.values():
-        _check_senders(group, process, in_view)
-    if group.is_total and group.settings.has_state:
-        _check_state(group)
+def destinations(nodes: dict[int, Node], message: Message) -> tuple[int, ...]:
+    """The nodes that a message is for, in the view in which it was last numbered."""
+    return members(nodes[message[0]].submitted[message[1]].destinations)
 
 
-def is_for(group: Group, message: str, address: str) -> bool:
-    to = group.destinations[message]
-    return to is None or address in to
+def check_view(view: View, finished: Sequence[int], *, uniform: bool = True) -> None:
+    """`same_set` and `uniform`: what anybody delivered in a view, all its destinations that finished it have."""
+    nodes = {node.number: node for node in view.nodes}
+    given = {number: set(log_of(node, view.number)) for number, node in nodes.items()}
+    closed = {view.nodes[place].number for place in finished}
+    for number, messages in given.items():
+        if uniform or number in closed:
+            for message in messages:
+                for other in destinations(nodes, message):
+                    assert other not in closed or message in given[other], (
+                        f"view {view.number}: {number} was given {message}, and {other} was not"
+                    )
+    for number, node in nodes.items():  # `acknowledged_stays`
+        if uniform or number in closed:
+            for at, message in node.acknowledged:
+                if at == view.number:
+                    for other in destinations(nodes, message):
+                        assert other not in closed or message in given[other], f"{message} was acknowledged by {number}"
 
 
-def _check_same_set(group: Group, number: int, epochs: list[Epoch]) -> None:
-    """Virtual synchrony, and uniform: what anybody was delivered, all are that close the view and are addressed."""
-    anybody = {message: epoch.address for epoch in epochs for message in epoch.delivered}
-    if not is_uniform(group):
-        anybody = {message: epoch.address for epoch in epochs if epoch.closed for message in epoch.delivered}
-    for epoch in epochs:
-        for message in epoch.delivered:
-            assert is_for(group, message, epoch.address), f"{message} at {epoch.address}"
-        if epoch.closed:
-            missing = [message for message in anybody if message not in epoch.delivered]
-            missing = [message for message in missing if is_for(group, message, epoch.address)]
-            assert not missing, f"view {number}: {epoch.address} was not delivered {missing}: {anybody}"
+def check_left_over(view: View, place: int, cut: Cut) -> None:
+    """What is given and what is left over is what was submitted, in its order; numbers go on."""
+    flush, node = view.flushes[place], view.nodes[place]
+    first = flush.next_message(cut)
+    given = [number for number in view.own[place] if number < first]
+    left = [number for number in view.own[place] if number >= first]
+    again = [_as_places(view, node.submitted[number]) for number in left]
+    numbers, found = first, []
+    for event in flush.left_over(cut):
+        numbers += event.skips
+        found.append((numbers, msgspec.structs.replace(event, skips=0)))
+        numbers += len(event.lengths)
+    assert found == list(zip(left, again, strict=True))
+    for number in given:
+        message = (node.number, number)
+        for other in members(node.submitted[number].destinations):
+            there = next(each for each in view.nodes if each.number == other)
+            if view.number in there.closed:
+                assert (view.number, message) in there.deliveries, f"{message} is not left over, but {other} lacks it"
+        level = view.levels[place][message]  # the sequencer does not say of stable packets that they are known to be
+        assert level is Level.ACKNOWLEDGED or (level is Level.STABLE and view.protocol == "sequencer")
 
 
-def is_uniform(group: Group) -> bool:
-    """The sequencer only with enough resilience: r = 0, those that are gone may have been delivered more."""
-    return "sequencer" not in getattr(group.order.machine, "__module__", "") or group.config.sequencer.resilience >= 8
+def check_excluded(view: View, place: int, finished: Iterable[int], cut: Cut) -> None:
+    """A member that is gone learns from its entry of the cut exactly which of its messages were given."""
+    flush, node = view.flushes[place], view.nodes[place]
+    left = flush.left_over(cut)
+    closed = [view.nodes[each] for each in finished]
+    for number in view.own[place]:
+        event = node.submitted[number]
+        owed = [each for each in closed if event.destinations >> each.number & 1]
+        given = [each for each in owed if (view.number, (node.number, number)) in each.deliveries]
+        is_left = _as_places(view, event) in [msgspec.structs.replace(each, skips=0) for each in left]
+        assert not (is_left and given), f"{node.number} would send {number} again, which was given"
+        assert is_left or len(given) == len(owed), f"{node.number} takes {number} for given, and it was not"
 
 
-def _check_one_order(epochs: list[Epoch]) -> None:
-    """All sequences of a view agree: one is the beginning of the other, or they are equal where both have it."""
-    longest = max(epochs, key=lambda epoch: (epoch.closed, len(epoch.delivered)))
-    place = {message: index for index, message in enumerate(longest.delivered)}
-    for epoch in epochs:
-        common = [place[message] for message in epoch.delivered if message in place]
-        assert common == sorted(common), f"{epoch} and {longest}"
+def _as_places(view: View, event: Submit) -> Submit:
+    places = {node.number: place for place, node in enumerate(view.nodes)}
+    to = mask_of(places[number] for number in members(event.destinations))
+    return Submit(to, event.lengths, event.payload, event.priority)
 
 
-def _check_quorums(group: Group) -> None:
-    for number, value in group.decided.items():
-        if number - 1 in group.views:
-            old = group.views[number - 1].members
-            heard = value.heard.bit_count()
-            assert 2 * heard > len(old) or (2 * heard == len(old) and value.heard & 1)
-
-
-def _check_senders(group: Group, process: Process, in_view: dict[str, int]) -> None:
-    """No hole, in the sender's order: what was delivered of a sender is, from the first on, all that was for us."""
-    if getattr(group.order, "by_priority", False):
+def check_logs(protocol: str, nodes: dict[int, Node]) -> None:
+    """`one_epoch`, `no_hole` and the orders, over the logs of all nodes, those that are gone among them."""
+    epochs: dict[Message, int] = {}
+    for node in nodes.values():
+        log = log_of(node)
+        assert len(log) == len(set(log)), f"{node.number} was given something twice"
+        for view, message in node.deliveries:
+            assert epochs.setdefault(message, view) == view, f"{message} was given in two views"
+        _check_no_hole(protocol, nodes, node)
+    logs = [log_of(node) for node in nodes.values()]
+    if protocol in {"po", "spo"}:
         return
-    seen: dict[str, list[str]] = {}
-    for row in process.log:
-        if row[0] == "deliver":
-            seen.setdefault(row[1].split(":")[0], []).append(row[1])
-    prioritised = "prito" in getattr(group.order.machine, "__module__", "")
-    for sender, delivered in seen.items():
-        submitted = group.processes[sender].submitted
-        mine = [message for message in submitted if is_for(group, message, process.me.address)]
-        first = mine.index(delivered[0])
-        if prioritised:
-            assert len(set(delivered)) == len(delivered)
-            continue
-        assert delivered == mine[first : first + len(delivered)], f"{process.me.address} of {sender}"
-        for one, other in pairwise(delivered):
-            assert in_view[one] <= in_view[other]
+    if protocol in ONE_ORDER:
+        for view in {view for node in nodes.values() for view in node.views}:
+            of_view = sorted([log_of(node, view) for node in nodes.values()], key=len)
+            for shorter, longer in zip(of_view, of_view[1:], strict=False):
+                assert longer[: len(shorter)] == shorter, f"two orders in view {view}: {shorter} and {longer}"
+    for one, other in combinations(logs, 2):
+        common = set(one) & set(other)
+        assert [each for each in one if each in common] == [each for each in other if each in common]
+    _check_no_cycle(logs)
 
 
-def _check_state(group: Group) -> None:
-    """To all: the state and what follows is the log of all that were in all views."""
-    full = [process for process in group.processes.values() if process.state is not None and process.member]
-    logs = [group.history(process) for process in full if is_uniform(group) or not process.ended]
-    for one, other in pairwise(sorted(logs, key=len)):
-        assert other[: len(one)] == one, "a state is neither twice nor missing"
+def _check_no_hole(protocol: str, nodes: dict[int, Node], node: Node) -> None:
+    """Of each source, what a node was given is without a gap; by priority, when the view is over."""
+    by_source: dict[int, list[int]] = {}
+    for view, (source, number) in node.deliveries:
+        if protocol not in PRIORITIES or view in node.closed:
+            by_source.setdefault(source, []).append(number)
+    for source, numbers in by_source.items():
+        if protocol not in PRIORITIES:
+            assert numbers == sorted(numbers), f"{node.number} was given {numbers} of {source}"
+        to_node = [
+            number
+            for number, event in sorted(nodes[source].submitted.items())
+            if event.destinations >> node.number & 1 and min(numbers) <= number <= max(numbers)
+        ]
+        assert sorted(numbers) == to_node, f"{node.number} was given {sorted(numbers)} of {source}, not {to_node}"
 
 
-def check_end(group: Group) -> None:
-    """All living members are in one view: what they sent was delivered to all that stayed since."""
-    check(group)
-    living = [process for process in group.processes.values() if process.is_member]
-    for sender in living:
-        for message in sender.submitted:
-            to = group.destinations[message]
-            for process in living:
-                if to is not None and process.me.address not in to:
-                    continue
-                history = group.history(process)
-                if process is sender or group.order.to_all:
-                    assert message in history, f"{message} is lost at {process.me.address}"
-                elif process.me.number < 20 and process.state == ():
-                    first = next(row for row in process.log if row[0] == "view")
-                    if first[1] == 0 and sender.log[0][1] == 0:
-                        assert message in history, f"{message} is lost at {process.me.address}"
+def _check_no_cycle(logs: Iterable[Sequence[Message]]) -> None:
+    after: dict[Message, set[Message]] = {}
+    before: dict[Message, int] = {}
+    for log in logs:
+        for message in log:
+            before.setdefault(message, 0)
+        for first, second in zip(log, log[1:], strict=False):
+            if second not in after.setdefault(first, set()):
+                after[first].add(second)
+                before[second] += 1
+    ready = [message for message, count in before.items() if not count]
+    seen = 0
+    while ready:
+        seen += 1
+        for message in after.get(ready.pop(), ()):
+            before[message] -= 1
+            if not before[message]:
+                ready.append(message)
+    assert seen == len(before), "the orders of several nodes make a cycle"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ordercast.protocols.membership.order import Order, order_of
 from tests.protocols.membership.group import SETTINGS, Group, disturb, make_peace
 from tests.protocols.membership.orders import ONE_STREAM, STREAMS
-from tests.protocols.membership.properties import check, check_end
+from tests.protocols.membership.promises import check, check_end
 
 TOTAL = ("to", "prito", "prio", "sequencer")
 PARTIAL = ("spo", "po", "st")

@@ -15,6 +15,7 @@ import msgspec
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Output, Submit
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import Packet
 
 Ranges = tuple[tuple[int, int], ...]
@@ -97,9 +98,13 @@ class Flush:
 
         Destinations are places of the view that ends. It may be asked before `finish` or after it.
         """
-        held, end = self.own_packets(), cut.ends[self.place()]
-        own = [held[seq] for seq in sorted(held) if seq >= end]
-        again = [Submit(packet.destinations, packet.lengths, packet.payload, packet.priority) for packet in own]
+        held, end, first = self.own_packets(), cut.ends[self.place()], self.next_message(cut)
+        again = []
+        for seq in sorted(held):
+            if seq >= end:
+                packet = held[seq]
+                skips, first = packet.first - first, packet.first + len(packet.lengths)
+                again.append(Submit(packet.destinations, packet.lengths, packet.payload, packet.priority, skips))
         return [*again, *self.waiting()]
 
     def next_message(self, cut: Cut) -> int:
@@ -132,6 +137,24 @@ class Flush:
     def check(self, cut: Cut) -> None:
         """Asserts that nothing below the cut is lacking here; for the members whose reports made the cut."""
         raise NotImplementedError
+
+
+def moved(left_over: Sequence[Submit], places: Mapping[int, int]) -> tuple[list[Submit], int]:
+    """What is left over, for the members that go on: `places` are their new places, by their old ones.
+
+    What has no destination any more is left out, but keeps its message numbers. Also returns how many of these the next
+    submission must skip, in whichever view it is made.
+    """
+    kept, skips = [], 0
+    for event in left_over:
+        skips += event.skips
+        to = mask_of(places[old] for old in members(event.destinations) if old in places)
+        if to:
+            kept.append(Submit(to, event.lengths, event.payload, event.priority, skips))
+            skips = 0
+        else:
+            skips += len(event.lengths)
+    return kept, skips
 
 
 def lowest(vectors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -124,11 +124,11 @@ class Spo(SpoState):
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. If I am a destination, my copy is accepted at once, without the channel."""
         me, destinations = self.me, event.destinations
-        seq_to, first = tuple(self.next_seq_to), self.next_message
+        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
         packet = Packet(me, destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority)
         for node in members(destinations):
             self.next_seq_to[node] += 1
-        self.next_message += len(event.lengths)
+        self.next_message = first + len(event.lengths)
         self.next_seq += 1
         self.expected[me] = self.seen[me] = self.next_seq
         self.expected_to_me[me] = self.seen_to_me[me] = self.next_seq_to[me]

@@ -59,13 +59,13 @@ class Normal(EpochState):
 
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. The packet is accepted, here too, when the channel brings it."""
-        seq_to, first = tuple(self.next_seq_to), self.next_message
+        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
         packet = Packet(
             self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority
         )
         for node in members(event.destinations):
             self.next_seq_to[node] += 1
-        self.next_message += len(event.lengths)
+        self.next_message = first + len(event.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
         if self.nodes == 1:  # there is nobody to agree with on an order
