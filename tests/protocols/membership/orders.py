@@ -140,8 +140,9 @@ class OneStream(SmallMachine):
         self.log, self.known = [], [0] * config.nodes
 
     def submit(self, event: Submit, out: list[Output]) -> None:
-        packet = Packet(self.me, event.destinations, len(self.own), (), self.next_message, event.lengths, event.payload)
-        self.next_message += 1
+        first = self.next_message + event.skips
+        packet = Packet(self.me, event.destinations, len(self.own), (), first, event.lengths, event.payload)
+        self.next_message = first + 1
         self.own.append(packet)
         out += [Numbered(packet), Send(ChannelData(packet, -1))]
 
@@ -218,10 +219,9 @@ class Streams(SmallMachine):
         counts = tuple(
             sum(packet.destinations >> place & 1 for packet in self.own) for place in range(self.config.nodes)
         )
-        packet = Packet(
-            self.me, event.destinations, len(self.own), counts, self.next_message, event.lengths, event.payload
-        )
-        self.next_message += 1
+        first = self.next_message + event.skips
+        packet = Packet(self.me, event.destinations, len(self.own), counts, first, event.lengths, event.payload)
+        self.next_message = first + 1
         self.own.append(packet)
         self.expected[self.me] = len(self.own)
         if event.destinations >> self.me & 1:

@@ -318,7 +318,26 @@ def test_what_nobody_is_left_for_is_withdrawn() -> None:
     assert hand.view_of(0) == "0,1"
     assert [output.submit.payload for output in hand.last if isinstance(output, Withdrawn)] == [b"x"]
     machine: Any = hand.members[0].machine
-    assert [(packet.payload, packet.destinations) for packet in machine.own] == [(b"y", 0b10), (b"z", 0b01)]
+    packets = [(packet.payload, packet.destinations, packet.first) for packet in machine.own]
+    assert packets == [(b"y", 0b10, 1), (b"z", 0b01, 2)], "the number of what is withdrawn is not given again"
+
+
+def test_the_numbers_of_what_was_withdrawn_are_left_out_later() -> None:
+    hand = Hand(3, STREAMS)
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    assert hand.members[0].is_direct
+    for others in ((1,), (1,)):
+        hand.flush(0, *others)
+        hand.choose(0)
+        hand.passes_if_sent(Propose, 0, 1)
+        hand.passes_if_sent(Accept, 1, 0)
+        hand.install(0, 1)
+        assert not hand.members[0].is_direct
+    hand.submit(0, "y")
+    hand.submit(0, "z")
+    machine: Any = hand.members[0].machine
+    assert [(packet.payload, packet.first) for packet in machine.own] == [(b"y", 1), (b"z", 2)]
+    assert hand.members[0].is_direct
 
 
 def test_who_leaves_takes_no_more_submissions() -> None:

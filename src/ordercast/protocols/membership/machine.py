@@ -12,7 +12,7 @@ The member dispatches to its parts, each with a state of its own. A part uses th
     acceptor     promises, the report, what was accepted                  (current, epoch)
     coordinator  ballots, the choice, the decision                        (current, epoch, acceptor, applicants)
 
-While `stopped` is False a host may give the epoch's inputs to `epoch.machine` directly.
+While `is_direct` is True a host may give the epoch's inputs to `epoch.machine` directly.
 
  - R9: finish, the view, the next epoch, in this order in one stream of outputs. R10: who is not in it is excluded.
  - R11: who has left or is excluded goes on answering for two failure timeouts.
@@ -118,6 +118,7 @@ class Member(DeclaredState):
     phase: Phase
     last: NextView | None  # of a retired one: what followed its last view, if it knows
     waiting: deque[Submit]  # submitted while stopped, in places of the current view
+    skips: int  # message numbers that the next submission leaves out: of what was withdrawn
     leaves: bool  # the application leaves
     drains: bool  # and waits for its own messages
     installs: bool  # this member repeats the current view to those that have not entered it
@@ -157,7 +158,7 @@ class Member(DeclaredState):
         self.waiting, self.kept = deque(), {}
         self.leaves = self.drains = self.installs = self.blocked = False
         self.entered = 1 << self.current.place
-        self.install_rounds = self.answered = self.asked = 0
+        self.install_rounds = self.answered = self.asked = self.skips = 0
 
     @classmethod
     def joins(  # noqa: PLR0913
@@ -197,6 +198,11 @@ class Member(DeclaredState):
     def stopped(self) -> bool:
         """The machine is given no inputs: the next view is being agreed on, or there is none for this member."""
         return self.acceptor.report is not None or self.phase is not Phase.MEMBER
+
+    @property
+    def is_direct(self) -> bool:
+        """The host may give the epoch's inputs to its machine directly, until the next output of this member."""
+        return not self.stopped and not self.skips and not self.leaves
 
     def snapshot(self) -> Snapshot:
         """The declared state, that of all parts, and that of the epoch's machine."""
@@ -279,13 +285,13 @@ class Member(DeclaredState):
         if self.stopped:
             self.waiting.append(event)
         else:
-            out += self.epoch.machine.handle(self._bound(event))
+            to = self.current.view.everybody if event.destinations == TO_ALL else event.destinations
+            self._give_to_epoch(event, to, out)
 
-    def _bound(self, event: Submit) -> Submit:
-        """With the receivers that "to all" means: the members of the current view."""
-        if event.destinations != TO_ALL:
-            return event
-        return Submit(self.current.view.everybody, event.lengths, event.payload, event.priority)
+    def _give_to_epoch(self, event: Submit, to: int, out: list[MemberOutput]) -> None:
+        """With the message numbers of what was withdrawn before it left out."""
+        skips, self.skips = self.skips + event.skips, 0
+        out += self.epoch.machine.handle(Submit(to, event.lengths, event.payload, event.priority, skips))
 
     # --- units of the view ---
 
@@ -473,18 +479,18 @@ class Member(DeclaredState):
         """R12: what was not in the cut comes first, then what waited, to those that are still members."""
         waited, self.waiting = self.waiting, deque()
         for event in (*again, *waited):
-            bound = self._in_next_view(event, value)
-            if bound.destinations == 0:
-                out.append(Withdrawn(event))
+            to = self._in_next_view(event, value)
+            if to:
+                self._give_to_epoch(event, to, out)
             else:
-                out += self.epoch.machine.handle(bound)
+                self.skips += event.skips + len(event.lengths)
+                out.append(Withdrawn(event))
 
-    def _in_next_view(self, event: Submit, value: NextView) -> Submit:
+    def _in_next_view(self, event: Submit, value: NextView) -> int:
+        """The destinations, as places of the current view."""
         if self.order.to_all or event.destinations == TO_ALL:
-            to = self.current.view.everybody
-        else:
-            to = places_after(value.stay, event.destinations)
-        return Submit(to, event.lengths, event.payload, event.priority)
+            return self.current.view.everybody
+        return places_after(value.stay, event.destinations)
 
     # --- installing (R13, R14) ---
 
