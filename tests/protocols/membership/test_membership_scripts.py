@@ -76,6 +76,26 @@ def test_v4_an_accepted_value_is_proposed_again() -> None:
     assert hand.told[1][-1] == "Excluded"
 
 
+def test_v4_of_several_accepted_values_that_of_the_highest_ballot_counts() -> None:
+    hand = Hand(5)
+    hand.flush(0, 1, 2)
+    hand.choose(0)
+    assert hand.members[0].acceptor.accepted is not None
+    hand.flush(1, 2, 3)
+    hand.choose(1)
+    hand.accept(1, 2, 3)
+    assert hand.view_of(1) == "1,2,3"
+    hand.members[4].acceptor.highest_round = 2
+    hand.flush(4, 0, 3)
+    hand.choose(4)
+    hand.passes(Propose, 4, 0)
+    hand.passes_if_sent(Accept, 0, 4)
+    hand.passes(Propose, 4, 3)
+    hand.passes_if_sent(Accept, 3, 4)
+    hand.check_one_view()
+    assert hand.told[4][-1] == "Excluded"
+
+
 def test_v5_a_new_incarnation_is_nobody_in_the_view() -> None:
     hand = Hand(3)
     again = Incarnation("n0", 99, "address 0")
