@@ -159,12 +159,12 @@ SUITES = (
         "membership",
         _protocols(
             *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
-            *(f"membership.{part}" for part in ("coordinator", "applicants", "joiner", "machine")),
+            *(f"membership.{part}" for part in ("coordinator", "applicants", "joiner", "machine", "by_node")),
         ),
         Battery(
             [
                 *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
-                *_tests("membership", "membership_searched", "membership_runs"),
+                *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),
     ),

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from ordercast.model.machine import Receive, Send
+from ordercast.model.machine import Reached, Receive, Send
 from ordercast.protocols.membership import choice, units, view
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.applicants import Applicants
+from ordercast.protocols.membership.by_node import ByNode
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import InstallView
@@ -278,6 +279,27 @@ def _takes_any_nonce() -> None:
 @MUTANTS.add("a blocked member does not ask whether others went on (P2)")
 def _does_not_ask() -> None:
     replace(Member, "_blocked_due", lambda *_: None)
+
+
+@MUTANTS.add("what happens to a packet again is told again", "protocols.membership.by_node")
+def _tells_levels_again() -> None:
+    def tell_level(self: ByNode, level: Any, packet: Any, out: list[Any]) -> None:
+        out.append(Reached(level, packet))
+
+    replace(ByNode, "_tell_level", tell_level)
+
+
+@MUTANTS.add("timers of an epoch outlive it", "protocols.membership.by_node")
+def _keeps_timers() -> None:
+    def around(install: Method) -> Method:
+        def changed(self: ByNode, output: InstallView, out: list[Any]) -> None:
+            timers, self.timers = self.timers, set()
+            install(self, output, out)
+            self.timers = timers
+
+        return changed
+
+    wrap(ByNode, "_install", around)
 
 
 @MUTANTS.add("impossible units are taken", "protocols.membership.units")

@@ -5,13 +5,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Split
 from ordercast.model.machine import Input, LogSizes, Machine, Output, Suspect, View
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
-from ordercast.protocols.membership.by_node import by_node
+from ordercast.protocols.membership.by_node import SETTINGS, by_node
 from ordercast.protocols.membership.machine import Phase
 from ordercast.simulator.simulation import Simulation
 from tests.protocols.contract import test_contract as contract
@@ -19,6 +20,7 @@ from tests.protocols.contract.group import Group
 
 ORDERS = ("spo", "po", "st", "to", "prito", "prio", "sequencer")
 SELECTIVE = {"spo", "st"}
+HASTY = replace(SETTINGS, patience=1, suspected_patience=0)
 CASES: list[Callable[[str, Rules], None]] = [
     contract.test_equal_inputs_give_equal_outputs,
     contract.test_outputs_hold_nothing_that_can_change,
@@ -60,8 +62,12 @@ def test_those_that_stay_deliver_the_same_once_and_fall_silent(protocol: str) ->
     """Timers fire at any time, so that members suspect each other wrongly, and some are excluded."""
     excluded = 0
     for seed in range(12):
-        group = group_of(protocol)
-        contract.run(group, protocol, seed)
+        group = Group(by_node(protocol, None, HASTY), config_of())
+        chance = Random(seed)
+        contract.submit_all(group, protocol, chance)
+        for _ in group.disturbed(chance, 400):
+            if chance.random() < 0.03:
+                group.give(chance.randrange(3), Suspect(chance.randrange(8)))
         assert group.settle()
         machines: Any = group.machines
         staying = [node for node, machine in enumerate(machines) if machine.member.phase is Phase.MEMBER]
