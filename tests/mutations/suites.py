@@ -159,7 +159,10 @@ SUITES = (
         "membership",
         _protocols(
             *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
-            *(f"membership.{part}" for part in ("coordinator", "applicants", "joiner", "machine", "by_node")),
+            *(
+                f"membership.{part}"
+                for part in ("coordinator", "applicants", "joiner", "installer", "machine", "by_node")
+            ),
         ),
         Battery(
             [

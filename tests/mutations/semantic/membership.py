@@ -11,6 +11,7 @@ from ordercast.protocols.membership.by_node import ByNode
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.machine import Member
 from ordercast.protocols.membership.units import Apply, Supply
@@ -230,14 +231,14 @@ def _learns_nothing() -> None:
     replace(Coordinator, "_learns", lambda *_: False)
 
 
-@MUTANTS.add("a member of the view before is not answered")
+@MUTANTS.add("a member of the view before is not answered", "protocols.membership.installer")
 def _answers_nobody() -> None:
-    replace(Member, "_answer_from_previous", lambda *_: None)
+    replace(Installer, "answer", lambda *_: None)
 
 
-@MUTANTS.add("an install is said once", "protocols.membership.machine")
+@MUTANTS.add("an install is said once", "protocols.membership.installer")
 def _installs_once() -> None:
-    replace(Member, "_install_again", lambda *_: None)
+    replace(Installer, "install_again", lambda *_: 0)
 
 
 @MUTANTS.add("a coordinator does not repeat", "protocols.membership.coordinator")

@@ -9,6 +9,7 @@ The member dispatches to its parts, each with a state of its own. A part uses th
 
     current      the current view, the one before, who has departed
     applicants   who wants to join                                        (current)
+    installer    telling others the current view                          (current, applicants)
     acceptor     promises, the report, what was accepted                  (current, epoch)
     coordinator  ballots, the choice, the decision                        (current, epoch, acceptor, applicants)
 
@@ -17,7 +18,6 @@ While `is_direct` is True a host may give the epoch's inputs to `epoch.machine` 
  - R9: finish, the view, the next epoch, in this order in one stream of outputs. R10: who is not in it is excluded.
  - R11: who has left or is excluded goes on answering for two failure timeouts.
  - R12: own packets from the cut on are submitted first, in their order; then what waited.
- - R13: a member of the view before is told what followed it. R14: the installer repeats until all have entered.
  - L1: who leaves waits until all its own messages have arrived.
  - P1: who cannot reach a quorum says so, and keeps trying.
 """
@@ -51,12 +51,12 @@ from ordercast.protocols.membership.events import (
     ReceiveControl,
     ReceiveOutside,
     Retired,
-    SendControl,
     SendOutside,
     StateLoaded,
     Unblocked,
     Withdrawn,
 )
+from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.order import Epoch, Order
 from ordercast.protocols.membership.units import (
     Accept,
@@ -112,6 +112,7 @@ class Member(DeclaredState):
     contacts: Final[tuple[str, ...]]
     current: Current
     applicants: Applicants
+    installer: Installer
     acceptor: Acceptor
     coordinator: Coordinator
 
@@ -121,10 +122,6 @@ class Member(DeclaredState):
     skips: int  # message numbers that the next submission leaves out: of what was withdrawn
     leaves: bool  # the application leaves
     drains: bool  # and waits for its own messages
-    installs: bool  # this member repeats the current view to those that have not entered it
-    entered: int  # places known to have entered the current view
-    install_rounds: int
-    answered: int  # places of the previous view that were answered since the answer timer was set
     kept: dict[int, Packet]  # packets of the previous view that others may have to fetch (sequencer)
     blocked: bool
     asked: int  # questions whether others have gone on
@@ -151,14 +148,14 @@ class Member(DeclaredState):
         self.epoch = Epoch(order, config)
         self.epoch.begin(self.current.place, self.current.size)
         self.applicants = Applicants(self.current, group, terms)
+        self.installer = Installer(self.current, self.applicants)
         self.acceptor = Acceptor(self.current, self.epoch)
         self.coordinator = Coordinator(self.current, self.epoch, self.acceptor, self.applicants.ready)
         self.phase = Phase.MEMBER
         self.last = None
         self.waiting, self.kept = deque(), {}
-        self.leaves = self.drains = self.installs = self.blocked = False
-        self.entered = 1 << self.current.place
-        self.install_rounds = self.answered = self.asked = self.skips = 0
+        self.leaves = self.drains = self.blocked = False
+        self.asked = self.skips = 0
 
     @classmethod
     def joins(  # noqa: PLR0913
@@ -247,10 +244,10 @@ class Member(DeclaredState):
             self._suspect(event.members, out)
         elif isinstance(event, OtherView):
             if self.current.previous and 0 <= event.place < len(self.current.previous.members):
-                self._answer_from_previous(event.place, out)
+                self.installer.answer(event.place, out)
         elif isinstance(event, StateLoaded):
             self.current.has_state = True
-            self._say_entered(None, out)
+            self.installer.say_entered(None, out)
         elif isinstance(event, LeaveGroup):
             self.drains = event.drain and (self.drains or not self.leaves)
             self.leaves = True
@@ -267,7 +264,7 @@ class Member(DeclaredState):
         why = value.why if value else "founded"
         out.append(InstallView(current.view, current.place, joined, (), why, value, gives_state=False))
         if value is not None:
-            self._say_entered(None, out)
+            self.installer.say_entered(None, out)
 
     # --- the epoch ---
 
@@ -312,7 +309,7 @@ class Member(DeclaredState):
         if self.phase is Phase.RETIRED:
             self._answer_retired(unit, out)
         else:
-            self.entered |= 1 << unit.source
+            self.installer.entered |= 1 << unit.source
             self._receive_in_view(unit, out)
 
     def _receive_in_view(self, unit: ControlUnit, out: list[MemberOutput]) -> None:
@@ -345,7 +342,7 @@ class Member(DeclaredState):
             self.applicants.heard_of(unit.source, out, has_state=unit.has_state)
             self._consider_applicants(out)
         elif isinstance(unit, Probe):
-            self._say_entered(unit.source, out)
+            self.installer.say_entered(unit.source, out)
         elif isinstance(unit, Leave):
             return self.coordinator.leaves(unit.source, out)
         else:
@@ -458,12 +455,12 @@ class Member(DeclaredState):
         self.acceptor.start_view()
         self.coordinator.start_view()
         self.applicants.start_view()
-        self.entered, self.answered = 1 << current.place, 0
+        self.installer.start_view()
         for name in ("round", "blocked", "fetch", "install"):
             current.cancel_timer(name, out)
         self._tell_view(old, value, out)
         self._resubmit(again, value, out)
-        self._begin_installing(told_by, value, out)
+        self.installer.begin(told_by, value, out)
         if self.acceptor.leaving:
             self._say_leave(out)
 
@@ -492,46 +489,7 @@ class Member(DeclaredState):
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)
 
-    # --- installing (R13, R14) ---
-
-    def _say_entered(self, to: int | None, out: list[MemberOutput]) -> None:
-        current = self.current
-        current.send(Entered(current.view.number, current.place, current.has_state), to, out)
-
-    def _begin_installing(self, told_by: int | None, value: NextView, out: list[MemberOutput]) -> None:
-        """Who has seen the decision repeats it; the others tell that they have entered."""
-        self.installs, self.install_rounds = told_by is None, 0
-        if self.installs:
-            self._welcome(out)
-            if self.entered != self.current.view.everybody:
-                self.current.set_timer("install", self.current.settings.repeat, out)
-        elif told_by is not None and value.stay >> told_by & 1:
-            self._say_entered(place_after(value, told_by), out)
-
-    def _welcome(self, out: list[MemberOutput]) -> None:
-        """Tells those that joined with this view and have not been heard in it."""
-        for place in self.applicants.joined_places():
-            if not self.entered >> place & 1:
-                joined = self.current.view.members[place]
-                out.append(SendOutside(self.applicants.welcome_for(joined), joined.address))
-
-    def _install_again(self, out: list[MemberOutput]) -> None:
-        """R14: for a failure timeout; then those that have not entered are suspected."""
-        current, value, previous = self.current, self.current.value, self.current.previous
-        missing = current.view.everybody & ~self.entered
-        if not self.installs or not missing or value is None or previous is None or current.previous_place is None:
-            return
-        self.install_rounds += 1
-        if self.install_rounds * current.settings.repeat >= current.settings.failure_timeout:
-            self.installs = False
-            self._suspect(missing, out)
-            return
-        install = Install(previous.number, current.previous_place, value)
-        for new, old in enumerate(members(value.stay)):
-            if missing >> new & 1:
-                out.append(SendControl(install, old, previous.number))
-        self._welcome(out)
-        current.set_timer("install", current.settings.repeat, out)
+    # --- the view before (R13) ---
 
     def _receive_from_previous(self, unit: ControlUnit, out: list[MemberOutput]) -> None:
         """R13: its sender is still in the view before, or has just entered the current one."""
@@ -540,24 +498,11 @@ class Member(DeclaredState):
             self.acceptor.receive_fetch(unit, self.kept, out)
         elif isinstance(unit, Install):
             if value is not None and value.stay >> unit.source & 1:
-                self._say_entered(place_after(value, unit.source), out)
+                self.installer.say_entered(place_after(value, unit.source), out)
         elif isinstance(unit, Flush | Propose | Leave | Suspicion | Probe):
-            self._answer_from_previous(unit.source, out)
+            self.installer.answer(unit.source, out)
         else:
             out.append(Discard(unit, "old"))
-
-    def _answer_from_previous(self, place: int, out: list[MemberOutput]) -> None:
-        """At most once in the guard time."""
-        current = self.current
-        if self.answered >> place & 1 or current.previous is None or current.value is None:
-            return
-        if current.previous_place is None or place == current.previous_place:
-            return
-        if not self.answered:
-            current.set_timer("answer", current.settings.guard, out)
-        self.answered |= 1 << place
-        install = Install(current.previous.number, current.previous_place, current.value)
-        out.append(SendControl(install, place, current.previous.number))
 
     # --- no member any more (R10, R11) ---
 
@@ -645,11 +590,11 @@ class Member(DeclaredState):
         elif name == "fetch":
             self._fetch_due(out)
         elif name == "install":
-            self._install_again(out)
+            self._suspect(self.installer.install_again(out), out)
         elif name == "leave":
             self._leave_due(out)
         elif name == "answer":
-            self.answered = 0
+            self.installer.answered = 0
         elif name == "gather":
             self._gathered(out)
         elif name == "applicants":
