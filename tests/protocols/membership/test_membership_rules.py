@@ -480,6 +480,20 @@ def test_who_cannot_reach_a_quorum_says_so_and_keeps_asking() -> None:
     assert timer.after >= hand.settings.blocked_repeat
 
 
+def test_who_reaches_a_quorum_is_not_blocked_however_long_it_takes() -> None:
+    hand = Hand(5, patience=60)
+    hand.flush(0, 1, 2)
+    hand.choose(0)
+    hand.passes(Flush, 0, 1)
+    for number in (0, 1):
+        outputs = hand.give(number, TimerFired("view.blocked"))
+        assert not any(isinstance(output, Blocked) for output in outputs)
+    assert not hand.members[2].blocked, "it was told only that 0 and 1 can be reached"
+    hand.passes(Flush, 0, 2)
+    hand.flush(3)
+    assert Blocked(0b10111) in hand.give(3, TimerFired("view.blocked"))
+
+
 def test_a_blocked_member_goes_on_when_it_is_healed() -> None:
     hand = Hand(3)
     hand.flush(2)

@@ -85,6 +85,7 @@ from ordercast.protocols.membership.view import (
     MembershipConfig,
     NextView,
     Reason,
+    is_quorum,
     place_after,
     places_after,
 )
@@ -316,9 +317,9 @@ class Member(DeclaredState):
         """From a member of the current view."""
         decided: NextView | None = None
         if isinstance(unit, Flush):
-            self._guided(self.acceptor.receive_flush(unit, out), out)
+            self._guided(unit, self.acceptor.receive_flush(unit, out), out)
         elif isinstance(unit, Propose):
-            self._guided(self.acceptor.receive_propose(unit, out), out)
+            self._guided(unit, self.acceptor.receive_propose(unit, out), out)
         elif isinstance(unit, Report):
             decided = self.coordinator.receive_report(unit, out)
         elif isinstance(unit, Accept):
@@ -350,9 +351,10 @@ class Member(DeclaredState):
             return self.coordinator.suspect(unit.members, why, out)
         return None
 
-    def _guided(self, follows: bool, out: list[MemberOutput]) -> None:  # noqa: FBT001 (the answer of the acceptor)
-        """A coordinator is at work: this member waits for it."""
+    def _guided(self, unit: Flush | Propose, follows: bool, out: list[MemberOutput]) -> None:  # noqa: FBT001
+        """A coordinator is at work: this member waits for it. Whom that one has heard can be reached."""
         if follows:
+            self.acceptor.reached |= unit.heard | 1 << unit.source
             if not self.coordinator.guided:
                 self.coordinator.wait_for_coordinator(out)
             self.coordinator.guided = True
@@ -620,13 +622,14 @@ class Member(DeclaredState):
             self._installed_if(self.coordinator.consider(f"{names} joins", out), out)
 
     def _blocked_due(self, out: list[MemberOutput]) -> None:
-        """P1: a failure timeout has passed without a next view."""
-        current = self.current
+        """P1: a failure timeout has passed without a next view; blocked is who does not reach a quorum."""
+        current, reached = self.current, self.acceptor.reached
         if self.acceptor.report is None:
             return
-        if not self.blocked:
+        enough = reached.bit_count() >= self.epoch.reports_needed(current.size)
+        if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
-            out.append(Blocked(current.view.everybody & ~self.acceptor.reached))
+            out.append(Blocked(current.view.everybody & ~reached))
         self.asked += 1
         find = Find(self.applicants.group, current.me.name, current.me.number, self.asked)
         addresses = [current.view.members[place].address for place in members(current.others)]
