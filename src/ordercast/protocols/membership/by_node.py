@@ -40,7 +40,7 @@ from ordercast.model.machine import (
     TimerFired,
     View,
 )
-from ordercast.model.nodes import mask_of, members
+from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Packet, Unit
@@ -336,8 +336,10 @@ class ByNode(DeclaredState):
             del self.levels[key]
 
     def _translated(self, packet: Packet) -> Packet:
-        """By nodes, numbered by messages."""
+        """By nodes, numbered by messages. What is to all members is to all nodes, as it was submitted."""
         to = mask_of(_node(self.view, place) for place in members(packet.destinations))
+        if self.order.to_all:
+            to = everybody(self.config.nodes)
         return replace(packet, source=_node(self.view, packet.source), destinations=to, seq=packet.first, seq_to=())
 
     # --- views ---
