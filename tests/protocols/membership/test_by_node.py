@@ -1,6 +1,7 @@
 """A member behind the contract of machines: what every machine owes its host; nodes fail and join."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Split
-from ordercast.model.machine import Input, LogSizes, Machine, Output, Suspect, View
+from ordercast.model.machine import Input, LogSizes, Machine, Numbered, Output, Reached, Suspect, View
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.protocols.membership.by_node import SETTINGS, by_node
@@ -57,12 +58,26 @@ def group_of(protocol: str, rules: Rules = Rules.SOUND, *, founders: int | None 
     return Group(by_node(protocol, founders), config_of(**settings))
 
 
+def _tells_once(told: set[tuple[int, ...]], node: int, machine: Machine, event: Input) -> list[Output]:
+    """Each message is numbered once, and reaches each level once, also if it is sent again in a later view."""
+    did = machine.handle(event)
+    for output in did:
+        if isinstance(output, Reached | Numbered):
+            level = output.level if isinstance(output, Reached) else 0
+            row = (node, output.packet.source, output.packet.first, level)
+            assert row not in told
+            told.add(row)
+    return did
+
+
 @pytest.mark.parametrize("protocol", ORDERS)
 def test_those_that_stay_deliver_the_same_once_and_fall_silent(protocol: str) -> None:
     """Timers fire at any time, so that members suspect each other wrongly, and some are excluded."""
     excluded = 0
     for seed in range(12):
         group = Group(by_node(protocol, None, HASTY), config_of())
+        told: set[tuple[int, ...]] = set()
+        group.watch = partial(_tells_once, told)
         chance = Random(seed)
         contract.submit_all(group, protocol, chance)
         for _ in group.disturbed(chance, 400):
