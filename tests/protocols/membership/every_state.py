@@ -10,6 +10,7 @@ from ordercast.explorer.explore import Search
 from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import Deliver, Reached
 from ordercast.model.nodes import mask_of
+from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Flush
 from ordercast.protocols.registry import flush_class
 from tests.protocols.membership.changing_group import quorums
@@ -86,7 +87,7 @@ class EveryState:
         ended = Ended({}, {})
         for (place, number), flush in zip(key, flushes.values(), strict=True):
             here = self.nodes.states[number]
-            supplied = {}
+            supplied: dict[int, Packet] = {}
             for start, stop in flush.lacks(cut):
                 holders = [each.supply(((start, stop),)) for each in flushes.values()]
                 supplied |= {at: packet for found in holders for at, packet in found}
