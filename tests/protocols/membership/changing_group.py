@@ -7,7 +7,7 @@ stay and with new ones. Everything that happens is drawn from one seed.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from random import Random
@@ -32,7 +32,7 @@ from ordercast.model.machine import (
     Submit,
     TimerFired,
 )
-from ordercast.model.nodes import everybody, mask_of, members
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush
@@ -49,12 +49,8 @@ PRIORITIES = ("prito", "prio")
 
 def quorums(nodes: int) -> list[tuple[int, ...]]:
     """More than half of a view, or half of it with place 0."""
-    found = []
-    for size in range(1, nodes + 1):
-        for places in combinations(range(nodes), size):
-            if 2 * size > nodes or (2 * size == nodes and 0 in places):
-                found.append(places)
-    return found
+    sets = [places for size in range(1, nodes + 1) for places in combinations(range(nodes), size)]
+    return [places for places in sets if 2 * len(places) > nodes or (2 * len(places) == nodes and 0 in places)]
 
 
 @dataclass
@@ -262,7 +258,3 @@ def recovering(machine: Any) -> bool:
         return bool(machine.recovery.active)
     agreement = getattr(machine, "agreement", None)
     return getattr(getattr(agreement, "mode", None), "value", "normal") != "normal"
-
-
-Watch = Callable[["View"], None]
-__all__ = ["ONE_ORDER", "PRIORITIES", "SELECTIVE", "Message", "Node", "View", "Watch", "everybody", "quorums"]

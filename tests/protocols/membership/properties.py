@@ -1,7 +1,7 @@
 """What must hold of the logs of a group whose members change, and of what a member sends again."""
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import msgspec
 
@@ -99,7 +99,7 @@ def check_logs(protocol: str, nodes: dict[int, Node]) -> None:
     if protocol in ONE_ORDER:
         for view in {view for node in nodes.values() for view in node.views}:
             of_view = sorted([log_of(node, view) for node in nodes.values()], key=len)
-            for shorter, longer in zip(of_view, of_view[1:], strict=False):
+            for shorter, longer in pairwise(of_view):
                 assert longer[: len(shorter)] == shorter, f"two orders in view {view}: {shorter} and {longer}"
     for one, other in combinations(logs, 2):
         common = set(one) & set(other)
@@ -130,7 +130,7 @@ def _check_no_cycle(logs: Iterable[Sequence[Message]]) -> None:
     for log in logs:
         for message in log:
             before.setdefault(message, 0)
-        for first, second in zip(log, log[1:], strict=False):
+        for first, second in pairwise(log):
             if second not in after.setdefault(first, set()):
                 after[first].add(second)
                 before[second] += 1

@@ -19,6 +19,7 @@ from ordercast.protocols.st.flush import StFlush
 from ordercast.protocols.to.epoch_agreement import Mode
 from ordercast.protocols.to.flush import ToFlush
 from tests.protocols.membership.campaigns import Campaign
+from tests.protocols.membership.changing_group import View
 
 Reports = Mapping[int, EpochReport]
 TRIES = 400
@@ -28,8 +29,11 @@ TRIES = 400
 def notices(protocol: str) -> int:
     """How many groups it takes."""
     for seed in range(TRIES):
+        group = Campaign(protocol, seed)
+        if protocol in {"to", "prito"}:  # the moment at which the rules on rounds matter
+            group.awaited, group.loss = View.has_carried, max(group.loss, 0.3)
         try:
-            Campaign(protocol, seed).run()
+            group.run()
         except (AssertionError, LookupError, ValueError):
             return seed + 1
     return 0
@@ -48,7 +52,7 @@ def v7_nothing_is_settled(patch: pytest.MonkeyPatch) -> None:
 
 def v8_what_is_settled_does_not_count(patch: pytest.MonkeyPatch) -> None:
     """SPO's cut is what all have."""
-    patch.setattr(SpoFlush, "cut", staticmethod(lambda reports, nodes: Cut(expected_by_all(reports))))
+    patch.setattr(SpoFlush, "cut", staticmethod(lambda reports, _: Cut(expected_by_all(reports))))
 
 
 def v9_stable_is_delivered(patch: pytest.MonkeyPatch) -> None:
@@ -190,6 +194,4 @@ def test_a_rule_that_is_missing_is_noticed(
     protocol: str, remove: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remove(monkeypatch)
-    found = notices(protocol)
-    print(protocol, remove.__name__, found)
-    assert found
+    assert notices(protocol)
