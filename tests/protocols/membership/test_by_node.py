@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Split
-from ordercast.model.machine import Input, LogSizes, Machine, Numbered, Output, Reached, Suspect, View
+from ordercast.model.machine import CancelTimer, Input, LogSizes, Machine, Numbered, Output, Reached, Suspect, View
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
 from ordercast.protocols.membership.by_node import SETTINGS, by_node
@@ -58,9 +58,15 @@ def group_of(protocol: str, rules: Rules = Rules.SOUND, *, founders: int | None 
     return Group(by_node(protocol, founders), config_of(**settings))
 
 
-def _tells_once(told: set[tuple[int, ...]], node: int, machine: Machine, event: Input) -> list[Output]:
-    """Each message is numbered once, and reaches each level once, also if it is sent again in a later view."""
+def _tells_once(group: Group, told: set[tuple[int, ...]], node: int, machine: Machine, event: Input) -> list[Output]:
+    """Each message is numbered once, and reaches each level once, also if it is sent again in a later view.
+
+    The timers of an epoch end with it.
+    """
     did = machine.handle(event)
+    if any(isinstance(output, View) for output in did):
+        cancelled = {output.name for output in did if isinstance(output, CancelTimer)}
+        assert {name for name in group.timers[node] if not name.startswith("view.")} <= cancelled
     for output in did:
         if isinstance(output, Reached | Numbered):
             level = output.level if isinstance(output, Reached) else 0
@@ -77,7 +83,7 @@ def test_those_that_stay_deliver_the_same_once_and_fall_silent(protocol: str) ->
     for seed in range(12):
         group = Group(by_node(protocol, None, HASTY), config_of())
         told: set[tuple[int, ...]] = set()
-        group.watch = partial(_tells_once, told)
+        group.watch = partial(_tells_once, group, told)
         chance = Random(seed)
         contract.submit_all(group, protocol, chance)
         for _ in group.disturbed(chance, 400):
