@@ -44,7 +44,8 @@ def check(group: Group) -> None:
     by_view: dict[int, list[Epoch]] = {}
     for process in group.processes.values():
         for epoch in epochs_of(process):
-            by_view.setdefault(epoch.number, []).append(epoch)
+            if epoch.closed or is_uniform(group) or epoch.number == max(group.views):
+                by_view.setdefault(epoch.number, []).append(epoch)
     in_view: dict[str, int] = {}
     for number, epochs in sorted(by_view.items()):
         members = {member.address for member in group.views[number].members}
@@ -58,7 +59,8 @@ def check(group: Group) -> None:
             _check_one_order(epochs)
     _check_quorums(group)
     for process in group.processes.values():
-        _check_senders(group, process, in_view)
+        if is_uniform(group) or (process.is_member and process.view and process.view.number == max(group.views)):
+            _check_senders(group, process, in_view)
     if group.is_total and group.settings.has_state:
         _check_state(group)
 
@@ -128,6 +130,8 @@ def _check_senders(group: Group, process: Process, in_view: dict[str, int]) -> N
 def _check_state(group: Group) -> None:
     """To all: the state and what follows is the log of all that were in all views."""
     full = [process for process in group.processes.values() if process.state is not None and process.member]
+    last = max(group.views)
+    full = [process for process in full if is_uniform(group) or (process.view and process.view.number == last)]
     logs = [group.history(process) for process in full if is_uniform(group) or not process.ended]
     for one, other in pairwise(sorted(logs, key=len)):
         assert other[: len(one)] == one, "a state is neither twice nor missing"

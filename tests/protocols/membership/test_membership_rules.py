@@ -556,6 +556,7 @@ REPORT = Report(0, 1, (1, 0), None, False, True, EpochReport((0, 0, 0, 0)))
         Flush(0, 1, (0, 1), 0, ""),
         Flush(0, 1, (1, 2), 0, ""),
         Flush(0, 1, (1, 1), 1 << 9, ""),
+        Flush(0, 1, (1, 1), 0, "x" * 1000),
         Propose(0, 1, (1, 1), msgspec.structs.replace(VALUE, number=3), 0),
         Accept(0, 1, (1, 9)),
         Overruled(0, 1, (2, 0), (1, 1)),

@@ -42,6 +42,15 @@ def test_every_order_keeps_its_promises(name: str) -> None:
     run_all(name, range(RUNS))
 
 
+@pytest.mark.parametrize("resilience", [0, 1, 2])
+def test_the_sequencer_keeps_what_it_promises_with_less_resilience(resilience: int) -> None:
+    """Those that go on agree; who is gone may have been delivered more."""
+    counts: Counter[str] = Counter()
+    for seed in range(20):
+        run("sequencer", order_of("sequencer"), seed, counts, is_total=True, resilience=resilience)
+    assert counts["settled"] > 5
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", TOTAL + PARTIAL)
 def test_every_order_keeps_its_promises_in_many_runs(name: str) -> None:

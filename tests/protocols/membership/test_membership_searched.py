@@ -20,6 +20,7 @@ FAST: dict[str, tuple[int, Any, int, dict[str, Any]]] = {
     ),
     "one stream, alone: two join, one after the other": (500, ONE_STREAM, 1, {"joiners": 2, "ballots": 2, "views": 2}),
     "one stream, 3 members: a ballot by anybody": (1_000, ONE_STREAM, 3, {}),
+    "one stream, 3 members: one joins": (2_200, ONE_STREAM, 3, {"joiners": 1}),
     "one stream, 3 members: two coordinators at once": (37_000, ONE_STREAM, 3, {"ballots": 2, "coordinators": (0, 1)}),
     "streams, 2 members: a message to one, two ballots": (
         1_000,
@@ -44,6 +45,7 @@ SLOW: dict[str, tuple[int, Any, int, dict[str, Any]]] = {
         {"texts": (X, Y), "ballots": 2, "views": 2},
     ),
     "one stream, 3 members: a message, a ballot": (120_000, ONE_STREAM, 3, {"texts": (X,)}),
+    "one stream, 3 members: one leaves, a ballot": (103_000, ONE_STREAM, 3, {"leavers": (2,)}),
     "streams, 3 members: a message to one, a ballot": (101_000, STREAMS, 3, {"texts": (Text("x", 0, (1,)),)}),
 }
 

@@ -80,6 +80,7 @@ from ordercast.protocols.membership.units import (
     problem_of_outside,
 )
 from ordercast.protocols.membership.view import (
+    MAX_WHY,
     GroupView,
     Incarnation,
     MembershipConfig,
@@ -254,7 +255,7 @@ class Member(DeclaredState):
             self.leaves = True
             self._leave_if_drained(out)
         else:
-            self.coordinator.why = event.why
+            self.coordinator.why = event.why[:MAX_WHY]
             if self.acceptor.promised is None or not self.coordinator.is_active:
                 self._installed_if(self.coordinator.begin(out), out)
 
@@ -448,8 +449,9 @@ class Member(DeclaredState):
             self._retire(value, out)
             return
         self.kept = dict(self.acceptor.supplied)
-        if value.cut.numbered_below:
-            self.kept |= dict(flush.supply(((0, value.cut.numbered_below),)))
+        if value.cut.numbered_below:  # what is older than the history is with all members
+            oldest = max(0, value.cut.numbered_below - 2 * self.epoch.config.sequencer.history)
+            self.kept |= dict(flush.supply(((oldest, value.cut.numbered_below),)))
         again, next_message = flush.left_over(value.cut), flush.next_message(value.cut)
         old = current.view
         current.advance(value)

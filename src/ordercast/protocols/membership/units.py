@@ -289,6 +289,8 @@ def _problem_of_ballot(unit: Flush | Report | Propose | Accept | Overruled, view
         good = unit.ballot[1] == unit.source and 0 <= unit.heard <= view.everybody
     if isinstance(unit, Propose):
         good = good and is_possible(unit.value, view)
+    elif isinstance(unit, Flush):
+        good = good and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
 
 
