@@ -18,7 +18,18 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # By allow-list: a clock, a socket, chance or a log would be found here, whatever it is called.
     "protocols": (
         {"model"},
-        {"collections", "enum", "functools", "heapq", "importlib", "itertools", "msgspec", "operator", "typing"},
+        {
+            "collections",
+            "enum",
+            "functools",
+            "hashlib",
+            "heapq",
+            "importlib",
+            "itertools",
+            "msgspec",
+            "operator",
+            "typing",
+        },
     ),
     # Bytes and values. `cryptography` only behind a key: see the test below.
     "wire": ({"model", "protocols"}, {"stdlib", "msgspec", "cryptography"}),

@@ -171,6 +171,23 @@ SUITES = (
         ),
     ),
     Suite(
+        "membership",
+        "membership",
+        _protocols(
+            *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
+            *(
+                f"membership.{part}"
+                for part in ("coordinator", "applicants", "joiner", "installer", "machine", "by_node")
+            ),
+        ),
+        Battery(
+            [
+                *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
+                *_tests("membership", "by_node", "membership_searched", "membership_runs"),
+            ],
+        ),
+    ),
+    Suite(
         "spo as printed",
         "spo_paper",
         _protocols("spo.paper"),

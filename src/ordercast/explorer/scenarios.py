@@ -32,7 +32,7 @@ _PROMISES: dict[tuple[str, Rules], Promise] = {
 }
 
 _TO_ANY_SUBSET = {"spo", "st"}
-_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper"}
+_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper", "views"}
 _SEQUENCER = {"history", "resilience", "direct_from", "suspect_after"}
 _NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
 

@@ -220,7 +220,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """The parameters that all nodes of a group share."""
 
     nodes: int
-    """n."""
+    """n; 1 only with `views`."""
     rules: Rules = Rules.SOUND
     window: int = 32
     """W: packets that a source may have in flight, not yet accepted by all their destinations."""
@@ -236,13 +236,17 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """Request early what peers' acknowledgments show to be lost; otherwise the source's poll reveals it. In files:
     `hearsay`."""
     polls_to_abort: int = 64
-    """Consecutive unanswered polls of one node after which the group aborts."""
+    """Consecutive unanswered polls of one node after which the group aborts; without effect with `views`."""
+    views: bool = False
+    """The group is one view of a group whose members change: no machine aborts because a node is silent, SPO and PO
+    say what is settled, and the sequencer is place 0 and stays it."""
     priority: PriorityConfig = PriorityConfig()
     paper: PaperRules = PaperRules()
     sequencer: SequencerConfig = SequencerConfig()
 
     def __post_init__(self) -> None:
-        require(2 <= self.nodes <= 1024, f"a group has 2 to 1024 nodes, not {self.nodes}")
+        fewest = 1 if self.views else 2
+        require(fewest <= self.nodes <= 1024, f"a group has {fewest} to 1024 nodes, not {self.nodes}")
         require(self.window >= 1, f"the window must be at least 1, not {self.window}")
         require(self.quota >= 1, f"the quota must be at least 1, not {self.quota}")
         require(self.log_limit >= 1, f"the log limit must be at least 1, not {self.log_limit}")
@@ -257,10 +261,19 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
             f"the sequencer must be one of the nodes 0 to {self.nodes - 1}, not {self.sequencer.node}",
         )
         require(
-            self.sequencer.resilience < self.nodes,
+            not self.views or self.sequencer.node == 0,
+            f"in a group with views the sequencer is node 0, not {self.sequencer.node}",
+        )
+        require(not self.views or self.rules is Rules.SOUND, "views need the sound rules")
+        require(  # with views it is reduced to what a small view allows
+            self.views or self.sequencer.resilience < self.nodes,
             f"the resilience is at most {self.nodes - 1}, all nodes besides the sequencer, "
             f"not {self.sequencer.resilience}",
         )
+
+    def polls_limit(self) -> int:
+        """`polls_to_abort`; 0, with views: however many, the group does not abort."""
+        return 0 if self.views else self.polls_to_abort
 
     def first_seqs(self) -> tuple[int, ...]:
         """The first sequence number of each node."""

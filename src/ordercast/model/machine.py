@@ -55,6 +55,9 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
     lengths: tuple[int, ...]
     payload: bytes
     priority: int = 0
+    skips: int = 0
+    """Message numbers left out before its first: of messages that an earlier view left over, and whose destinations are
+    all gone. Only orders with selected destinations have such messages."""
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):

@@ -200,7 +200,10 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """The whole configuration, enough to run it again."""
-        return msgspec.json.encode(self, order="deterministic").decode()
+        content = msgspec.to_builtins(self, order="deterministic")
+        if not self.group.views:  # a run without views is named as it was before there were any
+            del content["group"]["views"]
+        return msgspec.json.encode(content).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "RunConfig":

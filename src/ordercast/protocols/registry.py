@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from ordercast.model.config import GroupConfig, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Machine
+from ordercast.protocols.membership.epoch import Flush
 
 MachineClass = Callable[[int, GroupConfig], Machine]
 """What makes the machine of a node."""
@@ -27,6 +29,26 @@ PROTOCOLS: dict[str, dict[Rules, tuple[str, str]]] = {
     "to": {Rules.SOUND: (f"{_HERE}.to.machine", "To")},
 }
 """By protocol and rules: the module, and the class in it."""
+
+FLUSHES: dict[str, tuple[str, str]] = {
+    "po": (f"{_HERE}.po.flush", "PoFlush"),
+    "prio": (f"{_HERE}.to.flush", "ToFlush"),
+    "prito": (f"{_HERE}.to.flush", "ToFlush"),
+    "sequencer": (f"{_HERE}.sequencer.flush", "SequencerFlush"),
+    "spo": (f"{_HERE}.spo.flush", "SpoFlush"),
+    "st": (f"{_HERE}.st.flush", "StFlush"),
+    "to": (f"{_HERE}.to.flush", "ToFlush"),
+}
+"""By protocol: the module, and the class in it that ends a view of its sound rules."""
+
+
+def flush_class(protocol: str) -> Callable[[Any], Flush]:
+    """What ends a view of a protocol; it is made with a machine of the protocol's sound rules."""
+    if protocol not in FLUSHES:
+        raise ConfigError(f"unknown protocol {protocol!r}; choose one of: {', '.join(FLUSHES)}")
+    module, name = FLUSHES[protocol]
+    found: Callable[[Any], Flush] = getattr(import_module(module), name)
+    return found
 
 
 def machine_class(protocol: str, rules: Rules) -> type[Machine]:

@@ -28,7 +28,8 @@ Departures from the paper:
  6. With resilience degree r, a broadcast is delivered when r nodes besides the sequencer hold it (the later Amoeba
     papers).
  7. A large packet is broadcast by its sender, and the sequencer broadcasts only its number (likewise).
- 8. Views: when a node fails, the others agree to go on without it (S8); every unit names its sender's view.
+ 8. Views: when a node fails, the others agree to go on without it (S8); every unit names its sender's view. In a group
+    with `GroupConfig.views` that is done from outside (`protocols.membership`), and this machine runs within one view.
 
 Not here: nodes that join or return, fragmentation of large messages, the network.
 """
@@ -161,7 +162,7 @@ class Sequencer(DeclaredState):
         if type(unit) is Broadcast and number == view.number and source == view.sequencer and not stopped:
             self.sender.answered, agreement.suspects = True, 0
             self.reception.receive_broadcast(unit, out)  # the usual case
-        elif number is None or source == self.me:
+        elif number is None or source == self.me or (self.config.views and not _is_of_epoch(unit, number)):
             out.append(Discard(unit, "stray"))
         elif number != view.number:
             self._receive_from_other_view(unit, number, out)
@@ -311,6 +312,11 @@ class Sequencer(DeclaredState):
             leader = "I lead" if agreement.coordinates else f"{name_of(agreement.promised[1])} leads"
             lines.append(f"the view after {self.view.number} is being agreed on; {leader}")
         return tuple(lines)
+
+
+def _is_of_epoch(unit: Unit, number: int) -> bool:
+    """False for what this protocol's own agreement on views sends: another one ends this view, which has number 0."""
+    return number == 0 and type(unit) not in AGREEMENT_UNITS
 
 
 def _until_abort(out: list[Output]) -> list[Output]:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import Discard, Output, Send
+from ordercast.model.machine import Discard, Level, Output, Reached, Send
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, PacketId
@@ -144,12 +144,24 @@ class Orderer(DeclaredState):
             else:
                 self._announce(direct, number, out)
                 self._note_published()
-                out.append(Send(self._broadcast(number, packet)))
+                if self.view.others:
+                    out.append(Send(self._broadcast(number, packet)))
+            if not self.view.others:  # so that it is stable now
+                self._deliver_alone(out)
         self._announce(direct, reception.received_below, out)
         reception.deliver(out)
         if ready and not self.sync_phase and self.full_history is FullHistory.NOTHING:
             self.full_history, self.timers.status = FullHistory.WAITED, True
             self._set_timer(self.config.timing.cooldown, out)
+
+    def _deliver_alone(self, out: list[Output]) -> None:
+        """Without other members whatever is numbered is stable."""
+        reception = self.reception
+        reception.commit_below = self.lowest = reception.received_below
+        reception.deliver(out)
+        for packet in reception.stabilise(self.lowest, out):
+            del self.number_of[packet.source, packet.seq]
+            out.append(Reached(Level.ACKNOWLEDGED, packet))
 
     def is_full(self) -> bool:
         """True if the history has no room."""
@@ -320,7 +332,8 @@ class Orderer(DeclaredState):
         for node in members(asked):
             if self.unanswered[node] > self.config.sequencer.suspect_after:
                 suspects |= 1 << node
-            self.unanswered[node] += 1
+            if not (self.config.views and suspects >> node & 1):  # nobody acts on it, so nothing would end the count
+                self.unanswered[node] += 1
         if self.sync_phase:
             self._send_phase(out)
         elif not self._is_stuck():

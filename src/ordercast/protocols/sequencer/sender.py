@@ -177,7 +177,7 @@ class Sender(DeclaredState):
         answered, self.answered = self.answered, False
         if answered:
             timers.unanswered = 0
-        elif self.asked:
+        elif self.asked and not (self.config.views and timers.unanswered > self.config.sequencer.suspect_after):
             timers.unanswered += 1
         if self.is_idle() and not self.config.sequencer.heartbeat:
             return False

@@ -116,8 +116,11 @@ class ViewAgreement(DeclaredState):
     # --- suspicion ---
 
     def suspect(self, nodes: int, out: list[Output]) -> None:
-        """The lowest member that is not suspected begins a ballot at once, the others later if it is still needed."""
-        if nodes & ~self.suspects == 0:
+        """The lowest member that is not suspected begins a ballot at once, the others later if it is still needed.
+
+        Not if the whole group is a view of a changing group: then it is not for this agreement to end it.
+        """
+        if self.config.views or nodes & ~self.suspects == 0:
             return
         self.suspects |= nodes
         rank = (self.view.members & ~self.suspects & (self.view.my_bit - 1)).bit_count()
@@ -129,6 +132,8 @@ class ViewAgreement(DeclaredState):
     def suspected_by_host(self, nodes: int, out: list[Output]) -> None:
         """The same from a failure detector: the coordinator of a running agreement does not wait for these members."""
         nodes &= self.view.members & ~self.view.my_bit
+        if self.config.views:
+            return
         if self.promised is None:
             self.suspect(nodes, out)
         else:

@@ -25,7 +25,7 @@ class Backoff(DeclaredState):
     """
 
     limit: Final[int]
-    """The requests in a row that a node may leave unanswered."""
+    """The requests in a row that a node may leave unanswered; 0: any number, and they are not counted."""
     factor: int
     """The current interval, as a multiple of its duration."""
     progress: bool
@@ -49,7 +49,7 @@ class Backoff(DeclaredState):
 
     def count_unanswered(self, nodes: int) -> int | None:
         """Counts one more unanswered request to each of these nodes; returns the first that exceeds the limit."""
-        for node in members(nodes):
+        for node in members(nodes if self.limit else 0):
             self.unanswered[node] += 1
             if self.unanswered[node] > self.limit:
                 return node

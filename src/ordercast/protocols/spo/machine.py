@@ -120,16 +120,18 @@ class Spo(LossDetection):
         window = self.config.window
         for node in members(destinations & ~self.my_bit):
             window = min(window, self.free[node])
+        if self.views:
+            return self.settlement.in_window(self.next_seq) < max(1, window)
         return len(self.sent) < max(1, window) or destinations == self.my_bit
 
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. If I am a destination, my copy is accepted at once, without the channel."""
         me, destinations = self.me, event.destinations
-        seq_to, first = tuple(self.next_seq_to), self.next_message
+        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
         packet = Packet(me, destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority)
         for node in members(destinations):
             self.next_seq_to[node] += 1
-        self.next_message += len(event.lengths)
+        self.next_message = first + len(event.lengths)
         self.next_seq += 1
         self.expected[me] = self.seen[me] = self.next_seq
         self.expected_to_me[me] = self.seen_to_me[me] = self.next_seq_to[me]
@@ -141,6 +143,10 @@ class Spo(LossDetection):
             self.accepted.logs[me].append(packet)
         if destinations != self.my_bit:
             self.sent.append(packet)
+        if self.views:
+            self.settlement.keep(packet)
+            self.settle(out)
+        if destinations != self.my_bit:
             out.append(Send(Data(packet, self.status())))
         if to_me and len(self.accepted.logs[me]) == 1:
             self.preacknowledge(me, out)
@@ -155,12 +161,16 @@ class Spo(LossDetection):
         self.status_due, self.transmitted = False, True
         self.unreported = [0] * self.nodes
         self.reported_free = self.free_buffers()
-        expected = self.expected
+        expected, logs, settled_below = self.expected, self.accepted.logs, 0
+        if self.views:
+            logs = [held or log for held, log in zip(self.settlement.held, logs, strict=True)]
+            settled_below = self.settlement.said_below = self.settlement.settled_below[self.me]
         return Status(
             self.stamp,
             tuple(expected),
-            tuple([log[0].seq if log else expected[source] for source, log in enumerate(self.accepted.logs)]),
+            tuple([log[0].seq if log else expected[source] for source, log in enumerate(logs)]),
             self.reported_free,
+            settled_below,
         )
 
     def send_status(self, out: list[Output], wants: int = 0, missing: Missing = ()) -> None:
@@ -250,6 +260,10 @@ class Spo(LossDetection):
             if not packet.destinations & self.my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.await_acknowledgment(self.nodes, packet, out)
+        if self.views:
+            if self.settlement.hear(source, status.settled_below):
+                self.note_preacknowledged(source, self.settlement.release(source), out)
+            self.settle(out)
         if self.accepted.waiting_for[source]:
             for log in self.accepted.unblocked_by(source):
                 self.preacknowledge(log, out)
@@ -263,8 +277,22 @@ class Spo(LossDetection):
     # --- pre-acknowledgment and acknowledgment (EN 4.3 and 4.4, JP 3.3 and 3.4) ---
 
     def preacknowledge(self, source: int, out: list[Output]) -> None:
-        """PACK action: packets that all their destinations have accepted."""
-        for packet in self.accepted.take_acknowledged(source):
+        """PACK action: packets that all their destinations have accepted; with views, behind settled ones only."""
+        packets = self.accepted.take_acknowledged(source)
+        self.note_preacknowledged(source, self.settlement.release(source, packets) if self.views else packets, out)
+
+    def settle(self, out: list[Output]) -> None:
+        """With views: all that follows when own packets were sent, or accepted by all their destinations."""
+        settlement = self.settlement
+        if settlement.settle_own(self.sent, self.next_seq):
+            self.window_changed = True
+            self.note_preacknowledged(self.me, settlement.release(self.me), out)
+            if settlement.owes_status():
+                self.status_due = True
+
+    def note_preacknowledged(self, source: int, packets: list[Packet], out: list[Output]) -> None:
+        """These packets are pre-acknowledged now."""
+        for packet in packets:
             if packet.destinations != self.my_bit:
                 self.status_due = True
             out.append(Reached(PREACKNOWLEDGED, packet))

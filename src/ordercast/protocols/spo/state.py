@@ -19,6 +19,7 @@ from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.pending_acknowledgments import UNBOUNDED, PendingAcknowledgments
 from ordercast.protocols.shared.sending_log import SendingLog
 from ordercast.protocols.spo.retransmission import Retransmission
+from ordercast.protocols.spo.settlement import Settlement
 from ordercast.protocols.spo.units import Status
 
 
@@ -34,6 +35,7 @@ class SpoState(DeclaredState):
     nodes: Final[int]
     my_bit: Final[int]
     everybody: Final[int]
+    views: Final[bool]
     status_after: Final[int]
     """Packets of one source accepted without a transmission of ours after which a status is sent at once."""
 
@@ -43,6 +45,7 @@ class SpoState(DeclaredState):
     next_message: int
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
     sent: SendingLog  # SL
+    settlement: Settlement  # only with views
     window_changed: Derived[bool]  # within one transition, which begins with False: the flow condition may hold now
 
     # Receiving, by source. Always expected_to_me <= seen_to_me and expected <= seen.
@@ -79,10 +82,11 @@ class SpoState(DeclaredState):
         nodes, first = config.nodes, config.first_seqs()
         self.me, self.config = me, config
         self.nodes, self.my_bit, self.everybody = nodes, 1 << me, everybody(nodes)
-        self.status_after = max(1, config.window // 2)
+        self.views, self.status_after = config.views, max(1, config.window // 2)
 
         self.next_seq, self.next_seq_to, self.next_message = first[me], [first[me]] * nodes, 0
         self.waiting, self.sent, self.window_changed = deque(), SendingLog(me, nodes), False
+        self.settlement = Settlement(me, first)
 
         self.expected, self.expected_to_me = list(first), list(first)
         self.seen, self.seen_to_me = list(first), list(first)
@@ -96,7 +100,7 @@ class SpoState(DeclaredState):
         self.stamp, self.status_due, self.unreported = 0, False, [0] * nodes
         self.reported_free = config.quota
         self.status_timer = self.transmitted = False
-        self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_to_abort)
+        self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_limit())
         self.poll_timer = self.inferred_loss_timer = self.aborted = False
 
     def free_buffers(self) -> int:
@@ -121,7 +125,7 @@ class SpoState(DeclaredState):
 
     def heads(self) -> tuple[int, ...]:
         """The seq at the head of each log: accepted, pre-acknowledged, and sent to each node; -1 if it is empty."""
-        logs = (*self.accepted.logs, *self.preacknowledged.logs, *self.sent.by_destination)
+        logs = (*self.accepted.logs, *self.preacknowledged.logs, *self.sent.by_destination, *self.settlement.held)
         return tuple([log[0].seq if log else -1 for log in logs])
 
     def blockers(self, counted: Sequence[bool]) -> int:
@@ -129,6 +133,7 @@ class SpoState(DeclaredState):
         blocking = [*map(self.accepted.blockers, range(self.nodes))]
         blocking += map(self.preacknowledged.blockers, range(self.nodes + 1))
         blocking += [1 << node if log else 0 for node, log in enumerate(self.sent.by_destination)]
+        blocking += self.settlement.blockers()
         mask = 0
         for counts, nodes in zip(counted, blocking, strict=True):
             if counts:
@@ -141,7 +146,7 @@ class SpoState(DeclaredState):
             waiting=len(self.waiting),
             sent=len(self.sent),
             held=sum(map(len, self.retransmission.out_of_order)),
-            accepted=sum(map(len, self.accepted.logs)),
+            accepted=sum(map(len, self.accepted.logs)) + sum(map(len, self.settlement.held)),
             preacknowledged=sum(map(len, self.preacknowledged.logs)),
         )
 
@@ -165,4 +170,7 @@ class SpoState(DeclaredState):
                 blockers |= pending.blockers(log)
             if blockers:
                 lines.append(f"{count} packets wait to be known as {verb} by {names_of(blockers)}")
+        for source, held in enumerate(self.settlement.held):
+            if held:
+                lines.append(f"{len(held)} packets wait until {name_of(source)} has settled all before them")
         return tuple(lines)

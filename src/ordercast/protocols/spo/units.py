@@ -29,7 +29,12 @@ class Status(msgspec.Struct, frozen=True, gc=False, array_like=True):
     free: int = 0
     """BUF: free receive buffers of the sender, for the source that has fewest."""
     epoch: int = 0
-    """The number of recoveries that the sender has completed; only ST counts them."""
+    """ST: the number of recoveries that the sender has completed. SPO and PO, with views: `settled_below`."""
+
+    @property
+    def settled_below(self) -> int:
+        """SPO and PO, with views: all packets of the sender below this are with all their destinations."""
+        return self.epoch
 
 
 class Data(DataUnit, frozen=True, gc=False, tag=1):

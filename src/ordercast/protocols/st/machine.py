@@ -72,7 +72,7 @@ class St(DeclaredState):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.finished = FinishedEpochs(config.nodes)
-        self.backoff = Backoff(config.nodes, config.polls_to_abort)
+        self.backoff = Backoff(config.nodes, config.polls_limit())
         self.normal = NormalOperation(me, config, self.finished, self.backoff)
         self.recovery = Recovery(self.normal)
 
@@ -141,9 +141,9 @@ class St(DeclaredState):
                 normal.receive_data(unit, out) if isinstance(unit, Data) else normal.receive_ready(unit, out)
             )
             if loss_detected:
-                self.recovery.start(GAP, out)
+                self.start_recovery(GAP, out)
             elif len(normal.log) > normal.config.log_limit:
-                self.recovery.start("long log", out)
+                self.start_recovery("long log", out)
             elif normal.unreported[unit.source] >= normal.status_after:
                 normal.send_status(out)
 
@@ -155,6 +155,12 @@ class St(DeclaredState):
                 kept for kept in normal.of_next_epoch if type(kept) is not Ready or kept.source != unit.source
             ]
         normal.of_next_epoch.append(unit)
+
+    def start_recovery(self, why: str, out: list[Output]) -> None:
+        """Stops the epoch; a node that is alone in its view agrees with itself at once."""
+        self.recovery.start(why, out)
+        if self.recovery.is_complete():
+            self.begin_epoch(out)
 
     def begin_epoch(self, out: list[Output]) -> None:
         """Goes on: with what waits to be sent, and with what others have already sent in the next epoch."""

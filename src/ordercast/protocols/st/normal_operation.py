@@ -24,6 +24,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members, name_of
 from ordercast.model.units import Packet
+from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.destinations import check_subset
 from ordercast.protocols.shared.jitter import spread
 from ordercast.protocols.shared.reasons import INFERRED_LOSS
@@ -60,16 +61,20 @@ class NormalOperation(LossDetection):
 
     def send(self, event: Submit, out: list[Output]) -> None:
         """Transmission action. The packet is accepted, here too, when the channel brings it."""
-        seq_to, first = tuple(self.next_seq_to), self.next_message
+        seq_to, first = tuple(self.next_seq_to), self.next_message + event.skips
         packet = Packet(
             self.me, event.destinations, self.next_seq, seq_to, first, event.lengths, event.payload, event.priority
         )
         for node in members(event.destinations):
             self.next_seq_to[node] += 1
-        self.next_message += len(event.lengths)
+        self.next_message = first + len(event.lengths)
         self.next_seq += 1
         out.append(Numbered(packet))
-        self.transmit(packet, out, again=False)
+        if self.nodes == 1:  # there is nobody to agree with on an order
+            self.expected, self.expected_to_me = [self.next_seq], list(self.next_seq_to)
+            out += alone(packet)
+        else:
+            self.transmit(packet, out, again=False)
 
     def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet and keeps it until all nodes have acknowledged it."""

@@ -47,6 +47,7 @@ from ordercast.model.nodes import everybody, name_of, names_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.shared.alone import alone
 from ordercast.protocols.shared.backoff import Backoff
 from ordercast.protocols.shared.destinations import check_broadcast
 from ordercast.protocols.shared.jitter import spread
@@ -100,7 +101,7 @@ class TotalOrderBroadcast(DeclaredState):
         self.transmission = Transmission(me, config)
         self.deliveries = Deliveries(me, config)
         self.policy = make_policy(config, self.deliveries)
-        self.backoff = Backoff(nodes, config.polls_to_abort)
+        self.backoff = Backoff(nodes, config.polls_limit())
         self.reception = Reception(me, config, self.transmission, self.policy, self.backoff)
         self.recovery = Recovery(me, config, self.transmission, self.reception, self.backoff)
         self._normal_units = frozenset({OrderedData, OrderedReady, UnorderedReady, *self.policy.units})
@@ -150,6 +151,8 @@ class TotalOrderBroadcast(DeclaredState):
 
     def _send_waiting(self, out: list[Output]) -> None:
         transmission, deliveries = self.transmission, self.deliveries
+        if self.config.nodes == 1:
+            self._deliver_alone(out)
         while transmission.resend and transmission.window_is_open():
             self.transmit(transmission.resend.popleft(), out, again=True)
         while transmission.waiting and transmission.window_is_open() and deliveries.has_room():
@@ -157,6 +160,14 @@ class TotalOrderBroadcast(DeclaredState):
             deliveries.own_undelivered += 1
             out.append(Numbered(packet))
             self.transmit(packet, out, again=False)
+
+    def _deliver_alone(self, out: list[Output]) -> None:
+        """There is nobody to agree with on an order."""
+        while self.transmission.waiting:
+            packet = self.transmission.number(self.transmission.waiting.popleft())
+            self.reception.accepted_packets[0] = self.reception.preacknowledged_packets[0] = packet.seq + 1
+            self.deliveries.count += 1
+            out += (Numbered(packet), *alone(packet))
 
     def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
         """Sends a packet; this node too accepts it when the channel brings it back."""

@@ -49,6 +49,8 @@ class Reception(DeclaredState):
     """Data units and units of the policy in `accepted`."""
     preacknowledged_count: int
     """Packets pre-acknowledged so far: the length of the common sequence as it is known here."""
+    preacknowledged_packets: list[int]
+    """By source: its packets below this are pre-acknowledged."""
 
     pending: bool
     """An acknowledgment is pending: a peer may wait for it."""
@@ -65,7 +67,7 @@ class Reception(DeclaredState):
         self.transmission, self.policy, self.backoff = transmission, policy, backoff
         self.expected, self.accepted_packets = list(first), list(first)
         self.accepted, self.preacknowledged = UnanimousLog(config.nodes, first), UnanimousLog(config.nodes, first)
-        self.unpreacknowledged, self.preacknowledged_count = 0, 0
+        self.unpreacknowledged, self.preacknowledged_count, self.preacknowledged_packets = 0, 0, list(first)
         self.pending = self.pending_in_sequence = False
         self.unreported = 0
 
@@ -145,6 +147,7 @@ class Reception(DeclaredState):
             packet, position = unit.packet, self.preacknowledged_count
             out.append(Reached(PREACKNOWLEDGED, packet))
             self.preacknowledged_count = position + 1
+            self.preacknowledged_packets[source] = packet.seq + 1
             self.policy.enter(packet, position)
             self.preacknowledged.entries.append((source, heading.seq, packet))
         elif type(unit) is not OrderedReady:

@@ -1,0 +1,90 @@
+"""Telling others the current view: those that have not entered it, and those that are still in the one before.
+
+- R13: a member of the previous view is told what followed it, at most once in the guard time.
+- R14: who has seen the decision repeats it to those that stay, and welcomes those that join, until all have entered;
+  after a failure timeout the rest is suspected.
+"""
+
+from typing import Final
+
+from ordercast.model.nodes import members
+from ordercast.model.state import DeclaredState
+from ordercast.protocols.membership.applicants import Applicants
+from ordercast.protocols.membership.current import Current
+from ordercast.protocols.membership.events import MemberOutput, SendControl, SendOutside
+from ordercast.protocols.membership.units import Entered, Install
+from ordercast.protocols.membership.view import NextView, place_after
+
+
+class Installer(DeclaredState):
+    """The part of a member that tells others the current view."""
+
+    current: Final[Current]
+    applicants: Final[Applicants]
+
+    installs: bool  # this member repeats the view to those that have not entered it
+    entered: int  # places known to have entered it
+    rounds: int
+    answered: int  # places of the previous view that were answered since the answer timer was set
+
+    def __init__(self, current: Current, applicants: Applicants) -> None:
+        self.current, self.applicants = current, applicants
+        self.installs, self.rounds = False, 0
+        self.start_view()
+
+    def start_view(self) -> None:
+        """Nobody else is known to be in the view yet."""
+        self.entered, self.answered = 1 << self.current.place, 0
+
+    def begin(self, told_by: int | None, value: NextView, out: list[MemberOutput]) -> None:
+        """Who has seen the decision repeats it; the others tell that they have entered."""
+        self.installs, self.rounds = told_by is None, 0
+        if told_by is None:
+            self._welcome(out)
+            if self.entered != self.current.view.everybody:
+                self.current.set_timer("install", self.current.settings.repeat, out)
+        elif value.stay >> told_by & 1:
+            self.say_entered(place_after(value, told_by), out)
+
+    def say_entered(self, to: int | None, out: list[MemberOutput]) -> None:
+        """To one place of the current view, or to all."""
+        current = self.current
+        current.send(Entered(current.view.number, current.place, current.has_state), to, out)
+
+    def _welcome(self, out: list[MemberOutput]) -> None:
+        """Tells those that joined with this view and have not been heard in it."""
+        for place in self.applicants.joined_places():
+            if not self.entered >> place & 1:
+                joined = self.current.view.members[place]
+                out.append(SendOutside(self.applicants.welcome_for(joined), joined.address))
+
+    def install_again(self, out: list[MemberOutput]) -> int:
+        """A round is over; returns the places that are to be suspected because they do not enter."""
+        current, value, previous = self.current, self.current.value, self.current.previous
+        missing = current.view.everybody & ~self.entered
+        if not self.installs or not missing or value is None or previous is None or current.previous_place is None:
+            return 0
+        self.rounds += 1
+        if self.rounds * current.settings.repeat >= current.settings.failure_timeout:
+            self.installs = False
+            return missing
+        install = Install(previous.number, current.previous_place, value)
+        for new, old in enumerate(members(value.stay)):
+            if missing >> new & 1:
+                out.append(SendControl(install, old, previous.number))
+        self._welcome(out)
+        current.set_timer("install", current.settings.repeat, out)
+        return 0
+
+    def answer(self, place: int, out: list[MemberOutput]) -> None:
+        """Tells a member of the previous view what followed, at most once in the guard time."""
+        current = self.current
+        if current.previous is None or current.value is None or current.previous_place is None:
+            return
+        if self.answered >> place & 1 or place == current.previous_place:
+            return
+        if not self.answered:
+            current.set_timer("answer", current.settings.guard, out)
+        self.answered |= 1 << place
+        install = Install(current.previous.number, current.previous_place, current.value)
+        out.append(SendControl(install, place, current.previous.number))

@@ -1,0 +1,353 @@
+"""Joining: the joiner, and what members answer it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ordercast.model.machine import Discard, SetTimer, TimerFired
+from ordercast.protocols.membership.events import ReceiveOutside, SendOutside, StateLoaded
+from ordercast.protocols.membership.joiner import Joined, Joiner, Refused, Waits
+from ordercast.protocols.membership.units import Answer, Apply, Entered, Find, Found, Probe, Welcome
+from ordercast.protocols.membership.view import Incarnation, Reason, founding_view
+from tests.protocols.membership.hand import SETTINGS, Hand, person
+
+ME = person(7)
+
+
+def joiner(*contacts: str, **options: Any) -> Joiner:
+    return Joiner(ME, "g", contacts or ("address 0",), 1000, SETTINGS, **options)
+
+
+def sent(outputs: list[Any], kind: type) -> list[Any]:
+    return [(each.address, each.unit) for each in outputs if isinstance(each, SendOutside) and type(each.unit) is kind]
+
+
+def found(place: int = 0, view: int = 0, nonce: int = 1001, **fields: Any) -> Found:
+    unit = Found(
+        *("g", "n7", 7, nonce, person(place), view, place, False, False),
+        *(("address 0", "address 1", "address 2"), 0, 0),
+    )
+    return msgspec.structs.replace(unit, **fields)
+
+
+def hears(one: Joiner, unit: Any) -> list[Any]:
+    return one.handle(ReceiveOutside(unit, "somewhere"))
+
+
+# --- the joiner ---
+
+
+def test_it_asks_all_contacts_again_and_again_with_new_numbers() -> None:
+    one = joiner("address 0", "address 4")
+    first = one.begin()
+    assert [(address, unit.nonce) for address, unit in sent(first, Find)] == [("address 0", 1001), ("address 4", 1001)]
+    waits = []
+    for _ in range(9):
+        outputs = one.handle(TimerFired("join.find"))
+        waits += [each.after for each in outputs if isinstance(each, SetTimer)]
+    assert waits[0] < waits[3] < waits[6]
+    assert max(waits) < 4_000_000_000
+    assert one.searches == 10
+
+
+def test_it_applies_when_it_has_reached_every_member() -> None:
+    one = joiner()
+    one.begin()
+    asked = hears(one, found(0))
+    assert [address for address, _ in sent(asked, Find)] == ["address 1", "address 2"]
+    assert sent(hears(one, found(1)), Apply) == []
+    [(address, apply)] = sent(hears(one, found(2)), Apply)
+    assert (address, apply.applicant, apply.to, apply.reached) == ("address 0", ME, 0, 0b111)
+
+
+def test_it_takes_the_highest_view_and_none_that_is_blocked() -> None:
+    one = joiner()
+    one.begin()
+    assert [type(each) for each in hears(one, found(0, blocked=True))] == [Discard, Waits]
+    hears(one, found(0, view=3))
+    hears(one, found(1, view=2))
+    assert one.found is not None
+    assert (one.found.view, one.reached) == (3, 0b001)
+    hears(one, found(2, view=4))
+    assert (one.found.view, one.reached) == (4, 0b100)
+
+
+def test_it_follows_the_member_that_it_is_sent_to() -> None:
+    one = joiner()
+    one.begin()
+    for place in range(3):
+        hears(one, found(place))
+    [(address, apply)] = sent(hears(one, found(0, apply_at=1, to=1)), Apply)
+    assert (address, apply.to) == ("address 1", 1)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        found(nonce=1002),
+        found(nonce=999),
+        found(incarnation=8),
+        found(name="n8"),
+        found(group="other"),
+        found(place=5),
+        found(apply_at=9),
+        found(addresses=()),
+        Answer(8, 1001, True, "", 0),
+        Answer(7, 5000, True, "", 0),
+        Find("g", "n7", 7, 1001),
+    ],
+)
+def test_it_takes_no_answers_to_other_questions(unit: Any) -> None:
+    one = joiner()
+    one.begin()
+    before = one.snapshot()
+    assert [type(each) for each in hears(one, unit)] == [Discard]
+    assert one.snapshot() == before
+
+
+def test_it_looks_anew_when_nobody_answers() -> None:
+    one = joiner()
+    one.begin()
+    for place in range(3):
+        hears(one, found(place))
+    outputs: list[Any] = []
+    for _ in range(40):
+        outputs = one.handle(TimerFired("join.apply"))
+        if one.found is None:
+            break
+        assert len(sent(outputs, Apply)) == 1
+    assert one.found is None
+    assert "address 2" in [address for address, _ in sent(outputs, Find)]
+    assert one.handle(TimerFired("join.apply")) == []
+
+
+def test_an_answer_keeps_it_waiting_and_tells_whom_to_reach() -> None:
+    one = joiner()
+    one.begin()
+    for place in range(3):
+        hears(one, found(place))
+    outputs = hears(one, Answer(7, 1001, False, "it does not reach n2", 0b100))
+    assert outputs[-1] == Waits("it does not reach n2")
+    assert [address for address, _ in sent(outputs, Find)] == ["address 2"]
+    assert one.reached == 0b011
+
+
+def test_it_ends_when_it_is_refused_or_welcomed() -> None:
+    one = joiner()
+    one.begin()
+    assert hears(one, Answer(7, 1001, True, "no", 0))[-1] == Refused("no")
+    assert hears(one, found(0)) == []
+    assert one.handle(TimerFired("join.find")) == []
+
+
+def test_a_welcome_names_the_incarnation() -> None:
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.flush(0)
+    [(address, welcome)] = hand.outside[-1:]
+    assert address == "address 7"
+    one = joiner()
+    one.begin()
+    other = msgspec.structs.replace(welcome, incarnation=8)
+    assert [type(each) for each in hears(one, other)] == [Discard]
+    broken = msgspec.structs.replace(welcome, source=9)
+    assert [type(each) for each in hears(one, broken)] == [Discard]
+    assert hears(one, welcome)[-1] == Joined(welcome)
+
+
+# --- members ---
+
+
+def answers(hand: Hand, kind: type) -> list[Any]:
+    return sent(hand.last, kind)
+
+
+def test_each_question_is_answered_once() -> None:
+    hand = Hand(2)
+    find = Find("g", "n7", 7, 1001)
+    hand.give(1, ReceiveOutside(find, "address 7"))
+    [(address, unit)] = answers(hand, Found)
+    assert address == "address 7"
+    assert (unit.view, unit.place, unit.apply_at, unit.to, unit.is_member) == (0, 1, 0, 0, False)
+    assert unit.addresses == ("address 0", "address 1")
+    assert [type(each) for each in hand.give(1, ReceiveOutside(find, "address 7"))] == [Discard]
+    other = Find("other", "n7", 7, 1)
+    assert [type(each) for each in hand.give(1, ReceiveOutside(other, "address 7"))] == [Discard]
+    for nonce in range(100):
+        hand.give(1, ReceiveOutside(Find("g", "n7", 7, nonce), "address 7"))
+    assert len(hand.members[1].applicants.answered) == 64
+
+
+def test_a_member_that_asks_is_told_that_it_is_one() -> None:
+    hand = Hand(2)
+    hand.give(0, ReceiveOutside(Find("g", "n1", 1, 5), "address 1"))
+    assert answers(hand, Found)[0][1].is_member
+
+
+def test_a_ready_applicant_is_taken_in_after_a_little_time() -> None:
+    hand = Hand(1)
+    hand.apply(7, 0)
+    [(_, answer)] = answers(hand, Answer)
+    assert not answer.refused
+    assert {each.name for each in hand.last if isinstance(each, SetTimer)} == {"view.applicants", "view.gather"}
+    hand.give(0, TimerFired("view.gather"))
+    assert hand.view_of(0) == "0,7"
+    assert [unit.incarnation for _, unit in answers(hand, Welcome)] == [7]
+
+
+def test_the_coordinator_alone_takes_applications() -> None:
+    hand = Hand(2)
+    hand.apply(7, 1)
+    [(_, unit)] = answers(hand, Found)
+    assert (unit.apply_at, unit.to, unit.nonce) == (0, 0, 7)
+    assert hand.members[1].applicants.ready() == []
+
+
+def test_an_application_to_another_incarnation_or_view_is_not_taken() -> None:
+    hand = Hand(1)
+    assert [type(each) for each in hand.apply(7, 0, view=0) if not isinstance(each, SetTimer)] == [SendOutside]
+    hand = Hand(1)
+    hand.apply(7, 0, view=3)
+    assert [unit.view for _, unit in answers(hand, Found)] == [0]
+    unit = Apply(ME, 99, 0, (), None, 1, 7)
+    assert [type(each) for each in hand.give(0, ReceiveOutside(unit, "address 7"))] == [Discard]
+    assert hand.members[0].applicants.ready() == []
+
+
+def test_other_terms_are_refused_with_the_difference() -> None:
+    hand = Hand(1)
+    hand.apply(7, 0, terms=(("window", "4"),))
+    [(_, answer)] = answers(hand, Answer)
+    assert answer.refused
+    assert answer.why == "window is None here, not 4"
+    assert hand.members[0].applicants.ready() == []
+
+
+def test_a_malformed_name_is_discarded() -> None:
+    hand = Hand(1)
+    for name in ("", "x" * 65, "a\nb"):
+        assert [type(each) for each in hand.apply(Incarnation(name, 7, "address 7"), 0)] == [Discard]
+
+
+def test_who_does_not_reach_all_is_told_whom() -> None:
+    hand = Hand(3)
+    hand.apply(7, 0, reached=0b101)
+    [(_, answer)] = answers(hand, Answer)
+    assert (answer.refused, answer.reach, answer.why) == (False, 0b010, "it does not reach n1")
+    assert hand.members[0].applicants.ready() == []
+
+
+def test_a_full_group_refuses() -> None:
+    hand = Hand(64)
+    hand.apply(99, 0)
+    [(_, answer)] = answers(hand, Answer)
+    assert answer.refused
+
+
+AGAIN = Incarnation("n2", 70, "address 70")
+
+
+def test_a_name_in_use_is_refused_when_its_member_answers() -> None:
+    hand = Hand(3)
+    hand.apply(AGAIN, 0)
+    hand.passes(Probe, 0, 2)
+    hand.passes(Entered, 2, 0)
+    assert hand.members[0].applicants.ready() == []
+    hand.apply(AGAIN, 0)
+    [(_, answer)] = answers(hand, Answer)
+    assert answer.refused
+    assert answer.why == "the name n2 is in use"
+    hand.apply(Incarnation("n0", 71, "address 71"), 0)
+    assert answers(hand, Answer)[0][1].refused
+
+
+def test_a_name_whose_member_is_silent_is_replaced() -> None:
+    hand = Hand(3)
+    hand.apply(AGAIN, 0, reached=0b011)
+    for _ in range(3):
+        hand.give(0, TimerFired("view.applicants"))
+        assert hand.members[0].acceptor.promised is None
+    hand.give(0, TimerFired("view.applicants"))
+    hand.reports(0, 1)
+    hand.choose(0)
+    hand.accept(0, 1)
+    value = hand.members[0].current.value
+    assert value is not None
+    assert value.left == ((2, Reason.REPLACED),)
+    assert [member.number for member in hand.members[0].current.view.members] == [0, 1, 70]
+
+
+def test_an_application_that_is_not_repeated_is_forgotten() -> None:
+    hand = Hand(2)
+    hand.members[1].current.has_state = False
+    hand.members[0].applicants.stateless = 0b10
+    hand.apply(7, 0)
+    for _ in range(101):
+        hand.give(0, TimerFired("view.applicants"))
+    assert hand.members[0].applicants.ready() == []
+
+
+def test_an_applicant_that_may_not_enter_yet_waits_for_the_state_of_others() -> None:
+    hand = Hand(2)
+    hand.members[1].current.has_state = False
+    hand.members[0].applicants.stateless = 0b10
+    hand.apply(7, 0)
+    assert not any(isinstance(each, SetTimer) and each.name == "view.gather" for each in hand.last)
+    hand.give(0, TimerFired("view.applicants"))
+    hand.passes(Probe, 0, 1)
+    hand.passes(Entered, 1, 0)
+    assert hand.members[0].applicants.stateless == 0b10
+    hand.give(1, StateLoaded())
+    hand.passes(Entered, 1, 0)
+    assert any(isinstance(each, SetTimer) and each.name == "view.gather" for each in hand.last)
+
+
+def test_the_oldest_applications_come_first() -> None:
+    hand = Hand(2)
+    for number in (9, 8, 7):
+        hand.apply(number, 0)
+    hand.apply(9, 0)
+    hand.flush(0, 1)
+    assert hand.view_of(0) == "0,1,9,8"
+
+
+def test_no_more_than_64_apply_at_once() -> None:
+    hand = Hand(1)
+    for number in range(1, 80):
+        hand.apply(number, 0)
+    assert len(hand.members[0].applicants.ready()) == 64
+
+
+def test_who_returns_is_told_what_became_of_its_packets() -> None:
+    hand = Hand(3)
+    hand.submit(2, "x")
+    for number in (0, 1):
+        hand.takes(number, "x")
+    hand.flush(0, 1)
+    hand.choose(0)
+    hand.accept(0, 1)
+    hand.install(0, 1)
+    hand.apply(AGAIN, 0, old=2)
+    hand.flush(0, 1)
+    hand.accept(0, 1)
+    welcome = next(unit for _, unit in reversed(hand.outside) if isinstance(unit, Welcome))
+    assert welcome.end_of_old is not None
+    assert (welcome.end_of_old.node, welcome.end_of_old.view, welcome.end_of_old.end) == (2, 1, 1)
+    assert welcome.view.nodes == (0, 1, 3)
+
+
+def test_a_view_that_cannot_be_one_is_seen() -> None:
+    good = founding_view((person(0), person(1)), b"founding")
+    assert good.is_well_formed()
+    for change in (
+        {"number": -1},
+        {"members": ()},
+        {"members": (person(0), person(0))},
+        {"nodes": (0,)},
+        {"nodes": (1, 0)},
+        {"nodes": (-1, 0)},
+        {"next_node": 1},
+        {"tag": b"short"},
+    ):
+        assert not msgspec.structs.replace(good, **change).is_well_formed()
