@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Split
-from ordercast.model.machine import (
+from ordercast.model.machine import (, ViewInstalled
     CancelTimer,
     Input,
     LogSizes,
