@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ordercast.model.config import MILLISECOND, GroupConfig, Rules, SequencerConfig
 from ordercast.model.faults import Crash, Loss, Split
-from ordercast.model.machine import (, ViewInstalled
+from ordercast.model.machine import (
     CancelTimer,
     Input,
     LogSizes,
@@ -19,6 +19,7 @@ from ordercast.model.machine import (, ViewInstalled
     Output,
     Reached,
     Suspect,
+    ViewInstalled,
 )
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Network, RunConfig, TraceDetail, Workload
