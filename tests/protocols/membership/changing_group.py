@@ -37,6 +37,7 @@ from ordercast.model.runs import Channel
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush
 from ordercast.protocols.registry import flush_class, machine_class
+from ordercast.protocols.st.machine import St
 from ordercast.protocols.to.machine import TotalOrderBroadcast
 from ordercast.protocols.to.recovery import Mode
 
@@ -252,9 +253,8 @@ def event_of(event: Submit) -> tuple[tuple[int, ...], bytes, int]:
     return event.lengths, event.payload, event.priority
 
 
-def recovering(machine: Any) -> bool:
+def recovering(machine: object) -> bool:
     """Whether a machine of ST or TO is in a recovery."""
-    if hasattr(machine, "recovery"):
-        return bool(machine.recovery.active)
-    agreement = getattr(machine, "agreement", None)
-    return getattr(getattr(agreement, "mode", None), "value", "normal") != "normal"
+    if isinstance(machine, St):
+        return machine.recovery.active
+    return isinstance(machine, TotalOrderBroadcast) and machine.recovery.mode is not Mode.NORMAL
