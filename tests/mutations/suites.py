@@ -264,7 +264,7 @@ SUITES = (
         Battery(
             [
                 f"wire.test_{name}"
-                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
+                for name in ("checks", "control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
             ]
         ),
     ),
