@@ -250,7 +250,14 @@ SUITES = (
         Battery(
             [
                 f"live.test_{name}"
-                for name in ("session_rules", "discovery", "recordings", "session_fuzz", "session_runs")
+                for name in (
+                    "session_rules",
+                    "session_bounds",
+                    "discovery",
+                    "recordings",
+                    "session_fuzz",
+                    "session_runs",
+                )
             ]
         ),
     ),

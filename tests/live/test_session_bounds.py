@@ -1,0 +1,194 @@
+"""Bounds of a session's rules, and what it says and leaves out in cases that are rare in runs of whole groups."""
+
+from typing import Any
+
+import pytest
+
+from ordercast.live.session.discovery import Announce, AnnouncementReceived, Discovery, NotFound
+from ordercast.live.session.discovery import Output as DiscoveryOutput
+from ordercast.live.session.events import (
+    Aborted,
+    AtRest,
+    Begin,
+    Close,
+    ControlReceived,
+    GiveUp,
+    Left,
+    Refused,
+    SessionConfig,
+)
+from ordercast.live.session.handshake import Identity
+from ordercast.live.session.machine import Phase, Session
+from ordercast.live.session.parameter_comparison import difference, encode_parameters
+from ordercast.model.config import SECOND
+from ordercast.model.errors import ConfigError
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
+from ordercast.wire.control import MAX_PARAMETERS_LENGTH, Heartbeat, Hello, HelloRejection, Known, Stage
+from tests.live.test_session_rules import ME, NAMES, TERMS, B, join, opened
+
+# --- parameters ---
+
+
+def test_parameters_may_be_as_long_as_a_join_can_carry() -> None:
+    """One character more could not be decoded by the others: the group would never open."""
+    empty = len(encode_parameters("toys", NAMES, {"relay": ""}))
+    longest = "x" * (MAX_PARAMETERS_LENGTH - empty)
+    assert len(encode_parameters("toys", NAMES, {"relay": longest})) == MAX_PARAMETERS_LENGTH
+    with pytest.raises(ConfigError, match=f"not {MAX_PARAMETERS_LENGTH + 1}; use shorter names"):
+        encode_parameters("toys", NAMES, {"relay": longest + "x"})
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "; and 1 more values differ")])
+def test_three_differences_are_told_and_the_others_counted(count: int, more: str) -> None:
+    ours = encode_parameters("toys", NAMES, {f"p{number}": 1 for number in range(count)})
+    theirs = encode_parameters("toys", NAMES, {f"p{number}": 2 for number in range(count)})
+    told = "; ".join(f"B has p{number}=2, A has p{number}=1" for number in range(3))
+    assert difference(ours, "A", theirs, "B") == told + more
+
+
+def test_values_that_are_nested_deeply_are_shown_as_one() -> None:
+    """A stranger chooses how deep: paths as long as it likes would fill the sentence, and cost the square of it."""
+    nested: Any = 1
+    for _ in range(7):
+        nested = {"a": nested}
+    ours, theirs = encode_parameters("toys", NAMES, {}), encode_parameters("toys", NAMES, nested)
+    assert difference(ours, "A", theirs, "B") == 'B has a.a.a.a.a.a={"a":1}, A has no a.a.a.a.a.a'
+
+
+# --- the handshake ---
+
+
+@pytest.mark.parametrize("fields", [{"incarnation": 1}, {"incarnation": (1 << 64) - 1}])
+@pytest.mark.parametrize("first_seq", [0, (1 << 60) - 1])
+def test_what_a_join_can_carry_is_an_identity(fields: dict[str, int], first_seq: int) -> None:
+    Identity(**fields, first_seq=first_seq)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"incarnation": 0}, {"incarnation": 1 << 64}, {"incarnation": 1, "first_seq": 1 << 60}]
+)
+def test_what_a_join_cannot_carry_is_none(fields: dict[str, int]) -> None:
+    with pytest.raises(ConfigError):
+        Identity(**fields)
+
+
+def test_a_member_has_a_place_and_a_name_of_its_own() -> None:
+    for me, names in ((-1, NAMES), (3, NAMES), (0, ("A", "B", "A"))):
+        with pytest.raises(ConfigError):
+            Session(me, names, Identity(incarnation=ME), TERMS)
+    assert Session(2, NAMES, Identity(incarnation=ME), TERMS).phase is Phase.IDLE
+
+
+def test_our_own_join_that_comes_back_is_no_sign_of_life() -> None:
+    """A relay or a forger may send it as another member's; nothing of that member arrived by it."""
+    for incarnation in (0, ME):
+        session = opened()
+        session.failure_detector.active = 0
+        assert session.handle(ControlReceived(1, join(incarnation, 9, session.session))) == []
+        assert session.failure_detector.active == 0
+
+
+def test_a_join_that_is_repeated_in_the_session_is_a_sign_of_life() -> None:
+    """Its sender may not know yet that the session is open, and sends nothing else."""
+    session = opened()
+    session.failure_detector.active = 0
+    session.handle(ControlReceived(1, join(B, 9, session.session)))
+    assert session.failure_detector.active == 0b010
+
+
+# --- closing ---
+
+
+def test_a_second_close_may_set_the_time_that_it_takes() -> None:
+    session = opened()
+    assert session.handle(Close()) == []
+    assert session.handle(Close(5 * SECOND)) == [SetTimer("closing", 5 * SECOND)]
+
+
+def test_a_second_close_does_not_undo_the_first() -> None:
+    """The host reports that it is at rest once, when that changes: it would not report it again."""
+    session = opened()
+    for event in (Close(), AtRest(at_rest=True), Close(5 * SECOND)):
+        session.handle(event)
+    for member in (1, 2):
+        session.handle(ControlReceived(member, Heartbeat(Stage.CLOSING)))
+    assert session.closing.stage is Stage.DONE
+
+
+def test_a_close_of_an_aborted_group_changes_nothing() -> None:
+    session = opened()
+    session.handle(GiveUp("enough"))
+    assert session.handle(Close(5 * SECOND)) == []
+
+
+def closed() -> Session:
+    session = opened()
+    for event in (Close(), AtRest(at_rest=True)):
+        session.handle(event)
+    for member in (1, 2):
+        session.handle(ControlReceived(member, Heartbeat(Stage.DONE)))
+    assert session.phase is Phase.CLOSED
+    return session
+
+
+def test_who_gives_up_before_it_began_or_after_it_closed_leaves_at_once() -> None:
+    idle = Session(0, NAMES, Identity(incarnation=ME), TERMS)
+    for session in (idle, closed()):
+        out = session.handle(GiveUp("enough"))
+        assert Left() in out
+        assert not any(isinstance(output, Aborted | Refused) for output in out), "there is no group that could fail"
+        assert session.phase is Phase.LEFT
+
+
+def test_who_has_not_closed_waits_for_nobody() -> None:
+    session = opened()
+    assert session.waits_for() == ()
+    session.handle(AtRest(at_rest=False))
+    assert session.waits_for() == ()
+
+
+# --- discovery ---
+
+
+def searching(size: int = 3) -> Discovery:
+    one = Discovery("toys", "A", "A:1", ME, size)
+    one.handle(Begin())
+    return one
+
+
+def hello(name: str, incarnation: int, *, size: int = 3, round_: int = 1, **fields: Any) -> AnnouncementReceived:
+    whole: dict[str, Any] = {"knows": (), "found": False, "hears": (ME,), **fields}
+    return AnnouncementReceived(Hello("toys", name, incarnation, f"{name}:1", size, round_, **whole))
+
+
+def waits(out: list[DiscoveryOutput]) -> list[int]:
+    return [output.after for output in out if isinstance(output, SetTimer) and output.name == "hello"]
+
+
+def test_a_rejected_process_repeats_its_hello_sooner() -> None:
+    """Its few last rounds are there to reject others, and hold up whoever started it."""
+    one, repeat = searching(), SessionConfig().repeat
+    (wait,) = waits(one.handle(TimerFired("hello")))
+    assert 2 * repeat <= wait < 4 * repeat
+    one.handle(AnnouncementReceived(HelloRejection("toys", "A", ME, "no")))
+    (wait,) = waits(one.handle(TimerFired("hello")))
+    assert repeat <= wait < 2 * repeat
+
+
+def test_enough_members_that_do_not_know_the_same_are_reported() -> None:
+    one = searching()
+    one.handle(hello("B", 2))
+    one.handle(hello("C", 3))
+    why = "within 60 s the members of toys did not agree on the same list; A knows A, B, C"
+    assert NotFound(why) in one.handle(TimerFired("discovery"))
+
+
+def test_who_finds_the_group_says_so_at_once_and_stops_searching() -> None:
+    """Else the others would wait for its next round; and a timer that expires later would report a failure."""
+    everybody = (Known("A", ME), Known("B", 2), Known("C", 3))
+    one = searching()
+    one.handle(hello("B", 2, knows=everybody))
+    out = one.handle(hello("C", 3, knows=everybody))
+    assert CancelTimer("hello") in out
+    assert CancelTimer("discovery") in out
+    assert [output.message.found for output in out if isinstance(output, Announce)] == [True]
