@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.session.discovery import Announce, AnnouncementReceived, Discovery, NotFound
+from ordercast.live.session.discovery import FORGET_AFTER, Announce, AnnouncementReceived, Discovery, NotFound
 from ordercast.live.session.discovery import Output as DiscoveryOutput
 from ordercast.live.session.events import (
     Aborted,
@@ -15,7 +15,10 @@ from ordercast.live.session.events import (
     GiveUp,
     Left,
     Refused,
+    Remaining,
     SessionConfig,
+    TimerExpired,
+    TrafficReceived,
 )
 from ordercast.live.session.handshake import Identity
 from ordercast.live.session.machine import Phase, Session
@@ -23,8 +26,18 @@ from ordercast.live.session.parameter_comparison import difference, encode_param
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
-from ordercast.wire.control import MAX_PARAMETERS_LENGTH, Heartbeat, Hello, HelloRejection, Known, Stage
-from tests.live.test_session_rules import ME, NAMES, TERMS, B, join, opened
+from ordercast.wire.control import (
+    MAX_HEARD,
+    MAX_PARAMETERS_LENGTH,
+    AbortNotice,
+    Heartbeat,
+    Hello,
+    HelloRejection,
+    Join,
+    Known,
+    Stage,
+)
+from tests.live.test_session_rules import ME, NAMES, NOTHING, TERMS, B, C, agreed, begun, join, opened, said
 
 # --- parameters ---
 
@@ -79,13 +92,29 @@ def test_a_member_has_a_place_and_a_name_of_its_own() -> None:
     assert Session(2, NAMES, Identity(incarnation=ME), TERMS).phase is Phase.IDLE
 
 
-def test_our_own_join_that_comes_back_is_no_sign_of_life() -> None:
-    """A relay or a forger may send it as another member's; nothing of that member arrived by it."""
-    for incarnation in (0, ME):
+def test_a_join_of_another_process_is_no_sign_of_life() -> None:
+    """Our own that comes back, that of another incarnation, and one of a group of another size."""
+    for other in (join(0, 9), join(ME, 9), join(99, 9), join(B, 9, 0, (NOTHING,) * 2)):
         session = opened()
         session.failure_detector.active = 0
-        assert session.handle(ControlReceived(1, join(incarnation, 9, session.session))) == []
+        session.handle(ControlReceived(1, other))
         assert session.failure_detector.active == 0
+
+
+def test_only_the_other_members_are_listened_to() -> None:
+    for member in (-1, 0, 3):
+        session = agreed()
+        assert session.handle(TrafficReceived(member)) == []
+        assert session.handle(ControlReceived(member, Heartbeat(Stage.OPEN, asks=True))) == []
+
+
+def test_who_agrees_sends_one_join_to_all() -> None:
+    """The member whose join was the last one is among all: another one to it alone would say the same."""
+    session = begun()
+    session.handle(ControlReceived(1, join(B)))
+    ((message, to),) = said(session.handle(ControlReceived(2, join(C))))
+    assert isinstance(message, Join)
+    assert (message.session, to) == (session.session, None)
 
 
 def test_a_join_that_is_repeated_in_the_session_is_a_sign_of_life() -> None:
@@ -96,6 +125,51 @@ def test_a_join_that_is_repeated_in_the_session_is_a_sign_of_life() -> None:
     assert session.failure_detector.active == 0b010
 
 
+def test_who_has_joined_and_does_not_agree_is_named() -> None:
+    session = agreed()
+    session.handle(ControlReceived(1, join(B, 2, session.session)))
+    out = session.handle(TimerExpired("handshake", 0))
+    assert Refused("the group did not open within 60 s: C did not agree") in out
+
+
+# --- views ---
+
+
+def test_who_is_left_behind_drops_out_if_the_group_is_open() -> None:
+    session = opened(has_views=True)
+    out = session.handle(Remaining(0b110))
+    assert Aborted("the group continues without A") in out
+    assert Left() in out
+    session = closed()
+    assert session.handle(Remaining(0b110)) == [], "it has everything, and needs nobody"
+    assert session.phase is Phase.CLOSED
+
+
+# --- abort ---
+
+
+@pytest.mark.parametrize(("suspect", "passed_on"), [(None, None), (2, 2), (3, None), (63, None)])
+def test_the_suspect_of_an_abort_is_passed_on_if_it_is_a_member(suspect: int | None, passed_on: int | None) -> None:
+    """Nobody waits for an answer of the suspect; a number that is no member's would shift any number of bits."""
+    session = opened()
+    out = session.handle(ControlReceived(1, AbortNotice("enough", suspect)))
+    assert said(out) == [(AbortNotice("enough", passed_on), None)]
+
+
+def test_who_aborts_leaves_with_its_last_notice_if_all_know() -> None:
+    session = opened()
+    session.handle(GiveUp("enough"))
+    for member in (1, 2):
+        session.handle(ControlReceived(member, AbortNotice("enough")))
+    assert Left() not in session.handle(TimerExpired("over", 0)), "their own notice may have crossed ours"
+    assert Left() in session.handle(TimerExpired("over", 0))
+
+
+def test_an_aborted_group_has_no_timers_of_an_open_one() -> None:
+    out = opened().handle(GiveUp("enough"))
+    assert {output.name for output in out if isinstance(output, CancelTimer)} == {"heartbeat", "closing", "round"}
+
+
 # --- closing ---
 
 
@@ -103,6 +177,9 @@ def test_a_second_close_may_set_the_time_that_it_takes() -> None:
     session = opened()
     assert session.handle(Close()) == []
     assert session.handle(Close(5 * SECOND)) == [SetTimer("closing", 5 * SECOND)]
+    assert session.handle(Close()) == [], "it may take as long as was said before"
+    session.handle(TimerExpired("closing", 0))
+    assert session.why.startswith("A could not close within 5 s: A still has messages in flight; B has not closed")
 
 
 def test_a_second_close_does_not_undo_the_first() -> None:
@@ -192,3 +269,36 @@ def test_who_finds_the_group_says_so_at_once_and_stops_searching() -> None:
     assert CancelTimer("hello") in out
     assert CancelTimer("discovery") in out
     assert [output.message.found for output in out if isinstance(output, Announce)] == [True]
+
+
+def test_a_hello_that_arrives_again_does_not_keep_a_place() -> None:
+    """Somebody may have recorded the last hello of a process that has ended."""
+    one, recorded = searching(), hello("B", 2)
+    one.handle(recorded)
+    for _ in range(FORGET_AFTER):
+        one.handle(TimerFired("hello"))
+        one.handle(recorded)
+    assert [known.name for known in one.others] == ["B"]
+    one.handle(TimerFired("hello"))
+    assert one.others == []
+
+
+def test_names_may_be_as_long_as_a_hello_can_carry() -> None:
+    for group, name, address in (("g" * 64, "A", "a"), ("g", "A" * 64, "a"), ("g", "A", "a" * 64)):
+        Discovery(group, name, address, ME, 64)
+    for group, name, address in (("g" * 65, "A", "a"), ("g", "A" * 65, "a"), ("g", "A", "a" * 65)):
+        with pytest.raises(ConfigError):
+            Discovery(group, name, address, ME, 64)
+    with pytest.raises(ConfigError):
+        Discovery("g", "A", "a", ME, 65)
+
+
+def test_a_hello_names_each_process_that_was_heard_once() -> None:
+    """One that sends very often must not push out the others: they would never see that they were heard."""
+    one = searching()
+    one.handle(hello("C", 3))
+    for round_ in range(MAX_HEARD):
+        one.handle(hello("B", 2, round_=round_))
+    (said_,) = [output.message for output in one.handle(TimerFired("hello")) if isinstance(output, Announce)]
+    assert isinstance(said_, Hello)
+    assert said_.hears == (3, 2)
