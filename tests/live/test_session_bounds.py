@@ -1,16 +1,24 @@
 """Bounds of a session's rules, and what it says and leaves out in cases that are rare in runs of whole groups."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from ordercast.live.session.discovery import FORGET_AFTER, Announce, AnnouncementReceived, Discovery, NotFound
-from ordercast.live.session.discovery import Output as DiscoveryOutput
+from ordercast.live.session.discovery import (
+    FORGET_AFTER,
+    LAST_ROUNDS,
+    Announce,
+    AnnouncementReceived,
+    Discovery,
+    NotFound,
+)
 from ordercast.live.session.events import (
     Aborted,
     AtRest,
     Begin,
     Close,
+    Closed,
     ControlReceived,
     GiveUp,
     Left,
@@ -132,6 +140,40 @@ def test_who_has_joined_and_does_not_agree_is_named() -> None:
     assert Refused("the group did not open within 60 s: C did not agree") in out
 
 
+def waits_of(name: str, out: Sequence[object]) -> list[int]:
+    return [output.after for output in out if isinstance(output, SetTimer) and output.name == name]
+
+
+def test_joins_are_repeated_less_often_until_something_changes() -> None:
+    session, repeat = begun(), SessionConfig().repeat
+    rounds = [waits_of("join", session.handle(TimerExpired("join", 0))) for _ in range(40)]
+    for number, (wait,) in enumerate(rounds, start=2):  # the first join was sent at the beginning
+        slower = min(1 + number // 8, 4)
+        assert slower * repeat <= wait < 2 * slower * repeat
+    session.handle(ControlReceived(1, join(B)))
+    (wait,) = waits_of("join", session.handle(ControlReceived(2, join(C))))
+    assert repeat <= wait < 2 * repeat, "now there is something new to say"
+
+
+def test_a_join_that_arrives_twice_is_answered_once() -> None:
+    session = agreed()
+    again = ControlReceived(1, join(B, 2))
+    assert [to for _, to in said(session.handle(again))] == [1], "it does not know what we agree to"
+    assert session.handle(again) == []
+
+
+# --- timers ---
+
+
+def test_a_timer_that_was_cancelled_may_still_expire() -> None:
+    session = opened()
+    for name in ("join", "handshake", "over", "closing of another"):
+        assert session.handle(TimerExpired(name, 0)) == []
+    session.handle(GiveUp("enough"))
+    for name in ("heartbeat", "closing", "round"):
+        assert session.handle(TimerExpired(name, 0)) == []
+
+
 # --- views ---
 
 
@@ -192,6 +234,21 @@ def test_a_second_close_does_not_undo_the_first() -> None:
     assert session.closing.stage is Stage.DONE
 
 
+def test_the_rounds_of_closing_begin_once_when_it_is_done() -> None:
+    """Before, it is the others who have to act; and a second timer would be one too many."""
+    session = opened()
+    session.handle(Close())
+    assert waits_of("round", session.handle(AtRest(at_rest=True))) == []
+    session.handle(ControlReceived(1, Heartbeat(Stage.CLOSING)))
+    repeat = SessionConfig().repeat
+    (wait,) = waits_of("round", session.handle(ControlReceived(2, Heartbeat(Stage.CLOSING))))
+    assert repeat <= wait < 2 * repeat
+    session.handle(ControlReceived(1, Heartbeat(Stage.DONE)))
+    out = session.handle(ControlReceived(2, Heartbeat(Stage.DONE)))
+    assert Closed() in out
+    assert waits_of("round", out) == []
+
+
 def test_a_close_of_an_aborted_group_changes_nothing() -> None:
     session = opened()
     session.handle(GiveUp("enough"))
@@ -238,17 +295,13 @@ def hello(name: str, incarnation: int, *, size: int = 3, round_: int = 1, **fiel
     return AnnouncementReceived(Hello("toys", name, incarnation, f"{name}:1", size, round_, **whole))
 
 
-def waits(out: list[DiscoveryOutput]) -> list[int]:
-    return [output.after for output in out if isinstance(output, SetTimer) and output.name == "hello"]
-
-
 def test_a_rejected_process_repeats_its_hello_sooner() -> None:
     """Its few last rounds are there to reject others, and hold up whoever started it."""
     one, repeat = searching(), SessionConfig().repeat
-    (wait,) = waits(one.handle(TimerFired("hello")))
+    (wait,) = waits_of("hello", one.handle(TimerFired("hello")))
     assert 2 * repeat <= wait < 4 * repeat
     one.handle(AnnouncementReceived(HelloRejection("toys", "A", ME, "no")))
-    (wait,) = waits(one.handle(TimerFired("hello")))
+    (wait,) = waits_of("hello", one.handle(TimerFired("hello")))
     assert repeat <= wait < 2 * repeat
 
 
@@ -302,3 +355,12 @@ def test_a_hello_names_each_process_that_was_heard_once() -> None:
     (said_,) = [output.message for output in one.handle(TimerFired("hello")) if isinstance(output, Announce)]
     assert isinstance(said_, Hello)
     assert said_.hears == (3, 2)
+
+
+def test_another_size_is_told_for_some_rounds_after_it_was_heard() -> None:
+    one = searching()
+    other = hello("B", 2, size=4)
+    told = HelloRejection("toys", "B", 2, "B looks for a group of 4 members, A for one of 3")
+    assert one.handle(other) == [Announce(told)], "it has heard us, and can tell us the same"
+    rounds = [one.handle(TimerFired("hello")) for _ in range(2 * LAST_ROUNDS)]
+    assert [Announce(told) in out for out in rounds] == [True] * LAST_ROUNDS + [False] * LAST_ROUNDS
