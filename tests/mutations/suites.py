@@ -254,6 +254,7 @@ SUITES = (
                     "session_rules",
                     "session_bounds",
                     "discovery",
+                    "discovery_bounds",
                     "recordings",
                     "session_fuzz",
                     "session_runs",
