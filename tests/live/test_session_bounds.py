@@ -259,6 +259,8 @@ def test_who_gives_up_before_it_began_or_after_it_closed_leaves_at_once() -> Non
         assert Left() in out
         assert not any(isinstance(output, Aborted | Refused) for output in out), "there is no group that could fail"
         assert session.phase is Phase.LEFT
+        timers = {output.name for output in out if isinstance(output, CancelTimer)}
+        assert timers == {"heartbeat", "closing", "round", "over", "linger"}, "its host would be woken for nothing"
 
 
 def test_who_has_not_closed_waits_for_nobody() -> None:
