@@ -149,6 +149,13 @@ def test_a_join_that_arrives_twice_is_answered_once() -> None:
     assert session.handle(again) == []
 
 
+def test_who_opens_tells_all_others_at_once() -> None:
+    """One that has not received everybody's agreement opens by this, and need not ask again."""
+    session = agreed()
+    session.handle(ControlReceived(1, join(B, 2, session.session)))
+    assert (Heartbeat(Stage.OPEN), None) in said(session.handle(ControlReceived(2, join(C, 2, session.session))))
+
+
 # --- timers ---
 
 
