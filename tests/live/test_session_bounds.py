@@ -13,6 +13,7 @@ from ordercast.live.session.events import (
     ControlReceived,
     GiveUp,
     Left,
+    Opened,
     Refused,
     Remaining,
     SessionConfig,
@@ -154,6 +155,14 @@ def test_who_opens_tells_all_others_at_once() -> None:
     session = agreed()
     session.handle(ControlReceived(1, join(B, 2, session.session)))
     assert (Heartbeat(Stage.OPEN), None) in said(session.handle(ControlReceived(2, join(C, 2, session.session))))
+
+
+def test_an_abort_in_the_session_opens_it_first() -> None:
+    """Whoever sent it knew that all agree, and may be gone: else we would wait for the group until the timeout."""
+    out = agreed().handle(ControlReceived(2, AbortNotice("enough")))
+    ends = [type(output) for output in out if isinstance(output, Opened | Aborted | Refused)]
+    assert ends == [Opened, Aborted]
+    assert begun().handle(ControlReceived(2, AbortNotice("enough"))) == [], "there is no session yet"
 
 
 # --- timers ---
