@@ -252,6 +252,13 @@ def test_the_rounds_of_closing_begin_once_when_it_is_done() -> None:
     assert waits_of("round", out) == []
 
 
+def test_rounds_of_closing_go_on_at_times_that_differ() -> None:
+    """Equal times would make all members repeat in step, again and again."""
+    session = closed()
+    waits = [wait for _ in range(5) for wait in waits_of("round", session.handle(TimerExpired("round", 0)))]
+    assert len(set(waits)) == 5
+
+
 def test_a_close_of_an_aborted_group_changes_nothing() -> None:
     session = opened()
     session.handle(GiveUp("enough"))
