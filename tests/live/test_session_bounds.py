@@ -31,6 +31,7 @@ from ordercast.wire.control import (
     AbortNotice,
     Heartbeat,
     Join,
+    Refuse,
     Stage,
 )
 from tests.live.test_session_rules import ME, NAMES, NOTHING, TERMS, B, C, agreed, begun, join, opened, said
@@ -163,6 +164,14 @@ def test_an_abort_in_the_session_opens_it_first() -> None:
     ends = [type(output) for output in out if isinstance(output, Opened | Aborted | Refused)]
     assert ends == [Opened, Aborted]
     assert begun().handle(ControlReceived(2, AbortNotice("enough"))) == [], "there is no session yet"
+
+
+def test_who_was_refused_by_all_leaves_with_its_last_notice() -> None:
+    session = begun()
+    for member, incarnation in ((1, B), (2, C)):
+        session.handle(ControlReceived(member, Refuse(incarnation, ME, "no")))
+    assert Left() not in session.handle(TimerExpired("over", 0))
+    assert Left() in session.handle(TimerExpired("over", 0)), "all know: nobody needs an answer"
 
 
 # --- timers ---
