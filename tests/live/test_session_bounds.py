@@ -174,6 +174,15 @@ def test_who_was_refused_by_all_leaves_with_its_last_notice() -> None:
     assert Left() in session.handle(TimerExpired("over", 0)), "all know: nobody needs an answer"
 
 
+def test_nobody_is_refused_before_we_began_or_without_an_incarnation() -> None:
+    idle = Session(0, NAMES, Identity(incarnation=ME), TERMS)
+    assert idle.handle(ControlReceived(1, join(B))) == [], "the group may open yet"
+    refused = begun()
+    refused.handle(GiveUp("enough"))
+    assert refused.handle(ControlReceived(1, join(0))) == [], "no process has that one"
+    assert said(refused.handle(ControlReceived(1, join(B)))) == [(Refuse(ME, B, "enough"), 1)]
+
+
 # --- timers ---
 
 
