@@ -57,13 +57,14 @@ def test_members_may_share_a_folder(tmp_path: Path) -> None:
     assert by_all_means([tmp_path]).deliveries == 12
 
 
-def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path) -> None:
-    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node) for node in (0, 2)]
+@pytest.mark.parametrize("lacking", range(3))
+def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path, lacking: int) -> None:
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node) for node in range(3) if node != lacking]
     verdict = by_all_means(folders)
-    assert verdict.holds, "what bob sent is known from the others"
+    assert verdict.holds, "what it sent is known from the others"
     assert verdict.deliveries == 8
     assert len(verdict.incomplete_records) == 1
-    assert "the record of bob is incomplete;" in verdict.incomplete_records[0]
+    assert f"the record of {NAMES[lacking]} is incomplete;" in verdict.incomplete_records[0]
 
 
 def test_what_the_others_disagree_about_is_found_without_the_lacking_record(tmp_path: Path) -> None:
