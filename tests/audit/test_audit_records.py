@@ -152,3 +152,18 @@ def test_what_an_unseen_node_sent_to_some_is_owed_to_nobody_else(tmp_path: Path)
     figure = Figure(["a3", "p1", ""], ["p", "", "a"])
     folders = [keep(tmp_path / NAMES[node], figure.rows, node, protocol="spo") for node in (0, 2)]
     assert broken(folders) == set()
+
+
+def test_what_is_known_from_others_was_sent_after_what_was_recorded(tmp_path: Path) -> None:
+    """Of bob only the send of p was written, and q, which has the higher number, is known from the others."""
+    figure = Figure(["", "p123 q123", ""], ["q p", "", "q p"])
+    cut = [row for row in figure.rows if row[0] != 1 or row[1] < 1]
+    folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1) for node in range(3)]
+    assert broken(folders) == {"sender_order_kept"}
+
+
+@pytest.mark.parametrize("members", [["ada", "bob"], "ada, bob, cy", None])
+def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Path, members: Any) -> None:
+    names = json.dumps({"group": {}, "live": {"members": members}})
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]
+    assert "the record of E2 is incomplete;" in by_all_means(folders).incomplete_records[0]
