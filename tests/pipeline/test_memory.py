@@ -38,6 +38,28 @@ def test_a_control_group_counts(tmp_path: Path) -> None:
     assert memory.free_in_control_group(tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    ("machine", "group", "least"), [(None, None, None), (5, None, 5), (None, 7, 7), (5, 7, 5), (7, 5, 5)]
+)
+def test_the_least_that_is_known_counts(
+    monkeypatch: pytest.MonkeyPatch, machine: int | None, group: int | None, least: int | None
+) -> None:
+    monkeypatch.setattr(memory, "_free_in_machine", lambda: machine)
+    monkeypatch.setattr(memory, "free_in_control_group", lambda: group)
+    assert free_memory() == least
+
+
+def test_a_run_may_need_all_that_is_free_and_a_small_one_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = memory.CHECKED_FROM * BY_KERNEL
+    monkeypatch.setattr(memory, "free_memory", lambda: needed)
+    require_memory("r", memory.CHECKED_FROM, BY_KERNEL)
+    monkeypatch.setattr(memory, "free_memory", lambda: needed - 1)
+    with pytest.raises(TraceError):
+        require_memory("r", memory.CHECKED_FROM, BY_KERNEL)
+    monkeypatch.setattr(memory, "free_memory", lambda: 0)
+    require_memory("r", memory.CHECKED_FROM - 1, BY_KERNEL)
+
+
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_little_memory(monkeypatch)
     folder = write(tmp_path, {"r": long_enough("much")})
