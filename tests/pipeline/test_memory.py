@@ -30,6 +30,15 @@ def test_room_is_told() -> None:
             require_memory("r", 10**12, BY_KERNEL)
 
 
+def test_what_is_available_counts_and_not_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "meminfo"
+    assert memory.free_in_machine(file) is None
+    file.write_text("MemTotal: 10 kB\nMemFree: 1 kB\nMemAvailable: 4 kB\nCached: 3 kB\n")
+    assert memory.free_in_machine(file) == 4096
+    file.write_text("MemTotal: 10 kB\n")
+    assert memory.free_in_machine(file) is None
+
+
 def test_a_control_group_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
@@ -44,7 +53,7 @@ def test_a_control_group_counts(tmp_path: Path) -> None:
 def test_the_least_that_is_known_counts(
     monkeypatch: pytest.MonkeyPatch, machine: int | None, group: int | None, least: int | None
 ) -> None:
-    monkeypatch.setattr(memory, "_free_in_machine", lambda: machine)
+    monkeypatch.setattr(memory, "free_in_machine", lambda: machine)
     monkeypatch.setattr(memory, "free_in_control_group", lambda: group)
     assert free_memory() == least
 
