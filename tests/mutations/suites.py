@@ -223,8 +223,8 @@ SUITES = (
         [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "kernel.columns", "run", "memory")],
         Battery(
             [
-                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_memory"),
-                "pipeline.test_audit_kernel",
+                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_kernel_columns"),
+                *("pipeline.test_memory", "pipeline.test_audit_kernel"),
             ],
         ),
     ),
