@@ -33,7 +33,9 @@ def test_what_is_consistent_becomes_arrays() -> None:
     assert run.sends.seq.tolist() == [0, 1]
     assert run.events[EventKind.DELIVER].message.tolist() == [0, 1, 0, 1]
     assert run.events[EventKind.DELIVER].node.tolist() == [0, 0, 1, 1]
-    assert (run.stopped, run.aborted_at, run.views) == ({1}, {}, {1: [(2, 0b11)]})
+    assert run.stopped == frozenset({1})
+    assert run.aborted_at == {}
+    assert run.views == {1: [(2, 0b11)]}
 
 
 @pytest.mark.parametrize(
