@@ -38,6 +38,14 @@ def test_what_is_consistent_becomes_arrays() -> None:
     assert run.views == {1: [(2, 0b11)]}
 
 
+def test_a_view_is_one_that_names_its_members() -> None:
+    """One that does not is ignored, as the reference audit does; and what a crash names is no view."""
+    for place, members in ((6, None), (7, (0,))):
+        run = columns_of(2, [batch_of(changed(place, DESTINATIONS, members))])
+        assert run.stopped == frozenset({1})
+        assert run.views == ({} if place == 6 else {1: [(2, 0b11)]})
+
+
 @pytest.mark.parametrize(
     ("place", "column", "value"),
     [
