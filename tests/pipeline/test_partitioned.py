@@ -107,6 +107,25 @@ def test_a_stopped_node_of_a_uniform_run_may_not_skip_a_message(
     assert any("a stopped node delivered something after a message that it misses" in note for note in notes)
 
 
+def test_what_is_accepted_too_early_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last message of a partition and the first of the next: each partition passes by itself."""
+    make_partitions_small(monkeypatch)
+    run = random_run(chance := Random("accepted"), Service.SEQUENCED, levels=True, messages=60)
+    while run.nodes < 3 or len(run.logs[1]) < 150:
+        run = random_run(chance, Service.SEQUENCED, levels=True, messages=60)
+    run.logs = [[what for what in log if what[1] in {"send", "accept", "deliver"}] for log in run.logs]
+    verdict = audited(write(tmp_path / "good", {"r": run}, rows_in_a_group=20), [])
+    assert verdict is not None
+    assert verdict.holds
+    log = run.logs[1]
+    places = [place for place, what in enumerate(log) if what[1] == "accept" and what[2] and what[2][0] == 0]
+    for one, other in pairwise(places):
+        run.logs[1] = list(log)
+        run.logs[1][one], run.logs[1][other] = (log[one][0], *log[other][1:]), (log[other][0], *log[one][1:])
+        found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
+        assert found is None or not found.findings["accepted_truthfully"].holds
+
+
 @pytest.mark.parametrize("service", sorted(ORDERED - PRIORITISED, key=str))
 def test_a_run_has_many_partitions(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise nothing here would be about partitions."""
