@@ -38,6 +38,11 @@ def test_what_is_consistent_becomes_arrays() -> None:
     assert run.views == {1: [(2, 0b11)]}
 
 
+def test_views_are_in_the_order_of_their_steps() -> None:
+    rows: list[Row] = [(0, 5, 5, "view", None, None, (0,), None), (0, 3, 3, "view", None, None, (0, 1), None)]
+    assert columns_of(2, [batch_of([row]) for row in rows]).views == {0: [(3, 0b11), (5, 0b01)]}
+
+
 def test_a_view_is_one_that_names_its_members() -> None:
     """One that does not is ignored, as the reference audit does; and what a crash names is no view."""
     for place, members in ((6, None), (7, (0,))):
@@ -50,7 +55,9 @@ def test_a_view_is_one_that_names_its_members() -> None:
     ("place", "column", "value"),
     [
         *((0, NODE, node) for node in (-1, 1, 2)),  # a message is sent at its source
-        *((2, NODE, node) for node in (-1, 2, MOST_NODES, 1 << 14)),
+        *(
+            (2, NODE, node) for node in (-1, 2, MOST_NODES, 1 << 14, 1 << 16, -(1 << 16))
+        ),  # the last two are 0 in 16 bits
         *((place, column, None) for place in (0, 2) for column in (SOURCE, SEQ)),
         *((0, DESTINATIONS, wrong) for wrong in (None, (0, 2), (-1,), (0, None))),
         (1, SEQ, 0),  # one name for two messages
