@@ -237,7 +237,10 @@ SUITES = (
             *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
         ],
         Battery(
-            ["pipeline.test_cut_points", "pipeline.test_partition_order", "pipeline.test_partitioned"],
+            [
+                *("pipeline.test_cut_points", "pipeline.test_partition_order"),
+                *("pipeline.test_across_partitions", "pipeline.test_partitioned"),
+            ],
         ),
     ),
     Suite(

@@ -38,6 +38,12 @@ def test_what_is_consistent_becomes_arrays() -> None:
     assert run.views == {1: [(2, 0b11)]}
 
 
+def test_events_that_no_audit_reads_are_left_out() -> None:
+    """Whatever they name: the reference audit does not look at them either."""
+    other: Row = (9, 0, 0, "discard", None, None, (9,), None)
+    assert columns_of(2, [batch_of([*GOOD, other])]).views == {1: [(2, 0b11)]}
+
+
 def test_views_are_in_the_order_of_their_steps() -> None:
     rows: list[Row] = [(0, 5, 5, "view", None, None, (0,), None), (0, 3, 3, "view", None, None, (0, 1), None)]
     assert columns_of(2, [batch_of([row]) for row in rows]).views == {0: [(3, 0b11), (5, 0b01)]}

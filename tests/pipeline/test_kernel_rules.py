@@ -63,6 +63,10 @@ def test_logs_that_agree_in_pairs_may_have_no_common_order(last: str, good: bool
     assert passed(Figure(["g13 y12", "w23", ""], ["g y", "y w", last]), Service.SELECTIVE_TOTAL) is good
 
 
+def test_equal_priorities_of_two_senders_may_be_in_any_order() -> None:
+    assert passed(Figure(["a12", "b12"], ["a b", "b a"], {"a": 1, "b": 1}), Service.PRIORITY)
+
+
 @pytest.mark.parametrize(("other", "good"), [("h a", True), ("a h", False)])
 def test_all_have_the_same_priority_runs(other: str, good: bool) -> None:
     assert passed(Figure(["a12", "h12"], ["h a", other], {"a": 1, "h": 2}), Service.PRIORITY) is good

@@ -27,7 +27,7 @@ from ordercast.pipeline.audit.plan import audit_tasks
 from ordercast.protocols.registry import machine_class
 from ordercast.simulator import simulate
 from ordercast.trace.reader import read_events
-from tests.pipeline.random_runs import ORDERED, PRIORITISED, Happening, Message, RandomRun, break_somehow, random_run
+from tests.pipeline.random_runs import ORDERED, PRIORITISED, RandomRun, break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_reference
 from tests.pipeline.traces import write
 
@@ -105,51 +105,6 @@ def test_a_stopped_node_of_a_uniform_run_may_not_skip_a_message(
         verdict = audited(write(tmp_path / str(place), {"r": run}, rows_in_a_group=20), notes)
         assert verdict is None or not verdict.holds, place
     assert any("a stopped node delivered something after a message that it misses" in note for note in notes)
-
-
-def test_what_is_accepted_too_early_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last message of a partition and the first of the next: each partition passes by itself."""
-    make_partitions_small(monkeypatch)
-    run = random_run(chance := Random("accepted"), Service.SEQUENCED, levels=True, messages=60)
-    while run.nodes < 3 or len(run.logs[1]) < 150:
-        run = random_run(chance, Service.SEQUENCED, levels=True, messages=60)
-    run.logs = [[what for what in log if what[1] in {"send", "accept", "deliver"}] for log in run.logs]
-    verdict = audited(write(tmp_path / "good", {"r": run}, rows_in_a_group=20), [])
-    assert verdict is not None
-    assert verdict.holds
-    log = run.logs[1]
-    places = [place for place, what in enumerate(log) if what[1] == "accept" and what[2] and what[2][0] == 0]
-    for one, other in pairwise(places):
-        run.logs[1] = list(log)
-        run.logs[1][one], run.logs[1][other] = (log[one][0], *log[other][1:]), (log[other][0], *log[one][1:])
-        found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
-        assert found is None or not found.findings["accepted_truthfully"].holds
-
-
-def with_delivery_renamed(what: Happening, names: dict[Message, Message]) -> Happening:
-    time, event, message, to, priority = what
-    if message is not None and event == "deliver":
-        message = names.get(message, message)
-    return time, event, message, to, priority
-
-
-def test_a_senders_order_by_priority_is_found_across_partitions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All nodes deliver two messages of one sender and one priority in the wrong order: their logs are equal."""
-    make_partitions_small(monkeypatch)
-    run = random_run(chance := Random("by priority"), Service.PRIORITY_TOTAL, levels=False, messages=120)
-    while run.nodes != 3 or len(run.logs[1]) < 120:
-        run = random_run(chance, Service.PRIORITY_TOTAL, levels=False, messages=120)
-    priority = {what[2]: what[4] for log in run.logs for what in log if what[1] == "send"}
-    logs = run.logs
-    delivered = [what[2] for what in logs[0] if what[1] == "deliver"]
-    chosen = [message for message in delivered if message and message[0] == 0 and priority[message] == 1]
-    for one, other in pairwise(chosen):
-        names = {one: other, other: one}
-        run.logs = [[with_delivery_renamed(what, names) for what in log] for log in logs]
-        found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
-        assert found is None or not found.holds
 
 
 @pytest.mark.parametrize("service", sorted(ORDERED - PRIORITISED, key=str))

@@ -1,0 +1,101 @@
+"""What no partition shows by itself, and runs whose row groups are shared with others."""
+
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ordercast.audit.reference import audit as audit_by_reference
+from ordercast.audit.verdict import Verdict
+from ordercast.model.services import Service
+from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
+from ordercast.pipeline.audit.partitioned.tasks import run_in_process
+from ordercast.pipeline.audit.plan import audit_tasks
+from tests.pipeline.random_runs import Happening, Message, long_enough, random_run
+from tests.pipeline.test_partitioned import audited, make_partitions_small
+from tests.pipeline.traces import write
+
+
+def test_what_is_accepted_too_early_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last message of a partition and the first of the next: each partition passes by itself."""
+    make_partitions_small(monkeypatch)
+    run = random_run(chance := Random("accepted"), Service.SEQUENCED, levels=True, messages=60)
+    while run.nodes < 3 or len(run.logs[1]) < 150:
+        run = random_run(chance, Service.SEQUENCED, levels=True, messages=60)
+    run.logs = [[what for what in log if what[1] in {"send", "accept", "deliver"}] for log in run.logs]
+    verdict = audited(write(tmp_path / "good", {"r": run}, rows_in_a_group=20), [])
+    assert verdict is not None
+    assert verdict.holds
+    log = run.logs[1]
+    places = [place for place, what in enumerate(log) if what[1] == "accept" and what[2] and what[2][0] == 0]
+    for one, other in pairwise(places):
+        run.logs[1] = list(log)
+        run.logs[1][one], run.logs[1][other] = (log[one][0], *log[other][1:]), (log[other][0], *log[one][1:])
+        found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
+        assert found is None or not found.findings["accepted_truthfully"].holds
+
+
+def with_delivery_renamed(what: Happening, names: dict[Message, Message]) -> Happening:
+    time, event, message, to, priority = what
+    if message is not None and event == "deliver":
+        message = names.get(message, message)
+    return time, event, message, to, priority
+
+
+def test_a_senders_order_by_priority_is_found_across_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All nodes deliver two messages of one sender and one priority in the wrong order: their logs are equal."""
+    make_partitions_small(monkeypatch)
+    run = random_run(chance := Random("by priority"), Service.PRIORITY_TOTAL, levels=False, messages=120)
+    while run.nodes != 3 or len(run.logs[1]) < 120:
+        run = random_run(chance, Service.PRIORITY_TOTAL, levels=False, messages=120)
+    priority = {what[2]: what[4] for log in run.logs for what in log if what[1] == "send"}
+    logs = run.logs
+    delivered = [what[2] for what in logs[0] if what[1] == "deliver"]
+    chosen = [message for message in delivered if message and message[0] == 0 and priority[message] == 1]
+    for one, other in pairwise(chosen):
+        names = {one: other, other: one}
+        run.logs = [[with_delivery_renamed(what, names) for what in log] for log in logs]
+        found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
+        assert found is None or not found.holds
+
+
+def test_runs_that_share_row_groups_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_partitions_small(monkeypatch)
+    runs = {name: long_enough(name) for name in ("q", "r", "s")}
+    log = runs["r"].logs[0]
+    log.remove(next(what for what in log if what[1] == "deliver"))
+    folder = write(tmp_path, runs, runs_in_a_file=3, rows_in_a_group=70)
+    tasks = audit_tasks([folder])
+    assert all(location.shared for task in tasks for location in task.locations)
+    whole = Verdict()
+    for task in tasks:
+        found = audit_partitioned(task, Service(task.row["protocol"]), run_in_process, pytest.fail)
+        assert found is not None
+        assert found.holds is (task.row["run"] != "r")
+        whole.add(found)
+    assert whole.as_document() == audit_by_reference([folder]).as_document()
+
+
+@pytest.mark.parametrize("place", ["node", "view", "delivery", "source"])
+def test_nodes_that_are_not_in_the_group_need_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """The first number that is no node's: the reference audit says what is wrong with it."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("outside")
+    time, outside = run.logs[0][-1][0] + 1, run.nodes
+    strange: dict[str, tuple[int, Happening]] = {
+        "node": (outside, (time, "crash", None, None, None)),
+        "view": (0, (time, "view", None, (0, outside), None)),
+        "delivery": (outside, (time, "deliver", (0, 0), None, None)),
+        "source": (0, (time, "deliver", (outside, 0), None, None)),
+    }
+    run.logs.append([])
+    node, what = strange[place]
+    run.logs[node].append(what)
+    notes: list[str] = []
+    assert audited(write(tmp_path, {"r": run}, rows_in_a_group=30), notes) is None
+    assert notes == ["run r: falling back to a single-task audit: it names nodes that are not in the group"]
