@@ -1,5 +1,6 @@
 """What no partition shows by itself, and runs whose row groups are shared with others."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -12,28 +13,71 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
-from tests.pipeline.random_runs import Happening, Message, long_enough, random_run
+from tests.pipeline.random_runs import Happening, Message, RandomRun, long_enough, random_run
 from tests.pipeline.test_partitioned import audited, make_partitions_small
 from tests.pipeline.traces import write
+
+
+def accepting_run() -> RandomRun:
+    """A good run of a sequencer that recorded no level but the first."""
+    run = random_run(chance := Random("accepted"), Service.SEQUENCED, levels=True, messages=60)
+    while run.nodes < 3 or len(run.logs[1]) < 150:
+        run = random_run(chance, Service.SEQUENCED, levels=True, messages=60)
+    run.logs = [[what for what in log if what[1] in {"send", "accept", "deliver"}] for log in run.logs]
+    return run
+
+
+def acceptances(log: Sequence[Happening]) -> list[int]:
+    """Where the messages of E1 are accepted."""
+    return [place for place, what in enumerate(log) if what[1] == "accept" and what[2] and what[2][0] == 0]
+
+
+def test_levels_that_hold_hold_in_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_partitions_small(monkeypatch)
+    verdict = audited(write(tmp_path, {"r": accepting_run()}, rows_in_a_group=20), [])
+    assert verdict is not None
+    assert verdict.holds
 
 
 def test_what_is_accepted_too_early_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last message of a partition and the first of the next: each partition passes by itself."""
     make_partitions_small(monkeypatch)
-    run = random_run(chance := Random("accepted"), Service.SEQUENCED, levels=True, messages=60)
-    while run.nodes < 3 or len(run.logs[1]) < 150:
-        run = random_run(chance, Service.SEQUENCED, levels=True, messages=60)
-    run.logs = [[what for what in log if what[1] in {"send", "accept", "deliver"}] for log in run.logs]
-    verdict = audited(write(tmp_path / "good", {"r": run}, rows_in_a_group=20), [])
-    assert verdict is not None
-    assert verdict.holds
+    run = accepting_run()
     log = run.logs[1]
-    places = [place for place, what in enumerate(log) if what[1] == "accept" and what[2] and what[2][0] == 0]
-    for one, other in pairwise(places):
+    for one, other in pairwise(acceptances(log)):
         run.logs[1] = list(log)
         run.logs[1][one], run.logs[1][other] = (log[one][0], *log[other][1:]), (log[other][0], *log[one][1:])
         found = audited(write(tmp_path / str(one), {"r": run}, rows_in_a_group=20), [])
         assert found is None or not found.findings["accepted_truthfully"].holds
+
+
+def test_what_is_never_accepted_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the partition of the message shows that its node accepted a later one."""
+    make_partitions_small(monkeypatch)
+    run = accepting_run()
+    log = run.logs[1]
+    for place in acceptances(log)[:-1]:
+        run.logs[1] = [*log[:place], *log[place + 1 :]]
+        found = audited(write(tmp_path / str(place), {"r": run}, rows_in_a_group=20), [])
+        assert found is None or not found.findings["accepted_truthfully"].holds
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_what_was_delivered_and_should_not_is_told_with_its_places_in_the_whole_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
+) -> None:
+    """A message that nobody sent, and one that was delivered twice."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("twice")
+    log = run.logs[1]
+    place = [place for place, what in enumerate(log) if what[1] == "deliver"][-5]
+    log.insert(place, (log[place][0], "deliver", (0, 1_000_000), None, None) if unknown else log[place])
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=30)
+    verdict = audited(folder, [])
+    assert verdict is not None
+    (witness,) = verdict.findings["complete"].witnesses
+    assert audit_by_reference([folder]).findings["complete"].witnesses == [witness]
+    assert min(witness.violation.places) > 20, "there are partitions before it"
 
 
 def with_delivery_renamed(what: Happening, names: dict[Message, Message]) -> Happening:
