@@ -10,6 +10,7 @@ import pytest
 from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.services import Service
+from ordercast.pipeline.audit.partitioned import cut_points
 from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
@@ -143,3 +144,45 @@ def test_nodes_that_are_not_in_the_group_need_the_whole_run(
     notes: list[str] = []
     assert audited(write(tmp_path, {"r": run}, rows_in_a_group=30), notes) is None
     assert notes == ["run r: falling back to a single-task audit: it names nodes that are not in the group"]
+
+
+def test_partitions_that_overlap_are_audited_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes deliver one message of E1 long after its successors, and no cut point between them is closed."""
+    make_partitions_small(monkeypatch)
+    monkeypatch.setattr(cut_points, "_MOST_GROUPS", 0)
+    run = long_enough("overlap")
+    late = next(what[2] for what in run.logs[0][10:] if what[1] == "deliver" and what[2] and what[2][0] == 0)
+    for log in run.logs:
+        place = next(place for place, what in enumerate(log) if what[1:3] == ("deliver", late))
+        times = [what[0] for what in log[place:]]
+        moved = [*log[place + 1 :], log[place]]
+        log[place:] = [(time, *what[1:]) for time, what in zip(times, moved, strict=True)]
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=20)
+    verdict, expected = audited(folder, []), audit_by_reference([folder])
+    assert verdict is not None
+    broken = {name for name, finding in verdict.findings.items() if not finding.holds}
+    assert broken == {"sender_order_kept"}
+    assert broken == {name for name, finding in expected.findings.items() if not finding.holds}
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 20), (0, 39), (19, 20), (20, 40), (19, 44), (0, 1)])
+def test_logs_are_compared_from_the_first_position_to_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: int, other: int
+) -> None:
+    """20 positions at a time. E2 and E3 send one message each, which one node delivers in each other's place."""
+    make_partitions_small(monkeypatch)
+    order: list[Message] = [(0, number) for number in range(43)]
+    order.insert(one, (1, 0))
+    order.insert(other, (2, 0))
+    swapped = list(order)
+    swapped[one], swapped[other] = order[other], order[one]
+    run = RandomRun(Service.PRIORITY_TOTAL, 3, [[] for _ in range(3)])
+    for message in sorted(order):
+        run.logs[message[0]].append((message[1], "send", message, (0, 1, 2), 1))
+    for node, log in enumerate((order, swapped, order)):
+        run.logs[node] += [(100 + place, "deliver", message, None, None) for place, message in enumerate(log)]
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=20)
+    verdict = audited(folder, [])
+    assert verdict is not None
+    assert not verdict.findings["same_order"].holds
+    assert not audit_by_reference([folder]).findings["same_order"].holds

@@ -70,14 +70,10 @@ class Partitions:
     def stopped_node_skips(self) -> bool:
         """True if a stopped node delivered something of a partition after one of which it misses something.
 
-        Checked if the run is uniform: then its log must be a prefix of the others'.
+        Checked if the run is uniform: then its log must be a prefix of the others'. All partitions must have passed.
         """
         going_on = [node for node in range(self.run.nodes) if node not in self.run.stopped]
-        counts = [
-            np.frombuffer(result.deliveries, np.int64)
-            for result in self.results
-            if result is not None and result.deliveries
-        ]
+        counts = [np.frombuffer(result.deliveries, np.int64) for result in self.results if result is not None]
         return first_gap([one < one[going_on].max() for one in counts], [one > 0 for one in counts]) is not None
 
     def suspects(self) -> tuple[list[list[int]], bool]:
