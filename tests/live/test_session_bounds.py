@@ -183,6 +183,15 @@ def test_nobody_is_refused_before_we_began_or_without_an_incarnation() -> None:
     assert said(refused.handle(ControlReceived(1, join(B)))) == [(Refuse(ME, B, "enough"), 1)]
 
 
+def test_who_opens_knows_that_all_have_agreed() -> None:
+    """It learned it from C alone; a join that does not say so of B would be answered by B, again and again."""
+    session = agreed()
+    session.handle(TrafficReceived(2))
+    ((message, to),) = said(session.handle(ControlReceived(1, join(B, 9, session.session))))
+    assert isinstance(message, Join)
+    assert ([heard.session for heard in message.heard], to) == ([0, session.session, session.session], 1)
+
+
 # --- timers ---
 
 
