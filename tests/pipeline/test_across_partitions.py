@@ -12,6 +12,8 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned import cut_points
 from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
+from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask, compare
+from ordercast.pipeline.audit.partitioned.row_groups import RowGroups
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
 from tests.pipeline.random_runs import Happening, Message, RandomRun, long_enough, random_run
@@ -146,11 +148,10 @@ def test_nodes_that_are_not_in_the_group_need_the_whole_run(
     assert notes == ["run r: falling back to a single-task audit: it names nodes that are not in the group"]
 
 
-def test_partitions_that_overlap_are_audited_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All nodes deliver one message of E1 long after its successors, and no cut point between them is closed.
-
-    If it is the last one of E1 in its partition, each partition passes by itself.
-    """
+def test_a_message_behind_its_successors_is_found_across_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All nodes deliver one message of E1 at their very end, and no cut point before that is closed."""
     make_partitions_small(monkeypatch)
     monkeypatch.setattr(cut_points, "_MOST_GROUPS", 0)
     run = long_enough("overlap")
@@ -166,24 +167,16 @@ def test_partitions_that_overlap_are_audited_as_one(tmp_path: Path, monkeypatch:
         assert {name for name, finding in verdict.findings.items() if not finding.holds} == {"sender_order_kept"}
 
 
-@pytest.mark.parametrize(("one", "other"), [(0, 20), (0, 39), (19, 20), (20, 40), (19, 44), (0, 1)])
+@pytest.mark.parametrize(("start", "below", "differing"), [(0, 3, 0), (0, 2, 0), (1, 3, 2), (2, 3, 2), (1, 2, None)])
 def test_logs_are_compared_from_the_first_position_to_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: int, other: int
+    tmp_path: Path, start: int, below: int, differing: int | None
 ) -> None:
-    """20 positions at a time. E2 and E3 send one message each, which one node delivers in each other's place."""
-    make_partitions_small(monkeypatch)
-    order: list[Message] = [(0, number) for number in range(43)]
-    order.insert(one, (1, 0))
-    order.insert(other, (2, 0))
-    swapped = list(order)
-    swapped[one], swapped[other] = order[other], order[one]
-    run = RandomRun(Service.PRIORITY_TOTAL, 3, [[] for _ in range(3)])
-    for message in sorted(order):
-        run.logs[message[0]].append((message[1], "send", message, (0, 1, 2), 1))
-    for node, (log, begins) in enumerate(((order, 100), (swapped, 160), (order, 100))):  # late: in other partitions
-        run.logs[node] += [(begins + place, "deliver", message, None, None) for place, message in enumerate(log)]
-    folder = write(tmp_path, {"r": run}, rows_in_a_group=20)
-    verdict = audited(folder, [])
-    assert verdict is not None
-    assert not verdict.findings["same_order"].holds
-    assert not audit_by_reference([folder]).findings["same_order"].holds
+    """Two logs that differ at positions 0 and 2."""
+    logs: list[list[Message]] = [[(0, 0), (0, 1), (1, 0)], [(1, 0), (0, 1), (0, 0)]]
+    deliveries: list[list[Happening]] = [
+        [(place, "deliver", message, None, None) for place, message in enumerate(log)] for log in logs
+    ]
+    write(tmp_path, {"r": RandomRun(Service.PRIORITY_TOTAL, 2, deliveries)}, rows_in_a_group=10)
+    file = RowGroups(str(tmp_path / "events/part-0.parquet"), {}, (0,), None)
+    found = compare(ComparisonTask(2, start, below, (file,), ((0, 0),)))
+    assert found.differing == (() if differing is None else (logs[0][differing], logs[1][differing]))
