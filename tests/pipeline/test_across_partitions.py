@@ -5,16 +5,19 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import msgspec
+import numpy as np
 import pytest
 
 from ordercast.audit.reference import audit as audit_by_reference
 from ordercast.audit.verdict import Verdict
 from ordercast.model.services import Service
+from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.partitioned import cut_points
 from ordercast.pipeline.audit.partitioned.audit import audit_partitioned
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask, compare
-from ordercast.pipeline.audit.partitioned.row_groups import RowGroups
-from ordercast.pipeline.audit.partitioned.tasks import run_in_process
+from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
+from ordercast.pipeline.audit.partitioned.tasks import TaskKind, run_in_process
 from ordercast.pipeline.audit.plan import audit_tasks
 from tests.pipeline.random_runs import Happening, Message, RandomRun, long_enough, random_run
 from tests.pipeline.test_partitioned import audited, make_partitions_small
@@ -165,6 +168,90 @@ def test_a_message_behind_its_successors_is_found_across_partitions(
         verdict = audited(write(tmp_path / str(late), {"r": run}, rows_in_a_group=20), [])
         assert verdict is not None
         assert {name for name, finding in verdict.findings.items() if not finding.holds} == {"sender_order_kept"}
+
+
+@pytest.mark.parametrize("service", [Service.SELECTIVE_TOTAL, Service.SELECTIVE_PARTIAL])
+def test_partitions_that_overlap_are_audited_as_one_if_there_is_one_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service
+) -> None:
+    """E1 sends to itself and to E2 in turn; E2 is slow, and delivers something of E3 before each of these messages.
+
+    What E1 delivered so far is above much of what E2 has still to deliver: no cut point is closed.
+    """
+    make_partitions_small(monkeypatch)
+    monkeypatch.setattr(cut_points, "_MOST_GROUPS", 0)
+    run = RandomRun(service, 3, [[] for _ in range(3)])
+    for number in range(120):
+        run.logs[0].append((number, "send", (0, number), (number % 2,), None))
+    for number in range(60):
+        run.logs[2].append((number, "send", (2, number), (1,), None))
+        run.logs[0].append((200 + number, "deliver", (0, 2 * number), None, None))
+        run.logs[1].append((200 + 4 * number, "deliver", (2, number), None, None))
+        run.logs[1].append((202 + 4 * number, "deliver", (0, 2 * number + 1), None, None))
+    (task,) = audit_tasks([write(tmp_path, {"r": run}, rows_in_a_group=20)])
+    audits: list[int] = []
+
+    def run_tasks(kind: TaskKind, tasks: Sequence[bytes]) -> list[bytes]:
+        audits.extend([len(tasks)] * (kind is TaskKind.AUDIT))
+        return run_in_process(kind, tasks)
+
+    verdict = audit_partitioned(task, service, run_tasks, pytest.fail)
+    assert verdict is not None
+    assert verdict.holds
+    assert audits[0] > 2
+    again = {1} if service is Service.SELECTIVE_TOTAL else set()
+    assert set(audits[1:]) == again, "what was merged is audited again, and nothing else"
+
+
+def test_two_events_at_one_step_need_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are in one row group or in two: the reference audit says what is wrong with them."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("steps")
+    rows = run.rows()
+    places = [place for place, row in enumerate(rows) if row[0] == 0 and row[3] == "deliver"]
+    for before, place in pairwise(places):
+        changed = list(rows)
+        changed[place] = (0, rows[before][1], *rows[place][2:])
+        monkeypatch.setattr(run, "rows", lambda changed=changed: changed)
+        notes: list[str] = []
+        assert audited(write(tmp_path / str(place), {"r": run}, rows_in_a_group=20), notes) is None
+        assert "the events of a node are not in the order of its steps in the files" in notes[0]
+
+
+@pytest.mark.parametrize("row", [{"unrecorded": 0b10}, {"config": '{"live": {"one_clock": false}}'}])
+def test_incomplete_records_and_clocks_that_differ_need_the_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, object]
+) -> None:
+    make_partitions_small(monkeypatch)
+    (task,) = audit_tasks([write(tmp_path, {"r": long_enough("live")}, rows_in_a_group=20)])
+    notes: list[str] = []
+    changed = msgspec.structs.replace(task, row={**task.row, **row})
+    assert audit_partitioned(changed, Service.TOTAL, run_in_process, notes.append) is None
+    assert "some of its members left no complete record, or their clocks differ" in notes[0]
+    assert audit_partitioned(task, Service.TOTAL, run_in_process, pytest.fail) is not None
+
+
+def test_all_violations_are_counted_in_as_many_partitions_as_may_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_partitions_small(monkeypatch)
+    run = long_enough("searched")
+    run.logs[1].remove(next(what for what in run.logs[1] if what[1] == "deliver"))
+    folder = write(tmp_path, {"r": run}, rows_in_a_group=20)
+    for most, exact in ((1, True), (0, False)):
+        monkeypatch.setattr(partitioned, "_MOST_SEARCHED", most)
+        notes: list[str] = []
+        verdict = audited(folder, notes)
+        assert (verdict is not None and verdict == audit_by_reference([folder])) is exact
+        assert (notes == []) is exact
+
+
+def test_cells_of_large_groups_are_told_apart() -> None:
+    """These two have the same number in 16 bits."""
+    one, other = 5, 5 + (1 << 16)
+    table = Ranges.over(1 << 17, np.array([one, other, one, other]), np.array([1, 2, 3, 4]))
+    lowest, highest = table.tables()
+    assert [(lowest[cell], highest[cell]) for cell in (one, other)] == [(1, 3), (2, 4)]
 
 
 @pytest.mark.parametrize(("start", "below", "differing"), [(0, 3, 0), (0, 2, 0), (1, 3, 2), (2, 3, 2), (1, 2, None)])
