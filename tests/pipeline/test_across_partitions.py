@@ -231,6 +231,46 @@ def test_incomplete_records_and_clocks_that_differ_need_the_whole_run(
     assert audit_partitioned(task, Service.TOTAL, run_in_process, pytest.fail) is not None
 
 
+@pytest.mark.parametrize(("counter", "more"), [("sent", 0), ("sent", 1), ("delivered", 0), ("delivered", -1)])
+def test_what_a_long_run_counted_is_in_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counter: str, more: int
+) -> None:
+    make_partitions_small(monkeypatch)
+    run = long_enough("counted")
+    (task,) = audit_tasks([write(tmp_path, {"r": run}, rows_in_a_group=20)])
+    kind = "send" if counter == "sent" else "deliver"
+    count = sum(what[1] == kind for log in run.logs for what in log)
+    changed = msgspec.structs.replace(task, row={**task.row, counter: count + more})
+    verdict = audit_partitioned(changed, Service.TOTAL, run_in_process, pytest.fail)
+    assert verdict is not None
+    assert verdict.findings["complete"].violations == (more != 0)
+
+
+def test_events_that_no_audit_reads_may_name_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_partitions_small(monkeypatch)
+    run = long_enough("other kinds")
+    time = run.logs[0][-1][0] + 1
+    run.logs[0].append((time, "crash", None, None, None))
+    run.logs.append([(time, "discard", None, None, None)])  # of a node that is not in the group
+    verdict = audited(write(tmp_path, {"r": run}, rows_in_a_group=20), [])
+    assert verdict is not None
+    assert verdict.holds
+
+
+def test_a_senders_order_is_found_across_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One node delivers a message at its very end: the last one of its sender in a partition that passes by itself."""
+    make_partitions_small(monkeypatch)
+    run = long_enough("order")
+    run.service = Service.PARTIAL
+    log = run.logs[1]
+    for late in [place for place, what in enumerate(log) if what[1] == "deliver" and what[2] and what[2][0] == 0][:-1]:
+        moved = [*log[:late], *log[late + 1 :], log[late]]
+        run.logs[1] = [(was[0], *what[1:]) for was, what in zip(log, moved, strict=True)]
+        verdict = audited(write(tmp_path / str(late), {"r": run}, rows_in_a_group=20), [])
+        assert verdict is not None
+        assert not verdict.findings["sender_order_kept"].holds
+
+
 def test_all_violations_are_counted_in_as_many_partitions_as_may_be_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
