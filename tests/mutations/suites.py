@@ -239,7 +239,7 @@ SUITES = (
         Battery(
             [
                 *("pipeline.test_cut_points", "pipeline.test_partition_order"),
-                *("pipeline.test_across_partitions", "pipeline.test_partitioned"),
+                *("pipeline.test_across_partitions", "pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
             ],
         ),
     ),
