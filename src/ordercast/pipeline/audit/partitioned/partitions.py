@@ -56,10 +56,6 @@ class Partitions:
             return False
         self.cut_points[overlap[0] : overlap[-1]] = []
         self.results[overlap[0] : overlap[-1] + 1] = [None]
-        self.results = [
-            None if result is None else msgspec.structs.replace(result, number=number)
-            for number, result in enumerate(self.results)
-        ]
         return True
 
     def contain_everything(self) -> bool:
