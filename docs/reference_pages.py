@@ -62,10 +62,8 @@ def _row(parameter: Any) -> str:
 
 
 def _choices(parameter: Any) -> str:
-    kind = parameter.type_descriptor.annotation
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return f" One of: {', '.join(str(each.value) for each in kind)}."
-    return ""
+    choices = [each.value if isinstance(each, Enum) else each for each in getattr(parameter.type, "choices", ())]
+    return f" One of: {', '.join(map(str, choices))}." if choices else ""
 
 
 def _default(parameter: Any) -> str:

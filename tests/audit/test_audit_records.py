@@ -58,13 +58,14 @@ def test_members_may_share_a_folder(tmp_path: Path) -> None:
     assert by_all_means([tmp_path]).deliveries == 12
 
 
-def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path) -> None:
-    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node) for node in (0, 2)]
+@pytest.mark.parametrize("lacking", range(3))
+def test_a_lacking_record_is_told_of_and_the_others_are_judged(tmp_path: Path, lacking: int) -> None:
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node) for node in range(3) if node != lacking]
     verdict = by_all_means(folders)
-    assert verdict.holds, "what bob sent is known from the others"
+    assert verdict.holds, "what it sent is known from the others"
     assert verdict.deliveries == 8
     assert len(verdict.incomplete_records) == 1
-    assert "the record of bob is incomplete;" in verdict.incomplete_records[0]
+    assert f"the record of {NAMES[lacking]} is incomplete;" in verdict.incomplete_records[0]
 
 
 def test_what_the_others_disagree_about_is_found_without_the_lacking_record(tmp_path: Path) -> None:
@@ -157,3 +158,18 @@ def test_what_an_unseen_node_sent_to_some_is_owed_to_nobody_else(tmp_path: Path)
     figure = Figure(["a3", "p1", ""], ["p", "", "a"])
     folders = [keep(tmp_path / NAMES[node], figure.rows, node, protocol="spo") for node in (0, 2)]
     assert broken(folders) == set()
+
+
+def test_what_is_known_from_others_was_sent_after_what_was_recorded(tmp_path: Path) -> None:
+    """Of bob only the send of p was written, and q, which has the higher number, is known from the others."""
+    figure = Figure(["", "p123 q123", ""], ["q p", "", "q p"])
+    cut = [row for row in figure.rows if row[0] != 1 or row[1] < 1]
+    folders = [keep(tmp_path / NAMES[node], cut, node, complete=node != 1) for node in range(3)]
+    assert broken(folders) == {"sender_order_kept"}
+
+
+@pytest.mark.parametrize("members", [["ada", "bob"], "ada, bob, cy", None])
+def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Path, members: Any) -> None:
+    names = json.dumps({"group": {}, "live": {"members": members}})
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]
+    assert "the record of E2 is incomplete;" in by_all_means(folders).incomplete_records[0]

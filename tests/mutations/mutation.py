@@ -97,6 +97,9 @@ def imported_from(target: str, text: str) -> Iterator[None]:
     touched = {name: module for name, module in sys.modules.items() if leads_to(name, target)}
     nested = [_parted(name) for name in touched if "." in name]
     parents = [(parent, child, getattr(sys.modules[parent], child, None)) for parent, child in nested]
+    for parent, child, module in parents:
+        if isinstance(module, ModuleType):  # else `from package import module` would find the one without the change
+            delattr(sys.modules[parent], child)
     for name in touched:
         del sys.modules[name]
     sys.meta_path.insert(0, finder)

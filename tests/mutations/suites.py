@@ -256,8 +256,8 @@ SUITES = (
         [f"pipeline.audit.{name}" for name in ("kernel.checks", "kernel.levels", "kernel.columns", "run", "memory")],
         Battery(
             [
-                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_memory"),
-                "pipeline.test_audit_kernel",
+                *("pipeline.test_kernel_levels", "pipeline.test_kernel_rules", "pipeline.test_kernel_columns"),
+                *("pipeline.test_memory", "pipeline.test_audit_kernel"),
             ],
         ),
     ),
@@ -273,7 +273,10 @@ SUITES = (
             *(f"pipeline.audit.partitioned.{name}" for name in ("explain", "tasks", "long_run", "audit")),
         ],
         Battery(
-            ["pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partitioned"],
+            [
+                *("pipeline.test_cut_points", "pipeline.test_partition_overlaps"),
+                *("pipeline.test_across_partitions", "pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
+            ],
         ),
     ),
     Suite(
@@ -286,7 +289,15 @@ SUITES = (
         Battery(
             [
                 f"live.test_{name}"
-                for name in ("session_rules", "discovery", "recordings", "session_fuzz", "session_runs")
+                for name in (
+                    "session_rules",
+                    "session_bounds",
+                    "discovery",
+                    "discovery_bounds",
+                    "recordings",
+                    "session_fuzz",
+                    "session_runs",
+                )
             ]
         ),
     ),
@@ -300,7 +311,7 @@ SUITES = (
         Battery(
             [
                 f"wire.test_{name}"
-                for name in ("control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
+                for name in ("checks", "control", "datagram", "keys", "lru_map", "replay_window", "seal", "codec")
             ]
         ),
     ),

@@ -1,6 +1,7 @@
 """Our own code, broken on purpose, is noticed: a few semantic mutants of each suite here, all by `make mutants`."""
 
 import ast
+import sys
 from itertools import chain
 
 import pytest
@@ -81,6 +82,18 @@ def test_a_changed_text_is_seen_within_and_nowhere_else() -> None:
 
         assert broken(3) == 0
     assert everybody(3) == 7
+
+
+def test_a_changed_module_is_found_in_its_package_too() -> None:
+    """Tests replace parts of a module that they got from its package: of the one that the code under test uses."""
+    with imported_from("model.nodes", source_of("model.nodes")):
+        from ordercast.model import nodes as changed  # noqa: PLC0415
+
+        assert changed is sys.modules["ordercast.model.nodes"]
+        assert changed is not nodes
+    from ordercast.model import nodes as restored  # noqa: PLC0415
+
+    assert restored is nodes
 
 
 def test_every_mutant_has_a_name_of_its_own() -> None:

@@ -80,6 +80,50 @@ def test_what_only_a_node_that_stopped_was_given_is_not_common(stopped: str, goi
     assert passed(figure, Service.SEQUENCED) is good
 
 
+@pytest.mark.parametrize("service", [Service.TOTAL, Service.SEQUENCED])
+def test_only_the_sequencers_logs_are_compared_without_tails(service: Service) -> None:
+    """E1 crashes, and delivered x before a, unlike the others: which its service must allow."""
+    figure = Figure(["a123", "x123", ""], ["x a", "a x", "a x"])
+    figure.add(0, "crash", time=9)
+    assert passed(figure, service) is (service is Service.SEQUENCED)
+
+
+@pytest.mark.parametrize(("last", "good"), [("w g", False), ("g w", True)])
+def test_logs_that_agree_in_pairs_may_have_no_common_order(last: str, good: bool) -> None:
+    """g goes to E1 and E3, y to E1 and E2, w to E2 and E3."""
+    assert passed(Figure(["g13 y12", "w23", ""], ["g y", "y w", last]), Service.SELECTIVE_TOTAL) is good
+
+
+def test_equal_priorities_of_two_senders_may_be_in_any_order() -> None:
+    assert passed(Figure(["a12", "b12"], ["a b", "b a"], {"a": 1, "b": 1}), Service.PRIORITY)
+
+
+@pytest.mark.parametrize(("other", "good"), [("h a", True), ("a h", False)])
+def test_all_have_the_same_priority_runs(other: str, good: bool) -> None:
+    assert passed(Figure(["a12", "h12"], ["h a", other], {"a": 1, "h": 2}), Service.PRIORITY) is good
+
+
+def test_priority_runs_of_a_node_that_stopped_are_left_to_the_reference() -> None:
+    figure = Figure(["a12", "h12"], ["a h", "h a"], {"a": 1, "h": 2})
+    figure.add(0, "crash", time=9)
+    assert not passed(figure, Service.PRIORITY)
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_a_uniform_run_has_no_tails(uniform: bool) -> None:
+    figure = Figure(["a123", "x123", "y123"], ["a x y", "a y x", "a y x"])
+    figure.add(0, "crash", time=9)
+    assert passes(columns_of(3, [batch_of(figure.rows)]), Service.SEQUENCED, uniform=uniform) is not uniform
+
+
+def test_what_happened_at_the_same_time_elsewhere_may_be_known() -> None:
+    figure = Figure(["a12", ""], ["", ""])
+    for event in ("accept", "preack", "ack", "deliver"):
+        for node in range(2):
+            figure.add(node, event, "a")
+    assert passed(figure, Service.TOTAL)
+
+
 def test_a_senders_order_is_kept_within_a_run_not_across_runs() -> None:
     """E1 sends a and then b, both of priority 1; b is in the first run, and a in the second, behind h."""
     figure = Figure(["a12 b12", "h12"], ["b h a", "b h a"], {"a": 1, "b": 1, "h": 2})

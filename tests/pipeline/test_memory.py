@@ -30,12 +30,43 @@ def test_room_is_told() -> None:
             require_memory("r", 10**12, BY_KERNEL)
 
 
+def test_what_is_available_counts_and_not_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "meminfo"
+    assert memory.free_in_machine(file) is None
+    file.write_text("MemTotal: 10 kB\nMemFree: 1 kB\nMemAvailable: 4 kB\nCached: 3 kB\n")
+    assert memory.free_in_machine(file) == 4096
+    file.write_text("MemTotal: 10 kB\n")
+    assert memory.free_in_machine(file) is None
+
+
 def test_a_control_group_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
     assert memory.free_in_control_group(tmp_path) == 600
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.free_in_control_group(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "group", "least"), [(None, None, None), (5, None, 5), (None, 7, 7), (5, 7, 5), (7, 5, 5)]
+)
+def test_the_least_that_is_known_counts(
+    monkeypatch: pytest.MonkeyPatch, machine: int | None, group: int | None, least: int | None
+) -> None:
+    monkeypatch.setattr(memory, "free_in_machine", lambda: machine)
+    monkeypatch.setattr(memory, "free_in_control_group", lambda: group)
+    assert free_memory() == least
+
+
+def test_a_run_may_need_all_that_is_free_and_a_small_one_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = memory.CHECKED_FROM * BY_KERNEL
+    monkeypatch.setattr(memory, "free_memory", lambda: needed)
+    require_memory("r", memory.CHECKED_FROM, BY_KERNEL)
+    monkeypatch.setattr(memory, "free_memory", lambda: needed - 1)
+    with pytest.raises(TraceError):
+        require_memory("r", memory.CHECKED_FROM, BY_KERNEL)
+    monkeypatch.setattr(memory, "free_memory", lambda: 0)
+    require_memory("r", memory.CHECKED_FROM - 1, BY_KERNEL)
 
 
 def test_a_run_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

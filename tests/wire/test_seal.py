@@ -9,11 +9,13 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ordercast.model.errors import LocalProtocolError
-from ordercast.wire import lru_map
+from ordercast.wire import authentication, lru_map
 from ordercast.wire.authentication import AuthenticatedSeal
 from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
@@ -222,6 +224,27 @@ def test_nobody_can_make_us_forget_what_came_in_the_session(
     for life in range(100):
         assert isinstance(receiver.open(sender.seal(HANDSHAKE, 1, life, 0, b"old")), Datagram)
     assert [receiver.open(each) for each in (before, *after)] == [Rejection.REPLAYED] * 4
+
+
+def test_the_key_of_a_sender_that_is_heard_is_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A derivation costs more than opening a datagram does; so whoever sent last keeps its place among the keys."""
+    derived: list[bytes] = []
+
+    def counted(algorithm: SHA256, length: int, salt: bytes, info: bytes) -> HKDF:
+        derived.append(salt)
+        return HKDF(algorithm, length, salt, info)
+
+    monkeypatch.setattr(authentication, "HKDF", counted)
+    monkeypatch.setattr(lru_map, "REMEMBERED", 2)
+    sender, receiver, strangers = (AuthenticatedSeal("orders", KEYS) for _ in range(3))
+    sent = [sender.seal(0, 1, TAG, counter, b"body") for counter in range(5)]
+    assert len(derived) == 1
+    others = [strangers.seal(0, 1, tag, 0, b"body") for tag in range(5)]
+    derived.clear()
+    for ours, other in zip(sent, others, strict=True):
+        assert isinstance(receiver.open(ours), Datagram)
+        assert isinstance(receiver.open(other), Datagram)
+    assert derived.count(TAG.to_bytes(8, "big")) == 1
 
 
 def test_forgers_cannot_choose_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

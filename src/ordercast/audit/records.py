@@ -65,7 +65,7 @@ def _sends_known_from_others(logs: RunLogs, unrecorded: int, *, selective: bool)
     for kind in (EventKind.ACCEPT, EventKind.DELIVER):
         for node, moments in enumerate(logs.first[kind]):
             for message in moments:
-                if message not in logs.sent and 0 <= message[0] < logs.nodes and unrecorded >> message[0] & 1:
+                if message not in logs.sent and message[0] >= 0 and unrecorded >> message[0] & 1:
                     holders[message] = holders.get(message, 0) | 1 << node
     known = [sum(message[0] == source for message in logs.sent) for source in range(logs.nodes)]
     found: dict[Message, Sent] = {}

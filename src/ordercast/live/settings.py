@@ -1,7 +1,8 @@
 """The settings of a group: one value that all its members share.
 
 Members compare their settings when they join; a member with other settings is rejected, with the names of the fields
-that differ. What differs between members by nature (name, address, key, recording) is an argument of `ordercast.join`.
+that differ. What differs between members (name, address, recording), or is secret (the key), is an argument of
+`ordercast.join`.
 """
 
 import tomllib

@@ -1,6 +1,6 @@
 """Faults of units in flight: each rule sees a unit on its way to one node, and may lose or duplicate it.
 
-A new fault has its fields in `model.faults`, its rule here, and its line in `rules_for`. All rules are applied to every
+A new fault needs more than a rule: docs/howto/add-a-fault.md lists all places. All rules are applied to every
 unit, so that the draws and counts of one do not depend on the others. The first effect wins, but a loss overrides a
 duplicate.
 """

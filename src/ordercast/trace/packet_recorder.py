@@ -31,7 +31,7 @@ from ordercast.trace.schema import (
     EventKind,
 )
 
-ROW_GROUP = 16_384
+ROW_GROUP = 12_288
 """Rows of a batch, which is expanded at once: larger ones take more memory, smaller ones more time and space."""
 
 Entry = tuple[

@@ -113,8 +113,8 @@ def _next_view(view: NextView, nodes: int) -> bool:
     return (
         _numbers(view.number, view.cut_below)
         and _is_set(view.members, nodes)
-        and 0 <= view.sequencer < nodes
-        and bool(view.members >> view.sequencer & 1)
+        and view.sequencer >= 0
+        and bool(view.members >> view.sequencer & 1)  # so that it is below `nodes`
     )
 
 

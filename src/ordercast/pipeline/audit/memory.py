@@ -26,14 +26,15 @@ def require_memory(run: str, events: int, bytes_each: int) -> None:
 
 def free_memory() -> int | None:
     """Bytes that this process can still allocate, on this machine and in its control group; None if unknown."""
-    found = [free for free in (_free_in_machine(), free_in_control_group()) if free is not None]
+    found = [free for free in (free_in_machine(), free_in_control_group()) if free is not None]
     return min(found, default=None)
 
 
-def _free_in_machine() -> int | None:
+def free_in_machine(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """Bytes that are available on this machine; None if it is not Linux."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:  # not Linux
+        lines = meminfo.read_text().splitlines()
+    except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 

@@ -1,1 +1,1 @@
-"""Shared by protocols: destinations, gaps in numbers, sending logs, pending acknowledgments, back-off, timers."""
+"""Shared by protocols: destinations, gaps in numbers, sending logs, pending acknowledgments, back-off, jitter."""

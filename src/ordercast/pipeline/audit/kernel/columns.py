@@ -149,9 +149,6 @@ class _Rows:
         of_sends = [name for name in (PRIORITY, DESTINATIONS) if name in batch.schema.names]
         sends = batch.select(of_sends).filter(pa.array(kind == _SEND))
         lists = sends.column(DESTINATIONS)
-        destinations = pc.list_flatten(lists)
-        if lists.null_count or destinations.null_count:
-            raise NotVectorisableError
         node = numbers(batch.column(NODE))
         if node.size and not (node.min() >= 0 and node.max() < MOST_NODES):
             raise NotVectorisableError
@@ -167,7 +164,7 @@ class _Rows:
             seq=seq,
             priority=numbers(sends.column(PRIORITY), 0) if PRIORITY in of_sends else np.zeros(sends.num_rows, np.int64),
             addressees=numbers(pc.list_value_length(lists)),
-            destinations=numbers(destinations),
+            destinations=numbers(pc.list_flatten(lists)),
             membership=tuple(membership),
         )
 

@@ -1,0 +1,166 @@
+"""The bounds of every number in every kind of unit: the first and the last valid value, and those next to them.
+
+What a bound protects: a member index or a set with somebody unknown would index outside of a machine's vectors; numbers
+near 2**64 could overflow when they are added. What lies within the bounds must get through, or a group would stop.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from ordercast.model.units import Packet, Unit
+from ordercast.protocols.prito.units import RunMarker
+from ordercast.protocols.sequencer import units as sequencer
+from ordercast.protocols.spo.units import Data, Ready, Status
+from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
+from ordercast.protocols.to.units import CarryingVector, EpochVector, Heading, OrderedData, OrderedReady, UnorderedReady
+from ordercast.wire.checks import CHECKS, is_valid
+
+NODES = 3
+PACKET = Packet(1, 0b101, 4, (), 9, (1, 2), b"\0abc")
+TO_SOME = msgspec.structs.replace(PACKET, seq_to=(1, 2, 3))
+STATUS = Status(3, (1, 2, 3), (1, 2, 3), 5, 6)
+HEADING = Heading(1, 3, 4, (1, 2, 3), 2, 0b10)
+VECTOR = EpochVector(1, 3, (1, 2, 3), installed=False, wants=0b10)
+VIEW = sequencer.NextView(4, 0b111, 1, 5, "")
+
+EXAMPLES: tuple[Unit, ...] = (
+    Data(TO_SOME, STATUS),
+    Ready(1, 2, (1, 2, 3), STATUS, 0b1, ((0, ((2, 5),)),)),
+    ResetReply(1, 2, 3, (1, 2, 3), ((1, 0b1),), ((0, 1, 0b1), (1, 1, 0b1)), 1),
+    ResetNeed(1, 2, 0b1, ((0, 1),), 0b10, 3),
+    ResetDone(1, 2),
+    OrderedData(PACKET, HEADING),
+    OrderedReady(HEADING),
+    UnorderedReady(HEADING),
+    RunMarker(HEADING, 7),
+    VECTOR,
+    CarryingVector(PACKET, VECTOR, 5),
+    sequencer.Offer(PACKET, 1, 2),
+    sequencer.Broadcast(PACKET, 1, 2, 3, 4, 5),
+    sequencer.NumberAnnouncement(1, 2, 3, ((0, 1),), 4, 5),
+    sequencer.Acknowledgment(1, 2, 3, ((2, 5),)),
+    sequencer.SequencerStatus(1, 2, 3, 4, 5, 0b1),
+    sequencer.Synchronise(1, 2, 3, 1, 4, 5, 0b1),
+    sequencer.Synchronised(1, 2, 3, 4),
+    sequencer.Flush(1, 2, (3, 1), 0b1),
+    sequencer.Flushed(1, 2, (3, 1), 4, ((5, 1), VIEW)),
+    sequencer.Refused(1, 2, (3, 1), (4, 1)),
+    sequencer.Propose(1, 2, (3, 1), VIEW, 0b1),
+    sequencer.Accept(1, 2, (3, 1)),
+    sequencer.Install(1, 2, VIEW),
+    sequencer.ViewRequest(1, 2),
+    sequencer.Fetch(1, 2, (3, 1), ((2, 5),)),
+    sequencer.Supply(PACKET, 1, 2, 3),
+)
+NUMBER, MEMBER, SET = (0, (1 << 60) - 1), (0, NODES - 1), (0, (1 << NODES) - 1)
+BOUNDS = {
+    "source": MEMBER,
+    "packet.source": MEMBER,
+    "packet.destinations": (1, SET[1]),
+    "packet.priority": (0, 255),
+    "packet.lengths.0": (0, 2),  # the two messages have at most the 4 bytes of the payload
+    "packet.lengths.1": (0, 3),
+    "heading.source": MEMBER,
+    "heading.wants": SET,
+    "vector.source": MEMBER,
+    "vector.wants": SET,
+    "wants": SET,
+    "has": SET,
+    "done": SET,
+    "reply_from": SET,
+    "answered": SET,
+    "phase": (1, 2),
+    "preacknowledged": (0, 2),  # the length of the log
+    "ballot.1": MEMBER,
+    "promised.1": MEMBER,
+    "accepted.0.1": MEMBER,
+    "sent.0.1": SET,
+    "log.0.0": MEMBER,
+    "log.0.2": SET,
+    "log.1.0": MEMBER,
+    "log.1.2": SET,
+    "packets.0.0": MEMBER,
+    "Ready missing.0.0": MEMBER,
+    "Ready missing.0.1.0.0": (0, 4),  # a range is not empty
+    "Ready missing.0.1.0.1": (3, NUMBER[1]),
+    "ResetNeed missing.0.0": MEMBER,
+    "Acknowledgment missing.0.0": (0, 4),
+    "Acknowledgment missing.0.1": (3, NUMBER[1]),
+    "Fetch missing.0.0": (0, 4),
+    "Fetch missing.0.1": (3, NUMBER[1]),
+    # A unit that a member sends for itself alone is of its own packet, and a view has its sequencer.
+    "OrderedData packet.source": (1, 1),
+    "OrderedData heading.source": (1, 1),
+    "CarryingVector packet.source": (1, 1),
+    "CarryingVector vector.source": (1, 1),
+    "value.members": (0b010, 0b111),
+    "value.sequencer": MEMBER,
+    "accepted.1.members": (0b010, 0b111),
+    "accepted.1.sequencer": MEMBER,
+}
+"""By path, or by kind and path: the first and the last valid value. All others are `NUMBER`."""
+
+
+def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number in a value: its path, and a function that makes a copy with another number there."""
+    dot = f"{path}." if path else ""
+    if isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            for inner, put in numbers(getattr(value, field), f"{dot}{field}"):
+                yield inner, lambda number, field=field, put=put: msgspec.structs.replace(value, **{field: put(number)})
+    elif isinstance(value, tuple):
+        for place, item in enumerate(value):
+            for inner, put in numbers(item, f"{dot}{place}"):
+                yield inner, lambda number, at=place, put=put: (*value[:at], put(number), *value[at + 1 :])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield path, lambda number: number
+
+
+PLACES = [
+    pytest.param(unit, path, put, id=f"{type(unit).__name__} {path}")
+    for unit in EXAMPLES
+    for path, put in numbers(unit)
+]
+
+
+def test_there_is_a_valid_example_of_every_kind() -> None:
+    assert {type(unit) for unit in EXAMPLES} == CHECKS.keys()
+    assert [unit for unit in EXAMPLES if not is_valid(unit, NODES)] == []
+
+
+@pytest.mark.parametrize(("unit", "path", "put"), PLACES)
+def test_a_number_is_valid_within_its_bounds_and_nowhere_else(unit: Unit, path: str, put: Any) -> None:
+    kind = type(unit).__name__
+    first, last = BOUNDS.get(f"{kind} {path}", BOUNDS.get(path, NUMBER))
+    assert is_valid(put(first), NODES)
+    assert is_valid(put(last), NODES)
+    assert not is_valid(put(first - 1), NODES)
+    assert not is_valid(put(last + 1), NODES)
+
+
+def test_every_bound_is_of_a_number_that_is_there() -> None:
+    there = {name for unit in EXAMPLES for path, _ in numbers(unit) for name in (path, f"{type(unit).__name__} {path}")}
+    assert there >= BOUNDS.keys()
+
+
+def test_a_vector_has_an_entry_for_each_member() -> None:
+    """One entry more or less, wherever a unit has a vector."""
+    for wrong in ((1, 2), (1, 2, 3, 4)):
+        for unit in (
+            Data(msgspec.structs.replace(TO_SOME, seq_to=wrong), STATUS),
+            sequencer.Offer(msgspec.structs.replace(PACKET, seq_to=wrong), 1, 2),
+            Data(TO_SOME, msgspec.structs.replace(STATUS, expects=wrong)),
+            Data(TO_SOME, msgspec.structs.replace(STATUS, preacknowledged_below=wrong)),
+            Ready(1, 2, wrong, STATUS),
+            ResetReply(1, 2, 3, wrong, (), (), 0),
+            UnorderedReady(msgspec.structs.replace(HEADING, expects=wrong)),
+            msgspec.structs.replace(VECTOR, expects=wrong),
+        ):
+            assert not is_valid(unit, NODES), unit
+
+
+def test_a_flush_may_be_answered_without_an_accepted_view() -> None:
+    assert is_valid(sequencer.Flushed(1, 2, (3, 1), 4, None), NODES)
