@@ -457,6 +457,7 @@ def test_who_is_excluded_learns_which_of_its_packets_were_delivered() -> None:
     [excluded] = [output for output in hand.last if isinstance(output, Excluded)]
     assert (excluded.number, excluded.end) == (1, 1)
     assert hand.members[0].current.departed[0].end == 1
+    assert [event.payload for event in hand.members[2].not_delivered()] == [b"y"]
     assert hand.members[2].phase is Phase.RETIRED
     assert hand.give(2, Submit(1, (1,), b"z")) == []
     assert [type(output) for output in hand.give(2, TimerFired("view.retired"))] == [Retired]
