@@ -18,8 +18,8 @@ def case(protocol: str, *lines: str, states: int = 100_000, **how: Any) -> Any:
 
 SEARCHES = [
     case("spo", "x{2} y{1,3}", "", "", losses=1, firings=1),
-    case("spo", "x{1,2}", "y{3}", "", losses=1, firings=2, states=2_500),
-    case("spo", "x{2} y{2,3} z{1,2}", "", "", firings=2, states=2_500),
+    case("spo", "x{1,2}", "y{3}", "", losses=1, firings=2, states=1_500),
+    case("spo", "x{2} y{2,3} z{1,2}", "", "", firings=2, states=1_500),
     case("po", "x y", "", losses=1, firings=3, states=2_500),
     case("st", "x{1,2}", "y{2,3}", "", losses=1, drained=True, states=2_500),
     case("st", "x{1,2} y{1}", "z{1,2}", losses=2, firings=1, states=2_500),
