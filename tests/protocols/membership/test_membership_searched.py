@@ -36,6 +36,12 @@ FAST: dict[str, tuple[int, Any, int, dict[str, Any]]] = {
     ),
 }
 SLOW: dict[str, tuple[int, Any, int, dict[str, Any]]] = {
+    "one stream, 3 members: two ballots by anybody": (46_000, ONE_STREAM, 3, {"ballots": 2}),
+    "one stream, 4 members: a ballot by the oldest": (5_100, ONE_STREAM, 4, {"coordinators": (0,)}),
+    "streams, 2 members: messages to each other over two views": (
+        *(43_000, STREAMS, 2),
+        {"texts": (Text("x", 0, (1,)), Text("y", 1, (0,))), "ballots": 2, "views": 2},
+    ),
     "one stream, 2 members: a message, one leaves, two ballots": (
         *(45_000, ONE_STREAM, 2),
         {"texts": (X,), "leavers": (1,), "ballots": 2},
