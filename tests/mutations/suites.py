@@ -89,6 +89,7 @@ _TO = Battery(
         *_tests("to", "to_rules_normal", "to_rules_speaking", "to_rules_back", "to_rules_carried", "to_machine"),
         *_tests("prito", "priority_order", "prito_rules"),
         *_tests("to", "to_searched"),
+        *_tests("membership", "flush_parts"),
     ],
     contract=["to sound", "prito sound", "prio sound"],
 )
@@ -112,6 +113,7 @@ SUITES = (
                 "protocols.test_backoff",
                 "protocols.test_destinations",
                 *_tests("po", "po_rules"),  # PO is this machine with another repair policy
+                *_tests("membership", "flush_settled", "flush_parts"),
             ],
             contract=["spo sound"],
         ),
@@ -133,6 +135,7 @@ SUITES = (
             [
                 *_tests("st", "st_rules_normal", "st_rules_recovery", "st_rules_help", "st_rules_epochs"),
                 *_tests("st", "st_go_back", "st_inferred_loss", "st_parts", "st_machine", "st_order", "st_searched"),
+                *_tests("membership", "flush_parts"),
             ],
             contract=["st sound"],
         ),
@@ -166,6 +169,7 @@ SUITES = (
                 *_tests("sequencer", "sequencer_parts"),
                 *_tests("sequencer", "sequencer_ordering", "sequencer_members", "sequencer_agreement"),
                 *_tests("sequencer", "sequencer_views", "sequencer_scripts", "sequencer_machine", "sequencer_runs"),
+                *_tests("membership", "flush_parts"),
             ],
             contract=["sequencer sound"],
         ),
@@ -186,6 +190,15 @@ SUITES = (
                 *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),
+    ),
+    Suite(
+        "ends of views",
+        "flush",
+        _protocols(
+            *("membership.epoch", "spo.settlement", "shared.alone"),
+            *("spo.flush", "po.flush", "st.flush", "to.flush", "sequencer.flush"),
+        ),
+        Battery(_tests("membership", "flush_settled", "flush_parts", "flush_runs", "flush_explored")),
     ),
     Suite(
         "spo as printed",

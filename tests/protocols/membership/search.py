@@ -169,6 +169,7 @@ class Search:
             assert known is not None
             known.restore(self.states.values[node])
             member, outputs = known, known.handle(event)
+        self._forget_times(member)
         sent: list[int] = []
         told: list[Any] = []
         tag = self.fact(node).tag if node else None
@@ -197,6 +198,12 @@ class Search:
                 case LeftGroup():
                     told.append(("left",))
         return self.states.number(member.snapshot()), tuple(sent), tuple(told)
+
+    @staticmethod
+    def _forget_times(member: Member) -> None:
+        """What only decides when something is repeated, and nothing else, is no part of the state here."""
+        member.acceptor.reached = member.installer.entered = member.installer.rounds = 0
+        member.installer.installs = member.coordinator.guided = False
 
     def fact(self, node: int) -> Any:
         """What others can see of a state."""

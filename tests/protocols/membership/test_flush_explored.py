@@ -9,7 +9,7 @@ from ordercast.explorer.scenario import Promise
 from ordercast.explorer.scenarios import scenario
 from ordercast.model.config import Recovery
 from tests.protocols.membership.every_state import EveryState
-from tests.protocols.membership.test_flush_rules import v8_what_is_settled_does_not_count, v9_stable_is_delivered
+from tests.protocols.membership.missing_rules import v8_what_is_settled_does_not_count, v9_stable_is_delivered
 
 
 def case(protocol: str, *lines: str, states: int = 100_000, **how: Any) -> Any:
@@ -18,8 +18,8 @@ def case(protocol: str, *lines: str, states: int = 100_000, **how: Any) -> Any:
 
 SEARCHES = [
     case("spo", "x{2} y{1,3}", "", "", losses=1, firings=1),
-    case("spo", "x{1,2}", "y{3}", "", losses=1, firings=2, states=2_500),
-    case("spo", "x{2} y{2,3} z{1,2}", "", "", firings=2, states=2_500),
+    case("spo", "x{1,2}", "y{3}", "", losses=1, firings=2, states=1_500),
+    case("spo", "x{2} y{2,3} z{1,2}", "", "", firings=2, states=1_500),
     case("po", "x y", "", losses=1, firings=3, states=2_500),
     case("st", "x{1,2}", "y{2,3}", "", losses=1, drained=True, states=2_500),
     case("st", "x{1,2} y{1}", "z{1,2}", losses=2, firings=1, states=2_500),
@@ -39,17 +39,6 @@ def test_a_view_may_end_in_any_state(protocol: str, lines: tuple[str, ...], stat
     explored.run()
     print(explored.report, explored.checked, len(explored.ended))  # noqa: T201 - how far it came
     assert explored.checked > 1_000
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(("protocol", "lines", "states", "how"), SEARCHES)
-def test_a_view_may_end_in_any_of_many_states(
-    protocol: str, lines: tuple[str, ...], states: int, how: dict[str, Any]
-) -> None:
-    how = {**how, "firings": how.get("firings", 0) + 1}
-    explored = EveryState(protocol, scenario(protocol, lines, views=True, **how), 20 * states)
-    assert explored.report.counterexample is None, str(explored.report)
-    explored.run()
 
 
 @pytest.mark.parametrize("remove", [v8_what_is_settled_does_not_count, v9_stable_is_delivered])

@@ -206,6 +206,7 @@ def test_what_is_lacking_is_fetched_and_changes_no_report() -> None:
         out = flush.finish(cut, supplied)
         at = [(output.level, output.packet.seq) for output in out if isinstance(output, Reached)]
         assert [number for level, number in at if level is Level.ACCEPTED] == accepted
+        assert [number for level, number in at if level is Level.STABLE] == [0, 1, 2, 3]
         assert [number for level, number in at if level is Level.ACKNOWLEDGED] == [0, 1, 2, 3]
         assert [output.packet.seq for output in out if isinstance(output, Deliver)] == given
     with pytest.raises(AssertionError, match="what was received stays"):

@@ -11,7 +11,7 @@ from ordercast.model.units import Unit
 from ordercast.protocols.spo.flush import SpoFlush
 from ordercast.protocols.spo.machine import Spo
 from ordercast.protocols.spo.units import Data, Ready
-from tests.protocols.membership.test_flush_rules import v7_nothing_is_settled
+from tests.protocols.membership.missing_rules import v7_nothing_is_settled
 
 
 class Members:

@@ -457,6 +457,7 @@ def test_who_is_excluded_learns_which_of_its_packets_were_delivered() -> None:
     [excluded] = [output for output in hand.last if isinstance(output, Excluded)]
     assert (excluded.number, excluded.end) == (1, 1)
     assert hand.members[0].current.departed[0].end == 1
+    assert [event.payload for event in hand.members[2].not_delivered()] == [b"y"]
     assert hand.members[2].phase is Phase.RETIRED
     assert hand.give(2, Submit(1, (1,), b"z")) == []
     assert [type(output) for output in hand.give(2, TimerFired("view.retired"))] == [Retired]
@@ -686,3 +687,24 @@ def test_leaving_twice_is_leaving() -> None:
     hand.leave(1)
     hand.give(1, LeaveGroup())
     assert hand.members[1].acceptor.leaving
+
+
+# --- cost ---
+
+
+def test_a_crash_in_a_group_of_64_costs_six_datagrams_for_each_member() -> None:
+    """Flush, Report, Propose, Accept, Install and Entered; one round more for the one that does not answer."""
+    hand = Hand(64, patience=8, suspected_patience=2)
+    hand.give(0, Suspect(1 << 63))
+    others = range(1, 63)
+    hand.reports(0, *others)
+    hand.choose(0)
+    hand.choose(0)
+    hand.accept(0, *range(1, 33))
+    hand.install(0, *others)
+    assert {hand.view_of(number).count(",") for number in range(63)} == {62}
+    sizes = [(1 if to is not None else 63) for _, _, to, unit in hand.sent if isinstance(unit, CONTROL_UNITS)]
+    suspicions = 2
+    assert sum(sizes) <= 6 * 63 + 63 + suspicions
+    largest = max(unit.size() for _, _, _, unit in hand.sent if isinstance(unit, CONTROL_UNITS))
+    assert largest < 1400, "each fits into one datagram"

@@ -396,3 +396,22 @@ def test_a_later_coordinator_learns_of_a_decision_from_reports() -> None:
     hand.passes(Flush, 0, 1)
     hand.passes(Report, 1, 0)
     assert hand.view_of(0) == "0,1,2"
+
+
+def test_who_learns_of_a_decision_fetches_from_one_that_reported_it() -> None:
+    hand = Hand(5, order_of("sequencer"), resilience=2)
+    hand.submit(0, "x")
+    hand.passes(Broadcast, 0, 1)
+    hand.flush(1, 2, 3)
+    hand.choose(1)
+    hand.passes(Propose, 1, 0)
+    hand.passes(Propose, 1, 2)
+    hand.passes(Fetch, 2, 1)
+    hand.passes(Supply, 1, 2)
+    # 1 has crashed; 0, 1 and 2 have accepted
+    hand.flush(3, 2, 0)
+    assert hand.view_of(3) == "0,1,2,3,4"
+    hand.passes(Fetch, 3, 0)
+    hand.passes(Supply, 0, 3)
+    assert hand.view_of(3) == "1,2,3"
+    assert hand.in_view(3, 0) == ["x"]

@@ -43,7 +43,7 @@ from ordercast.model.machine import (
 from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import FIXED_SIZE, NUMBER_SIZE, DataUnit, Packet, Unit
+from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.membership.events import (
     TO_ALL,
     Begin,
@@ -62,6 +62,7 @@ from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.order import Order, order_of
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Probe
 from ordercast.protocols.membership.view import GroupView, Incarnation, MembershipConfig, founding_view, view_after
+from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, ViewUnit
 from ordercast.protocols.shared.destinations import check_broadcast, check_subset
 
 BEATS = 4
@@ -74,63 +75,6 @@ SETTINGS = MembershipConfig(
     blocked_repeat=40 * MILLISECOND,
     has_state=False,
 )
-
-
-class ViewUnit(Unit, frozen=True, gc=False, tag=90):
-    """A unit under a view's tag. Never on a wire: there the tag is part of the datagram."""
-
-    source: int
-    """The node that sent it."""
-    view_tag: bytes
-    place: int
-    """Of the sender, in that view."""
-    unit: Any
-
-    def size(self) -> int:
-        """Of the unit, and the tag."""
-        size: int = self.unit.size() + 2 * NUMBER_SIZE
-        return size
-
-    def label(self) -> str:
-        """As the unit's."""
-        label: str = self.unit.label()
-        return label
-
-    def asks_for(self) -> str | None:
-        """As the unit's."""
-        asked: str | None = self.unit.asks_for()
-        return asked
-
-
-class ViewData(DataUnit, frozen=True, gc=False, tag=91):
-    """The same for a unit that carries a packet, which is translated to nodes."""
-
-    source: int
-    view_tag: bytes
-    place: int
-    unit: Any
-
-    def size(self) -> int:
-        """Of the unit, and the tag."""
-        size: int = self.unit.size() + 2 * NUMBER_SIZE
-        return size
-
-
-class OutsideView(Unit, frozen=True, gc=False, tag=92):
-    """A unit under no view's tag."""
-
-    source: int
-    unit: Any
-
-    def size(self) -> int:
-        """Of the unit."""
-        size: int = self.unit.size() + FIXED_SIZE
-        return size
-
-    def label(self) -> str:
-        """As the unit's."""
-        label: str = self.unit.label()
-        return label
 
 
 class ByNode(DeclaredState):

@@ -133,6 +133,7 @@ class Coordinator(DeclaredState):
     def receive_report(self, unit: Report, out: list[MemberOutput]) -> NextView | None:
         """A member has stopped."""
         if unit.accepted is not None and self._learns(unit.accepted, unit.source):
+            self.acceptor.holder = unit.source
             return unit.accepted[1]
         if unit.ballot != self.ballot or not self.is_active or self._has_chosen():
             out.append(Discard(unit, "old"))

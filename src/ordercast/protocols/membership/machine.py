@@ -518,6 +518,14 @@ class Member(DeclaredState):
         out.append(Excluded(value.number, value.why, value.cut.ends[self.current.place]))
         self._retire(value, out)
 
+    def not_delivered(self) -> list[Submit]:
+        """Of one that was excluded by a view that it knows: own submissions that nobody delivers, in their order.
+
+        Destinations are places of its last view. Whoever returns may submit them again.
+        """
+        left = [] if self.last is None else self.epoch.flush.left_over(self.last.cut)
+        return [*left, *self.waiting]
+
     def _retire(self, value: NextView | None, out: list[MemberOutput]) -> None:
         """It goes on answering: those that stay may need to hear of the view from it."""
         self.phase, self.last = Phase.RETIRED, value

@@ -18,6 +18,7 @@ Departures from the papers, each with the counterexample that requires it:
  6. Receive buffers are separate for each source: a shared pool deadlocks when it is full.
  7. Statuses are stamped, and the newest replaces older ones; retransmitted packets carry a new one.
  8. A node accepts its own packet when it sends it; a packet to the node itself alone is not transmitted.
+ 9. In a group with views a packet is pre-acknowledged only behind packets that are settled (`settlement`).
 
 Not here: membership, group establishment, batching (a host hands over ready batches), the network.
 """
