@@ -257,8 +257,9 @@ SUITES = (
         ],
         Battery(
             [
-                *("pipeline.test_cut_points", "pipeline.test_partition_overlaps"),
-                *("pipeline.test_across_partitions", "pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
+                *("pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partition_results"),
+                *("pipeline.test_searched_partitions", "pipeline.test_across_partitions"),
+                *("pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
             ],
         ),
     ),
