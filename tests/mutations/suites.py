@@ -303,6 +303,11 @@ SUITES = (
         "explorer",
         "explorer",
         [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
-        Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
+        Battery(
+            [
+                *("explorer.test_explore_toys", "explorer.test_state_space", "explorer.test_bounds"),
+                *("explorer.test_explore_broken", "explorer.test_reduction"),
+            ]
+        ),
     ),
 )

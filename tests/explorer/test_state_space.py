@@ -1,0 +1,110 @@
+"""Single states: which steps they allow, and what is promised of several nodes together."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from ordercast.explorer.explore import explore
+from ordercast.explorer.notation import parse_schedule
+from ordercast.explorer.scenario import Promise, Scenario
+from ordercast.explorer.state_space import StateSpace, StepKind, decode
+from ordercast.model.machine import Numbered, Output, Send, Submit, ViewInstalled
+from ordercast.model.runs import Channel
+from ordercast.model.units import Packet
+from ordercast.protocols.spo.units import Data, Status
+from tests.explorer import toys
+from tests.explorer.test_explore_toys import a_scenario, accepted, preacknowledged
+
+
+def kinds_after(scenario: Scenario, *lines: str) -> Counter[StepKind]:
+    """How many steps of each kind there are when these were taken."""
+    space = StateSpace(scenario)
+    state = space.initial_state()
+    for step in parse_schedule(space, lines):
+        state, _ = space.successor(state, step)
+    return Counter(decode(step)[0] for step in space.steps(state))
+
+
+def test_a_unit_alone_on_its_link_does_not_come_again_later() -> None:
+    """After all that is in flight now, which is itself alone: it comes twice in a row, and that is a step already."""
+    scenario = a_scenario(toys.Flood, "a{2} b{2}", "", duplicates=1)
+    alone = kinds_after(scenario, "E1 sends a{2}")
+    assert (alone[StepKind.TWICE], alone[StepKind.LATER]) == (1, 0)
+    followed = kinds_after(scenario, "E1 sends a{2}", "E1 sends b{2}")
+    assert (followed[StepKind.TWICE], followed[StepKind.LATER]) == (1, 1)
+
+
+@pytest.mark.parametrize("in_pairs", [True, False])
+def test_a_cycle_of_three_nodes_is_no_disagreement_of_two(in_pairs: bool) -> None:
+    """Any two nodes have one message in common, so that no two can disagree; all three together have a cycle."""
+    promise = Promise(ladder=False, one_order=True, in_pairs=in_pairs)
+    report = explore(a_scenario(toys.ChannelFlood, "a{1,3}", "b{1,2}", "c{2,3}", promise=promise))
+    assert report.exhausted is in_pairs
+    if not in_pairs:
+        assert report.counterexample is not None
+        assert report.counterexample.sentence.startswith("the orders of delivery have a cycle")
+
+
+def excludes_second(_: Packet) -> Output:
+    return ViewInstalled(1, 0b01, "E2 is gone")
+
+
+@pytest.mark.parametrize(
+    ("promise", "claims", "is_broken"),
+    [
+        (Promise(ladder=True, liveness_goal=None), (preacknowledged,), True),
+        (Promise(ladder=False, liveness_goal=None), (preacknowledged,), False),
+        (Promise(ladder=False, liveness_goal=None, views=True), (preacknowledged,), True),
+        (Promise(ladder=False, liveness_goal=None, views=True), (excludes_second, preacknowledged), False),
+    ],
+)
+def test_who_must_have_accepted_what_is_preacknowledged(
+    promise: Promise, claims: tuple[Callable[[Packet], Output], ...], is_broken: bool
+) -> None:
+    """E1 claims it before E2 has it: untrue if levels mean anything, unless E2 is not in the view of E1."""
+
+    class Boasts(toys.Boaster):
+        pass
+
+    Boasts.claims = claims
+    counterexample = explore(a_scenario(Boasts, "a{2}", "", promise=promise)).counterexample
+    sentence = "a{2} of E1 is preacknowledged at E1, but not yet accepted at its destination E2"
+    assert (counterexample and counterexample.sentence) == (sentence if is_broken else None)
+
+
+@pytest.mark.parametrize(
+    ("line", "urgent_first", "is_broken"),
+    [("a{2} b[3]{2}", True, False), ("a{2} b[3]{2}", False, True), ("a[3]{2} b[3]{2}", True, True)],
+)
+def test_a_message_may_overtake_those_of_other_priorities_only(line: str, urgent_first: bool, is_broken: bool) -> None:
+    """On a channel without order b may come first; where priorities count, that is so if it has another one than a."""
+
+    class Prioritised(toys.Flood):
+        def send(self, event: Submit) -> list[Output]:
+            packet = Packet(self.me, event.destinations, self.numbers[0], (), self.numbers[0], (1,), event.payload)
+            packet = replace(packet, priority=event.priority)
+            self.numbers[0] += 1
+            return [Numbered(packet), Send(Data(packet, Status(self.numbers[0], ())))]
+
+    promise = Promise(ladder=False, urgent_first=urgent_first)
+    counterexample = explore(a_scenario(Prioritised, line, "", promise=promise, channel=Channel.ANY)).counterexample
+    assert (counterexample is not None) is is_broken
+    if counterexample is not None:
+        assert "is delivered before a" in counterexample.sentence
+
+
+@pytest.mark.parametrize("sender_order", [True, False])
+def test_levels_are_reached_in_the_order_of_the_sender(sender_order: bool) -> None:
+    """On a channel without order b may come first, and is accepted then."""
+
+    class Accepts(toys.Flood):
+        def hear(self, packet: Packet) -> list[Output]:
+            return [accepted(packet)] if packet.destinations >> self.me & 1 else []
+
+    promise = Promise(ladder=False, liveness_goal=None, sender_order=sender_order)
+    report = explore(a_scenario(Accepts, "a{2} b{2}", "", promise=promise, channel=Channel.ANY))
+    assert report.exhausted is not sender_order
+    if report.counterexample is not None:
+        assert report.counterexample.sentence == "b{2} of E1 at E2 is accepted before a, which was sent before it"
