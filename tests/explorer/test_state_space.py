@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.explorer.explore import explore
+from ordercast.explorer.node_states import NodeState, PromiseBroken, PromiseChecker
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.state_space import StateSpace, StepKind, decode
-from ordercast.model.machine import Numbered, Output, Send, Submit, ViewInstalled
+from ordercast.model.machine import Abort, Drained, Numbered, Output, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Status
@@ -107,4 +108,19 @@ def test_levels_are_reached_in_the_order_of_the_sender(sender_order: bool) -> No
     report = explore(a_scenario(Accepts, "a{2} b{2}", "", promise=promise, channel=Channel.ANY))
     assert report.exhausted is not sender_order
     if report.counterexample is not None:
-        assert report.counterexample.sentence == "b{2} of E1 at E2 is accepted before a, which was sent before it"
+        assert report.counterexample.sentence == "b{2} of E1 at E2 is accepted before a{2}, which was sent before it"
+
+
+@pytest.mark.parametrize(("views", "without_quorum"), [(True, True), (True, False), (False, True), (False, False)])
+def test_a_node_leaves_if_a_group_with_views_has_no_quorum(views: bool, without_quorum: bool) -> None:
+    """Then its timers do not count any more. Any other abort is a broken promise."""
+    scenario = a_scenario(toys.Flood, "a{2}", "", promise=Promise(ladder=False, views=views))
+    checker = PromiseChecker(scenario, NodeState(0, (0,), timers=("t",)), Drained())
+    abort = Abort("alone", without_quorum=without_quorum)
+    if views and without_quorum:
+        checker.take(abort)
+        after = checker.after((0,))
+        assert (after.left, after.timers) == (True, ())
+    else:
+        with pytest.raises(PromiseBroken, match="E1 aborts the group: alone"):
+            checker.take(abort)
