@@ -305,8 +305,8 @@ SUITES = (
         [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
         Battery(
             [
-                *("explorer.test_explore_toys", "explorer.test_state_space", "explorer.test_bounds"),
-                *("explorer.test_explore_broken", "explorer.test_reduction"),
+                *("explorer.test_explore_toys", "explorer.test_state_space", "explorer.test_continuations"),
+                *("explorer.test_bounds", "explorer.test_explore_broken", "explorer.test_reduction"),
             ]
         ),
     ),

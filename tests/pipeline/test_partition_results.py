@@ -66,6 +66,15 @@ def test_neighbours_are_merged_up_to_a_number_of_rows(
     assert ends == [end for number, end in enumerate([10, 20, 30, 40]) if not left or number not in overlap[:-1]]
 
 
+def test_all_have_passed_if_none_failed_and_none_is_missing(tmp_path: Path) -> None:
+    passed, failed = (PartitionResult(0, passed=passed, rows=1) for passed in (True, False))
+    found = results_of(tmp_path, Service.TOTAL, [passed, passed])
+    assert found.all_passed()
+    for other in (failed, None):
+        found.results[1] = other
+        assert not found.all_passed()
+
+
 @pytest.mark.parametrize(
     ("failed", "closed", "groups"),
     [
