@@ -179,3 +179,18 @@ def test_timers_that_fire_all_at_once_fire_before_anything_is_received() -> None
     found = FairContinuations(space).failure_from(space.initial_state())
     assert found is not None
     assert found.sentence == "a{2} of E1 is never delivered at E2: no node waits (all timers at once)"
+
+
+def test_what_a_node_waits_for_is_told_in_its_own_words() -> None:
+    class Waits(toys.Flood):
+        def hear(self, packet: Packet) -> list[Output]:
+            del packet
+            return []
+
+        def waits_for(self) -> tuple[str, ...]:
+            return ("better times",) if self.me == 1 else ()
+
+    space = StateSpace(a_scenario(Waits, "a{2}", "", promise=Promise(ladder=False)))
+    found = FairContinuations(space).failure_from(space.initial_state())
+    assert found is not None
+    assert found.sentence == "a{2} of E1 is never delivered at E2: E2: better times (all timers at once)"
