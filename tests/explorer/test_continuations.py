@@ -115,7 +115,7 @@ def test_who_sent_a_message_must_know_that_it_is_acknowledged_and_a_third_node_n
 
     class OnlyAddressed(machine):  # type: ignore[misc, valid-type]
         def hear(self, packet: Packet) -> list[Output]:
-            return super().hear(packet) if self.me in {packet.source, 1} else []  # type: ignore[no-any-return]
+            return super().hear(packet) if self.me in {packet.source, 1} else []
 
     space = StateSpace(a_scenario(OnlyAddressed, "a{2}", "", "", promise=Promise()))
     found = FairContinuations(space).failure_from(space.initial_state())
