@@ -1,5 +1,6 @@
 """Single states: which steps they allow, and what is promised of several nodes together."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
@@ -124,3 +125,55 @@ def test_a_node_leaves_if_a_group_with_views_has_no_quorum(views: bool, without_
     else:
         with pytest.raises(PromiseBroken, match="E1 aborts the group: alone"):
             checker.take(abort)
+
+
+def test_what_is_preacknowledged_need_not_be_so_at_its_destinations() -> None:
+    """E1 claims it when nothing is under way any more, and so when E2 has accepted it, which claims nothing else."""
+
+    class ClaimsLater(toys.Ticker):
+        def hear(self, packet: Packet) -> list[Output]:
+            return [accepted(packet)] if packet.source != self.me else []
+
+        def fire(self, name: str) -> list[Output]:
+            del name
+            return [preacknowledged(Packet(0, 0b10, 0, (), 0, (1,), b"a"))]
+
+    scenario = a_scenario(ClaimsLater, "a{2}", "", promise=Promise(liveness_goal=None), firings=1)
+    assert explore(dataclasses.replace(scenario, patient=True)).exhausted
+    assert explore(scenario).counterexample is not None
+
+
+@pytest.mark.parametrize("uniform", [True, False])
+def test_what_a_crashed_node_delivered_counts_if_agreement_is_uniform(uniform: bool) -> None:
+    promise = Promise(ladder=False, views=True, one_order=True, uniform=uniform, liveness_goal=None)
+    space = StateSpace(a_scenario(toys.Flood, "a{1}", "b{2}", promise=promise, crashes=1))
+    state, effect = space.initial_state(), None
+    for step in parse_schedule(space, ["E1 sends a{1}", "E1 crashes", "E2 sends b{2}"]):
+        state, effect = space.successor(state, step)
+    assert effect is not None
+    told = "those that go on have different logs: E1 <a{1}>, E2 <b{2}>"
+    assert space.problem(state, effect) == (told if uniform else "")
+
+
+def test_nodes_that_go_on_may_be_told_that_nothing_is_waiting() -> None:
+    scenario = a_scenario(toys.Flood, "a{2}", "", crashes=1, drained=True)
+    assert kinds_after(scenario)[StepKind.DRAIN] == 2
+    assert kinds_after(scenario, "E1 crashes")[StepKind.DRAIN] == 1
+    assert kinds_after(dataclasses.replace(scenario, drained=False))[StepKind.DRAIN] == 0
+
+
+def test_no_more_comes_twice_than_may() -> None:
+    lines = ("E1 sends a{2}", "E2 will receive twice in a row E1#0 a")
+    for duplicates in (1, 2):
+        scenario = a_scenario(toys.Flood, "a{2}", "", duplicates=duplicates)
+        assert kinds_after(scenario, *lines)[StepKind.TWICE] == duplicates - 1
+
+
+def test_a_vector_that_goes_down_is_found() -> None:
+    """The first machine counts three ticks and starts again, the second one does not start again."""
+    promise = Promise(ladder=False, liveness_goal=None, never_less=("numbers",))
+    scenario = a_scenario(toys.EndlessTicker, "a{2}", "", promise=promise, firings=3)
+    counterexample = explore(scenario).counterexample
+    assert counterexample is not None
+    assert counterexample.sentence == "numbers of E1 for E2 goes down from 2 to 0"
+    assert explore(dataclasses.replace(scenario, machine=toys.Ticker)).exhausted
