@@ -25,25 +25,14 @@ from ordercast.model.units import Packet
 from ordercast.protocols.registry import MachineClass
 from ordercast.protocols.spo.units import Data, Status
 from tests.explorer import toys
-from tests.explorer.test_explore_toys import a_scenario
+from tests.explorer.test_explore_toys import a_scenario, accepted, preacknowledged
+from tests.explorer.test_state_space import excludes_second
 
 Claim = Callable[[Packet], Output]
 
 
-def excludes_second(_: Packet) -> Output:
-    return ViewInstalled(1, 0b01, "E2 is gone")
-
-
 def gives_up(_: Packet) -> Output:
     return Abort("alone", without_quorum=True)
-
-
-def accepted(packet: Packet) -> Output:
-    return Reached(Level.ACCEPTED, packet)
-
-
-def preacknowledged(packet: Packet) -> Output:
-    return Reached(Level.PREACKNOWLEDGED, packet)
 
 
 def acknowledged(packet: Packet) -> Output:
