@@ -19,7 +19,6 @@ from ordercast.model.machine import (
     Send,
     SetTimer,
     Submit,
-    ViewInstalled,
 )
 from ordercast.model.units import Packet
 from ordercast.protocols.registry import MachineClass
