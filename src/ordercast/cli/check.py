@@ -86,9 +86,7 @@ def check_command(
             "(default: acknowledged for sound rules, nothing for most paper rules).",
         ),
     ] = None,
-    max_states: Annotated[
-        int, option(_SEARCH, "Stop after the level of the search in which more states than this are found.", least=1)
-    ] = 1_000_000,
+    max_states: Annotated[int, option(_SEARCH, "Stop when more states than this are found.", least=1)] = 1_000_000,
     no_reduction: Annotated[
         bool, option(_SEARCH, "Search equivalent interleavings too (no partial-order reduction).", "--no-reduction")
     ] = False,
@@ -276,7 +274,7 @@ def _print(console: "Console", protocol: str, scenario: "Scenario", report: "Sea
         console.print("[green]no promise is broken[/] by any schedule within these bounds")
     else:
         console.print(
-            "[yellow]cut off[/]: no promise is broken so far; there are more states: raise --max-states to search on",
+            "[yellow]cut off[/]: no promise is broken so far; more than --max-states were found: raise it to search on",
             soft_wrap=True,
         )
     if scenario.promise.liveness_goal is None:
