@@ -143,6 +143,17 @@ def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> 
         assert (tmp_path / "it.svg").read_bytes() == drawn, f"python examples/counterexamples.py {name}"
 
 
+def test_the_pages_say_how_many_searches_were_given_first_steps() -> None:
+    files = [path.read_text() for path in (ROOT / "examples/counterexamples").glob("*.toml")]
+    given = sum(re.search(r"^begins = [1-9]", text, flags=re.MULTILINE) is not None for text in files)
+    page = (ROOT / "docs/counterexamples.md").read_text()
+    assert f"For {len(files) - given} the search starts from the initial state; for {given} it is" in page
+    rows = page.partition("\n## What is given\n")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\| (?:SPO|ST|PriTO) ", rows, flags=re.MULTILINE)) == given
+    evidence = (ROOT / "docs/explanation/evidence.md").read_text()
+    assert f"{len(files)} counterexamples, {len(files) - given} from the initial state and {given} after" in evidence
+
+
 def test_the_page_of_stories_shows_what_is_printed() -> None:
     page = (ROOT / "docs/counterexamples.md").read_text()
     check, search, sound, replay = commands(page)
