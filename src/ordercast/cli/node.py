@@ -153,8 +153,8 @@ def node_command(
     Messages are printed as SENDER, a tab, TEXT. A line `@B,C text` goes to B and C only (orders partial and total),
     `!9 text` has priority 9 (order priority); after a backslash in front the rest is sent as it is. At the end of its
     input it stays until all members have received everything and have ended, too.
-    Exit status 0: everything was delivered; 1: the group was aborted, or did not open; 2: an argument is wrong, or a
-    line could not be sent.
+    Exit status 0: everything was delivered; 1: the group was aborted, also by SIGINT or SIGTERM, or did not open; 2: an
+    argument is wrong, or a line could not be sent.
     """
     require(
         member_list is not None or size is not None,

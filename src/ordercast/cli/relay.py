@@ -54,6 +54,7 @@ def relay_command(
 
     The orders total and priority need a relay: a member, or this process, which members name by --relay. It may be
     stopped and started again: the group continues if it is back within two failure timeouts.
+    Exit status 0: it was stopped, by SIGINT or SIGTERM; 2: an argument is wrong, or the address cannot be used.
     """
     given = {"multicast": multicast, "mtu": mtu, "round_trip": round_trip}
     overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
