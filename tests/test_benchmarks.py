@@ -17,7 +17,7 @@ def test_there_are_benchmarks() -> None:
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_help_says_what_is_measured(path: Path) -> None:
-    command = [sys.executable, path, "--help"]
+    command = [sys.executable, str(path), "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
     described = ast.get_docstring(ast.parse(path.read_text()))
     assert described is not None
