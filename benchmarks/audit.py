@@ -82,7 +82,7 @@ print("nothing found")
 
 def main() -> None:
     """Makes the traces that are not there, and measures."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deliveries", type=int, default=10_000_000)
     parser.add_argument("--protocol", default="st")
     parser.add_argument("--runs", type=int, default=500)

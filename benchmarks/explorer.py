@@ -9,6 +9,8 @@ import platform
 import time
 from typing import Any
 
+from command_line import parser_for
+
 from ordercast.explorer.explore import Search, SearchReport
 from ordercast.explorer.scenario import Scenario, format_script
 from ordercast.explorer.scenarios import scenario
@@ -35,6 +37,7 @@ def searched(asked: Scenario, *, reduced: bool) -> tuple[SearchReport, float]:
 
 def main() -> None:
     """Prints the table."""
+    parser_for(__doc__, "less than a minute").parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, one process\n")
     print(
         "protocol   script, bounds                              states   CPU s  states/s   reduced  CPU s  fewer  edges"

@@ -10,7 +10,6 @@ both. What Spark takes to start is told apart. Nothing here is a test. Run it on
 import os
 import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
+from command_line import parser_for
 
 from ordercast.model.runs import RunConfig
 from ordercast.pipeline import sweep
@@ -33,11 +33,14 @@ REPEATS = 3
 
 def main() -> None:
     """Prints the sections asked for, or all."""
-    section, size = (*sys.argv[1:], "", "")[:2]
+    parser = parser_for(__doc__, "some minutes")
+    parser.add_argument("section", nargs="?", choices=SECTIONS, help="what to measure; default: all")
+    parser.add_argument("runs", nargs="?", type=int, default=400, help="of the sweep; default: 400")
+    asked = parser.parse_args()
     print(f"Python {platform.python_version()} on {platform.machine()}; load {os.getloadavg()[0]:.1f}")
     for name, show in SECTIONS.items():
-        if section in {"", name}:
-            show(int(size or 400))
+        if asked.section in {None, name}:
+            show(asked.runs)
 
 
 # --- sweep ---

@@ -11,6 +11,8 @@ import platform
 import time
 from typing import Any
 
+from command_line import parser_for
+
 from ordercast.model.config import MICROSECOND, GroupConfig, PriorityConfig, Recovery
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
@@ -84,6 +86,7 @@ def urgent_stream(protocol: str, *, synchronises: bool = True, loss: float = 0.0
 
 def main() -> None:
     """Prints the tables."""
+    parser_for(__doc__, "some minutes").parse_args()
     print(f"Python {platform.python_version()} on {platform.machine()}; everybody sends at once; best of {REPEATS}")
     print(f"{'nodes':>5} {'st µs':>7} {'to µs':>7} {'prito µs':>8}")
     for nodes in (4, 16):

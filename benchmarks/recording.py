@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from command_line import parser_for
+
 from ordercast import Group, join
 
 MEMBERS = ("A", "B", "C")
@@ -61,6 +63,7 @@ def measured(order: str, detail: Detail) -> float:
 
 def main() -> None:
     """Prints a table."""
+    parser_for(__doc__, "some minutes").parse_args()
     print(f"{platform.python_version()}, {MESSAGES:,} messages of {SIZE} bytes by each of {len(MEMBERS)} members")
     print(f"{'order':12}{'none':>10}{'deliveries':>12}{'all':>10}   microseconds for each message sent")
     for order in ("partial", "total", "sequenced"):

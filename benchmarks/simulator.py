@@ -6,10 +6,11 @@ Each line is the best of several runs in this one process; nothing here is a tes
 """
 
 import platform
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+from command_line import parser_for
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.faults import Loss
@@ -50,7 +51,9 @@ def measure(run: RunConfig, *, traced: bool) -> tuple[float, int]:
 
 def main() -> None:
     """Prints the table."""
-    receipts = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
+    parser = parser_for(__doc__, "some minutes")
+    parser.add_argument("receipts", nargs="?", type=int, default=150_000, help="of each run; default: 150000")
+    receipts = parser.parse_args().receipts
     print(f"Python {platform.python_version()} on {platform.machine()}; everybody sends at once; best of {REPEATS}")
     print(f"{'nodes':>5} {'spread':>6} {'loss':>5} {'record':>10} {'receipts':>9} {'receipts/s':>10} {'µs each':>8}")
     for nodes in (4, 16, 64):

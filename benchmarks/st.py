@@ -10,6 +10,8 @@ to the same run without loss. Nothing here is a test.
 import platform
 import time
 
+from command_line import parser_for
+
 from ordercast.model.config import MICROSECOND, GroupConfig, Recovery
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
@@ -60,6 +62,7 @@ def throughput(nodes: int, loss: float, recovery: Recovery) -> float:
 
 def main() -> None:
     """Prints the two tables."""
+    parser_for(__doc__, "some minutes").parse_args()
     print(f"Python {platform.python_version()} on {platform.machine()}; everybody sends at once; best of {REPEATS}")
     print(f"{'nodes':>5} {'spread':>6} {'spo µs':>7} {'st µs':>7} {'st/spo':>6}")
     for nodes in (4, 16):

@@ -9,6 +9,8 @@ import platform
 import time
 from collections.abc import Callable
 
+from command_line import parser_for
+
 from ordercast.wire.datagram import Rejection, pack_records, unpack_records
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.seal import seal_for
@@ -79,6 +81,7 @@ def reject(keys: GroupKeys, rounds: int) -> float:
 
 def main() -> None:
     """Prints the tables."""
+    parser_for(__doc__, "less than a minute").parse_args()
     keys = GroupKeys({1: bytes(range(32))})
     print(f"Python {platform.python_version()} on {platform.machine()}; one sender; best of {REPEATS}; µs each")
     print(f"{'body':>7} {'mode':>7} {'seal':>7} {'open':>7} {'seals/s':>10} {'opens/s':>10}")

@@ -155,12 +155,14 @@ def test_python_blocks_of_guides_run(page: Path) -> None:
             exec(compile(block, str(page), "exec"), {})  # noqa: S102
 
 
-@pytest.mark.parametrize("page", ["howto/deploy.md", "reference/settings.md"])
-def test_settings_files_of_guides_are_read(page: str, tmp_path: Path) -> None:
-    for block in blocks((DOCS / page).read_text(), "toml"):
+@pytest.mark.parametrize(
+    ("page", "orders"), [("howto/deploy.md", ["sequenced", "total"]), ("reference/settings.md", ["sequenced"])]
+)
+def test_settings_files_of_guides_are_read(page: str, orders: list[str], tmp_path: Path) -> None:
+    for block, order in zip(blocks((DOCS / page).read_text(), "toml"), orders, strict=True):
         (tmp_path / "settings.toml").write_text(block)
         settings = ordercast.Settings.from_toml(tmp_path / "settings.toml")
-        assert settings.order == "sequenced"
+        assert settings.order == order
         (tmp_path / "again.toml").write_text(settings.to_toml())
         assert ordercast.Settings.from_toml(tmp_path / "again.toml") == settings
 

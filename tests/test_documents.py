@@ -4,6 +4,8 @@
 """
 
 import contextlib
+import importlib
+import importlib.util
 import io
 import json
 import re
@@ -102,8 +104,8 @@ def test_the_demo_is_what_the_readme_says_it_is() -> None:
     on_spark = commands(section("On Spark"))
     demo = (ROOT / "Makefile").read_text().partition("\ndemo:")[2].partition("\n\n")[0]
     recipe = re.findall(r"^\t\$\(BIN\)/ordercast (.*)$", demo, flags=re.MULTILINE)
-    assert sorted(line.split()[0] for line in recipe) == sorted(arguments[0] for arguments in on_spark)
-    assert {line.split()[0]: line.split()[1] for line in recipe}["sweep"] == on_spark[0][1]
+    here = [line.replace("demo/trace", "sweep").replace(" demo/", " ").split() for line in recipe]
+    assert on_spark == here
 
 
 @pytest.mark.soak
@@ -139,6 +141,17 @@ def test_each_story_is_told_with_the_picture_of_its_schedule(tmp_path: Path) -> 
         assert done.exit_code == 1, done.output
         drawn = (ROOT / f"docs/pictures/counterexamples/{name}.svg").read_bytes()
         assert (tmp_path / "it.svg").read_bytes() == drawn, f"python examples/counterexamples.py {name}"
+
+
+def test_the_pages_say_how_many_searches_were_given_first_steps() -> None:
+    files = [path.read_text() for path in (ROOT / "examples/counterexamples").glob("*.toml")]
+    given = sum(re.search(r"^begins = [1-9]", text, flags=re.MULTILINE) is not None for text in files)
+    page = (ROOT / "docs/counterexamples.md").read_text()
+    assert f"For {len(files) - given} the search starts from the initial state; for {given} it is" in page
+    rows = page.partition("\n## What is given\n")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\| (?:SPO|ST|PriTO) ", rows, flags=re.MULTILINE)) == given
+    evidence = (ROOT / "docs/explanation/evidence.md").read_text()
+    assert f"{len(files)} counterexamples, {len(files) - given} from the initial state and {given} after" in evidence
 
 
 def test_the_page_of_stories_shows_what_is_printed() -> None:
@@ -197,6 +210,34 @@ def test_the_pages_on_the_protocols_tell_every_reading() -> None:
     groups = (PaperRules(), PriorityReadings(), SequencerReadings())
     names = {name for group in groups for name in group.__struct_fields__} - {"priority", "sequencer"}
     assert {name for name in names if f"`{name}=" not in pages} == set()
+
+
+def resolves(name: str) -> bool:
+    """A module, or what can be reached from one by attributes."""
+    found: object = ordercast
+    parts = name.split(".")
+    for count, part in enumerate(parts[1:], start=2):
+        if hasattr(found, part):
+            found = getattr(found, part)
+        elif importlib.util.find_spec(".".join(parts[:count])) is not None:
+            found = importlib.import_module(".".join(parts[:count]))
+        else:
+            return False
+    return True
+
+
+def test_dotted_names_in_the_text_resolve() -> None:
+    """But of the changelog, which tells of names that are no longer there."""
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    loggers = set(re.findall(r'getLogger\("(ordercast[.\w]*)"\)', source))
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    named: dict[str, Path] = {}
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for code in re.findall(r"`([^`]+)`", text):
+            named |= dict.fromkeys(re.findall(r"(?<![\w./])ordercast(?:\.\w+)+", code), page)
+    assert len(named) > 10
+    assert {name: str(page) for name, page in named.items() if name not in loggers and not resolves(name)} == {}
 
 
 def test_the_public_surface_is_sorted_and_real() -> None:

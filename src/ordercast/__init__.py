@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ordercast.model.machine import Level
     from ordercast.wire.keys import GroupKeys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = [
     "ConfigError",
     "Group",

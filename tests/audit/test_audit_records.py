@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ordercast.audit.records import with_member_names
 from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
@@ -173,3 +174,11 @@ def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Pa
     names = json.dumps({"group": {}, "live": {"members": members}})
     folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]
     assert "the record of E2 is incomplete;" in by_all_means(folders).incomplete_records[0]
+
+
+def test_sentences_take_the_names_of_members() -> None:
+    sentence = "E1 delivered E2#0 before E3#12, E12 in the opposite order; sent to {E1,E3}"
+    named = "ada delivered bob#0 before cy#12, E12 in the opposite order; sent to {ada,cy}"
+    assert with_member_names(sentence, NAMES) == named
+    assert with_member_names(sentence, ()) == sentence
+    assert with_member_names("PE1 E0 E01 E1x", NAMES) == "PE1 E0 E01 E1x"

@@ -32,10 +32,10 @@ def deliver(node: int, step: int, source: int, seq: int) -> EventRow:
     return (node, step, 1_000 + step, "deliver", source, seq, None, None, None, None, None)
 
 
-def write(folder: Path, rows: list[EventRow], run: str = "r", protocol: str = "spo", sent: int = 2) -> Path:
+def write(folder: Path, rows: list[EventRow], run: str = "r", protocol: str = "spo", sent: int = 2, **row: Any) -> Path:
     with TraceWriter(folder, run) as trace:
         trace.write(rows)
-        trace.finish({"protocol": protocol, "nodes": 3, "complete": True, "sent": sent})
+        trace.finish({"protocol": protocol, "nodes": 3, "complete": True, "sent": sent, **row})
     return folder
 
 
@@ -113,6 +113,34 @@ def test_a_broken_promise_comes_with_its_witness(
     assert sentence in witness["sentence"]
     assert any(line.split()[:2] == [broken, "violated"] for line in done.out.splitlines())
     assert witness["sentence"] in done.out
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (SWAPPED, "cy delivered E2#1 before E2#0, but E2 sent E2#0 first"),
+        (LACKING, "cy lacks E2#1, sent to {[b]ob,cy}"),
+    ],
+)
+def test_witnesses_have_the_names_of_the_members(
+    ordercast: Command, tmp_path: Path, rows: list[EventRow], sentence: str
+) -> None:
+    """Each name is put in place once, also that of a first member called E2; the JSON keeps its sentences."""
+    names = ["E2", "[b]ob", "cy"]
+    trace = write(tmp_path / "t", rows, config=json.dumps({"live": {"members": names}}))
+    done, document = audited(ordercast, tmp_path, trace)
+    assert done.status == 1
+    assert f", run r: {sentence}\n" in done.out
+    assert document["members"] == {"r": names}
+    [broken] = violated(document)
+    assert document["properties"][broken]["witnesses"][0]["sentence"].startswith("E3 ")
+
+
+@pytest.mark.parametrize("config", ["{}", '{"live": {"members": ["ada"]}}', '{"live": {"members": 3}}', "no JSON"])
+def test_without_a_name_for_each_node_they_are_numbered(ordercast: Command, tmp_path: Path, config: str) -> None:
+    done, document = audited(ordercast, tmp_path, write(tmp_path / "t", LACKING, config=config))
+    assert "E3 lacks E1#1, sent to {E2,E3}" in done.out
+    assert "members" not in document
 
 
 def test_a_run_may_be_called_as_it_likes(ordercast: Command, tmp_path: Path) -> None:
@@ -255,7 +283,7 @@ def test_what_was_counted_in_parts_only_is_said() -> None:
     verdict.findings["no_cycle"] = Finding(runs=1, at_least=True)
     verdict.findings["same_order"] = Finding(runs=1)
     console = Console(record=True, width=100, file=StringIO())
-    print_verdict(verdict, console)
+    print_verdict(verdict, console, {})
     lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
     assert lines[0] == "1 run, 1 delivery"
     assert "complete violated 1 at least 4" in lines

@@ -187,7 +187,8 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ("g", "give either the members"),
+        ("g", "the members are missing; give --members A,B,C, or --size 3 to discover so many"),
+        ("g --members A,B --size 2", "--members and --size exclude each other; give --members, or --size"),
         ("g --size 3", "give a name"),
         ("g --members A", "2 to"),
         ("g --members A,A", "named twice"),
@@ -197,9 +198,16 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         ("g --members A,B --order alphabetical", "unknown order 'alphabetical'; choose one of: partial, total"),
         ("g --members A=10.0.0.1:7000,B=10.0.0.2:7000", "need a key"),
         ("g --members A=10.0.0.1,B=10.0.0.2:7000", "is not an address"),
-        ("g --members A,B --key /no/such/file", "cannot read the keys"),
-        ("g --members A,B --metrics here", "is not an address"),
-        ("g --members A,B --settings /no/such/file", "cannot read settings from /no/such/file: No such file"),
+        (
+            "g --members A,B --key /no/such/file",
+            "No such file or directory; check the path, or make a key: ordercast key --out FILE",
+        ),
+        ("g --members A,B --metrics here", "--metrics: 'here' is neither a port, such as 9100, nor an address"),
+        ("g --members A,B --metrics 65536", "--metrics: invalid port 65536; ports are 1 to 65535"),
+        (
+            "g --members A,B --settings /no/such/file",
+            "settings from /no/such/file: No such file or directory; check the path",
+        ),
         ("g --members A,B --relay 127.0.0.1:7000 --order partial", "relay has no effect for order 'partial'"),
         ("g --members A,B --max-datagram-size 1", "max_datagram_size must be 512 to"),
         ("g --members A,B --silence 3", "the option --silence was renamed to --failure-timeout"),
@@ -248,7 +256,8 @@ def test_a_channel_that_is_killed_and_started_again(tmp_path: Path) -> None:
 def test_a_relay_has_the_settings_of_its_group(
     ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, mtu: int, round_trip: float
 ) -> None:
-    (tmp_path / "group.toml").write_text('order = "priority"\nmtu = 1400\nround_trip = 0.05\n')
+    text = 'order = "priority"\nmtu = 1400\nround_trip = 0.05\nrelay = "localhost:7100"\n'
+    (tmp_path / "group.toml").write_text(text)
     found: list[Parameters] = []
 
     def remember(_: str, __: object, ___: object, parameters: Parameters, **____: object) -> None:
@@ -260,6 +269,34 @@ def test_a_relay_has_the_settings_of_its_group(
     assert (done.status, done.sentence) == (2, "enough")
     (parameters,) = found
     assert (parameters.mtu, parameters.round_trip) == (mtu, round_trip * SECOND)
+
+
+@pytest.mark.parametrize("order", ["partial", "sequenced", "po"])
+def test_a_relay_for_an_order_without_one_is_refused(ordercast: Command, tmp_path: Path, order: str) -> None:
+    file = tmp_path / "group.toml"
+    file.write_text(f'order = "{order}"\n')
+    done = ordercast("relay 127.0.0.1:7100 --group g --members A,B --settings", file)
+    assert done.status == 2
+    assert done.sentence == (
+        f"{file}: order '{order}' needs no relay, only 'total' and 'priority' do; start its members without one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("", "no relay"), ('relay = "127.0.0.1:7200"\n', "the relay 127.0.0.1:7200")]
+)
+def test_a_relay_that_the_settings_do_not_name_says_so(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, named: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ConfigError("enough")
+
+    file = tmp_path / "group.toml"
+    file.write_text(line)
+    monkeypatch.setattr(ordercast_relay, "RelayProcess", refuse)
+    done = ordercast("relay 127.0.0.1:7100 --group g --members A,B --settings", file)
+    warning = f"{file} names {named}: only members that name 127.0.0.1:7100 as their relay will use this one"
+    assert done.err == f"ordercast: {warning}\nordercast: enough\n"
 
 
 def test_keys_are_read_again_on_a_hangup(tmp_path: Path) -> None:

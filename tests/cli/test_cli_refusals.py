@@ -103,7 +103,8 @@ def test_a_bad_value_is_refused_with_what_would_be_right(
         ("simulate spo --knots 4", "No such option: --knots"),
         ("simulate spo st", "unexpected extra argument"),
         ("simulate spo --nodes", "--nodes"),
-        ("simulat spo", "No such command 'simulat'"),
+        ("simulat spo", "No such command 'simulat'. Did you mean 'simulate'?"),
+        ("xyzzy spo", "No such command 'xyzzy'. "),
     ],
 )
 def test_what_the_command_does_not_know_is_refused(ordercast: Command, line: str, words: str) -> None:

@@ -81,9 +81,40 @@ def test_the_page_on_the_published_protocol_shows_what_is_printed(ordercast: Com
         assert words in printed
 
 
-def test_a_group_that_went_on_without_a_node_says_so(ordercast: Command) -> None:
+def test_a_group_that_went_on_without_a_node_says_when(ordercast: Command) -> None:
     """The last messages of that node may be lost: not every message was delivered everywhere."""
-    done = ordercast("simulate sequencer --nodes 4 --messages 40 --fault 'crash node=E1 at=2ms' --record none")
+    line = "simulate sequencer --nodes 4 --messages 40 --fault 'crash node=E1 at=2ms' --record none"
+    done, document = ordercast(line), json.loads(ordercast(line, "--json").out)
     assert done.status == 0
-    assert "E1 left the group" in done.out
     assert "every message" not in done.out
+    assert document["crashed"] == {"E1": 2_000_000}
+    view = document["view"]
+    assert (view["number"], view["members"]) == (1, ["E2", "E3", "E4"])
+    assert 2_000_000 < view["time"] < document["virtual_time"]
+    times = [f"{time / 1e6:.3g} ms" for time in (view["time"], document["virtual_time"])]
+    sentence = f"E1 crashed at 2 ms; E2, E3, E4 went on without E1 at {times[0]}; the last progress was at {times[1]}"
+    assert sentence in done.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "sequencer --nodes 3 --fault 'crash node=E1 at=100ms'",
+            "E1 crashed at 100 ms; no view without E1 was installed",
+        ),
+        ("spo --nodes 3 --fault 'crash node=E2 at=0ms'", "E2 crashed at 0 ns; the last progress was at "),
+        ("sequencer --nodes 5 --fault 'pause node=E3 at=1ms lasting=1s'", "E1, E2, E4, E5 went on without E3 at "),
+    ],
+)
+def test_the_summary_says_who_failed_and_whether_the_others_went_on(
+    ordercast: Command, line: str, sentence: str
+) -> None:
+    done = ordercast(f"simulate {line} --messages 5 --record none")
+    assert any(shown.startswith(sentence) for shown in done.out.splitlines()), done.out
+
+
+def test_without_failures_there_is_no_line_about_them(ordercast: Command) -> None:
+    done = ordercast("simulate sequencer --nodes 3 --messages 5 --record none")
+    assert "went on" not in done.out
+    assert "last progress" not in done.out

@@ -237,7 +237,7 @@ def test_whatever_a_machine_raises_is_found_with_its_schedule() -> None:
 
 
 def test_a_search_that_is_cut_says_so_and_still_continues_what_it_left() -> None:
-    report = explore(a_scenario(toys.Flood, "a{2} b{2} c{2}", ""), max_states=3)
+    report = explore(a_scenario(toys.Flood, "a{2} b{2} c{2}", ""), max_states=2)
     assert (report.exhausted, report.counterexample) == (False, None)
     assert report.continued == 2  # in both manners
     late = explore(a_scenario(toys.Whisper, "a{2,3}", "", ""), max_states=1)

@@ -4,13 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
-from ordercast.explorer.explore import Search, explore
+from ordercast.explorer.explore import Search, SearchReport, explore
 from ordercast.explorer.parallel import explore_on
 from ordercast.explorer.portable import Portable
 from ordercast.explorer.scenario import Scenario
@@ -68,8 +70,17 @@ def test_it_finds_what_is_broken_after_as_few_steps(scenario: Scenario) -> None:
 def test_what_is_cut_is_said_to_be_and_what_is_left_is_continued() -> None:
     report = explore_on(2, spo("x{2,3}", "y{1,2,3}", "z{1,2}", losses=1), max_states=100)
     assert (report.exhausted, report.counterexample) == (False, None)
-    assert 100 <= report.states < 1_000
+    assert 100 < report.states < 1_000
     assert report.continued > 0
+
+
+@pytest.mark.parametrize("search", [explore, partial(explore_on, 1), partial(explore_on, 2)])
+def test_a_limit_cuts_off_only_what_has_more_states(search: Callable[..., SearchReport]) -> None:
+    scenario = spo("x{2,3}", "y{1,2,3}", "")
+    states = search(scenario).states
+    exact = search(scenario, max_states=states)
+    assert (exact.states, exact.exhausted) == (states, True)
+    assert not search(scenario, max_states=states // 2).exhausted
 
 
 def test_a_process_that_dies_is_told() -> None:

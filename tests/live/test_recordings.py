@@ -82,6 +82,7 @@ def test_terms_that_do_differ_are_told_soon(seed: int, loss: float, within: int,
         (end,) = process.ends
         assert isinstance(end, Refused)
         assert "has window=" in end.why
+        assert "; make them equal, for example with one settings file for all members (--settings)" in end.why
         assert "16" not in end.why
 
 

@@ -1,6 +1,8 @@
 """Settings: checked when they are made, equal if they mean the same, kept in TOML."""
 
 from dataclasses import FrozenInstanceError, fields, replace
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,22 @@ def test_settings_are_frozen_and_given_by_name() -> None:
         Settings("total")  # type: ignore[call-arg]
     assert replace(settings, window=3) == Settings(window=3) != settings
     assert {Settings(): 1}[Settings()] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("windw", r"did you mean 'window'\?"),
+        ("silence", "it is called 'failure_timeout'"),
+        ("colour", "it has: order, window, resilience"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_one_that_may_be_meant(name: str, hint: str) -> None:
+    wrong: dict[str, Any] = {name: 1}
+    for make in (Settings, Settings.lan, partial(replace, Settings())):
+        with pytest.raises(TypeError, match=rf"^Settings has no '{name}'; {hint}"):
+            make(**wrong)
+    assert list(signature(Settings).parameters) == [field.name for field in fields(Settings)]
 
 
 @pytest.mark.parametrize(

@@ -287,8 +287,9 @@ SUITES = (
         ],
         Battery(
             [
-                *("pipeline.test_cut_points", "pipeline.test_partition_overlaps"),
-                *("pipeline.test_across_partitions", "pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
+                *("pipeline.test_cut_points", "pipeline.test_partition_overlaps", "pipeline.test_partition_results"),
+                *("pipeline.test_searched_partitions", "pipeline.test_across_partitions"),
+                *("pipeline.test_levels_in_partitions", "pipeline.test_partitioned"),
             ],
         ),
     ),
@@ -332,6 +333,11 @@ SUITES = (
         "explorer",
         "explorer",
         [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
-        Battery(["explorer.test_explore_toys", "explorer.test_explore_broken", "explorer.test_reduction"]),
+        Battery(
+            [
+                *("explorer.test_explore_toys", "explorer.test_state_space", "explorer.test_continuations"),
+                *("explorer.test_bounds", "explorer.test_explore_broken", "explorer.test_reduction"),
+            ]
+        ),
     ),
 )

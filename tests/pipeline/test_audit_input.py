@@ -96,7 +96,7 @@ def empty_places(folder: Path) -> None:
 
 
 BAD: list[tuple[Callable[[Path], None], str]] = [
-    (truncate, r"cannot read .*events/part-0.parquet: .*it is damaged or not a Parquet file"),
+    (truncate, r"cannot read .*events/part-0.parquet: [^.;]*[^.;]; it is damaged or not a Parquet file: copy it again"),
     (scratch, r"events/part-0.parquet"),
     (foreign, r"events/other.parquet has no column '\w+', so it is not part of a trace; remove the file"),
     (lacking, r"events/part-0.parquet has no column 'step'"),

@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_origin
 
 import pytest
 
@@ -77,8 +78,9 @@ def test_every_public_name_is_there_and_documented() -> None:
     assert pipeline.__all__ == sorted(pipeline.__all__, key=lambda name: (name[0].islower(), name))
     for name in pipeline.__all__:
         found = getattr(pipeline, name)
-        assert inspect.isclass(found) or inspect.isfunction(found), f"{name} is a module"
-        assert inspect.getdoc(found), name
+        if get_origin(found) is None:  # what is a type of functions or mappings has no docstring of its own
+            assert inspect.isclass(found) or inspect.isfunction(found), f"{name} is a module"
+            assert inspect.getdoc(found), name
     assert not hasattr(pipeline, "__getattr__"), "a misspelt name must fail under a type checker"
 
 

@@ -149,6 +149,7 @@ def test_the_example_is_a_grid() -> None:
 
 
 REFUSED = [
+    ('protocol = "spo"\nsedes = 3', "g.toml: unknown key 'sedes'; did you mean 'seeds'?"),
     ('protocol = "spo"\nnods = 3', "g.toml: unknown key 'nods'; did you mean 'nodes'?"),
     ('protocol = "spo"\nwhatever = 3', "g.toml: unknown key 'whatever'; known: "),
     ('protocol = "spo"\nnodes = [4, 1]', "g.toml, key nodes: a group has 2 to 1024 nodes, not 1"),

@@ -53,7 +53,7 @@ def test_another_grid_is_not_mixed_in(begun: Path) -> None:
 
 def test_another_version_is_not_mixed_in(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_folder, "__version__", "9.9")
-    assert "was begun by ordercast 0.1.0, and this is 9.9" in refusal(RUNS, begun, resume=True)
+    assert "was begun by ordercast 0.2.0.dev0, and this is 9.9" in refusal(RUNS, begun, resume=True)
 
 
 def test_a_broken_manifest_is_refused(begun: Path) -> None:

@@ -7,7 +7,8 @@ as sent by it, in the order of its sequence numbers.
 """
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ordercast.audit.logs import Moment, RunLogs, Sent
@@ -18,6 +19,7 @@ from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, 
 
 UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
+_NODE = re.compile(r"\bE([1-9]\d*)\b")  # as `name_of` writes it
 
 
 def unrecorded_in(row: RunRow) -> int:
@@ -34,15 +36,30 @@ def has_one_clock(row: RunRow) -> bool:
     return bool(_live(row).get("one_clock", True))
 
 
+def member_names(row: RunRow) -> tuple[str, ...]:
+    """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation."""
+    names = _live(row).get("members")
+    return tuple(map(str, names)) if isinstance(names, list) and len(names) == row[NODES] else ()
+
+
+def with_member_names(sentence: str, names: Sequence[str]) -> str:
+    """The sentence of a violation with the names of members in place of E1, E2, …; unchanged without names."""
+
+    def named(found: re.Match[str]) -> str:
+        node = int(found[1]) - 1
+        return names[node] if node < len(names) else found[0]
+
+    return _NODE.sub(named, sentence)
+
+
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:
     """A sentence for each run some of whose members left no complete record."""
     return [_sentence(row, row[UNRECORDED]) for row in rows if row[UNRECORDED]]
 
 
 def _sentence(row: RunRow, unrecorded: int) -> str:
-    names = _live(row).get("members")
-    known = names if isinstance(names, list) and len(names) == row[NODES] else None
-    named = ", ".join(str(known[node]) if known else name_of(node) for node in members(unrecorded))
+    names = member_names(row)
+    named = ", ".join(names[node] if names else name_of(node) for node in members(unrecorded))
     return (
         f"run {row[RUN]}: the record of {named} is incomplete; audited as a member that stopped, "
         "by what it and the others recorded"

@@ -5,6 +5,7 @@ A command's module is imported when the command is called: `ordercast --help` re
 
 import sys
 import traceback
+from difflib import get_close_matches
 from importlib import import_module
 from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
@@ -65,6 +66,8 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that is called, imported."""
+        if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, 1)):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 

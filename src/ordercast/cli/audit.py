@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ordercast.audit.verdict import Verdict, Witness
 from ordercast.trace.small_files import write_atomically
 
+MemberNames = dict[str, tuple[str, ...]]
+"""By run: the names of its nodes."""
+
 _SHOWN = 3  # witnesses of each property that are printed; the JSON file has more
 
 
@@ -67,16 +70,17 @@ def audit_command(
         )
         if found := _follow(folders[0], service, master, until_idle, checkpoint):
             if json is not None:
-                _write(json, _so_far(found))
+                _write(json, _so_far(found), _names_in(found, folders))
             raise typer.Exit(1)
         if until_idle is None:
             raise typer.Exit(0)
         spark, master = False, None  # it is complete now: check the properties that only the end decides
     require(master is None or spark is not False, "--master and --no-spark contradict each other; give one")
     verdict = _audited(folders, service, True if master is not None else spark, master)
+    names = _names_in([witness for finding in verdict.findings.values() for witness in finding.witnesses], folders)
     if json is not None:
-        _write(json, verdict)
-    print_verdict(verdict, Console())
+        _write(json, verdict, names)
+    print_verdict(verdict, Console(), names)
     raise typer.Exit(0 if verdict.holds else 1)
 
 
@@ -98,8 +102,9 @@ def _follow(
     if stop.is_set() and not found:
         _note("interrupted; no violation so far. Audit the complete trace too: some properties are decided at its end")
         raise typer.Exit(0)
+    names = _names_in(found, [folder])
     for witness in found[:_SHOWN]:
-        typer.echo(f"{witness.violation.breaks}, run {witness.run}: {witness.violation.sentence}")
+        typer.echo(_line(witness, names))
     return found
 
 
@@ -116,6 +121,30 @@ def _so_far(found: "list[Witness]") -> "Verdict":
         "followed up to the first violation only: later events were not audited or counted"
     )
     return verdict
+
+
+def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
+    """The names of the members of each run of the witnesses that names its nodes, as live groups do."""
+    from ordercast.audit.records import member_names
+    from ordercast.trace.reader import read_runs
+    from ordercast.trace.schema import RUN
+
+    wanted = {witness.run for witness in witnesses}
+    if not wanted:
+        return {}
+    try:
+        rows = read_runs(folders)
+    except TraceError:  # a trace that is followed may have no such row yet
+        return {}
+    found = {row[RUN]: member_names(row) for row in rows if row[RUN] in wanted}
+    return {run: names for run, names in found.items() if names}
+
+
+def _line(witness: "Witness", names: MemberNames) -> str:
+    from ordercast.audit.records import with_member_names
+
+    sentence = with_member_names(witness.violation.sentence, names.get(witness.run, ()))
+    return f"{witness.violation.breaks}, run {witness.run}: {sentence}"
 
 
 def _audited(folders: list[Path], service: Service | None, spark: bool | None, master: str | None) -> "Verdict":
@@ -135,10 +164,11 @@ def _audited(folders: list[Path], service: Service | None, spark: bool | None, m
         return audit(folders, service, spark=session, note=_note, progress=progress)
 
 
-def _write(path: Path, verdict: "Verdict") -> None:
+def _write(path: Path, verdict: "Verdict", names: MemberNames) -> None:
+    """Sentences and nodes stay numbers and E1, E2, …, which scripts rely on; `members` has the names, if there are."""
     import msgspec
 
-    document = msgspec.json.encode(verdict.as_document())
+    document = msgspec.json.encode({**verdict.as_document(), **({"members": names} if names else {})})
     try:
         if path.exists() and not path.is_file():  # a pipe, or a terminal
             path.write_bytes(document)
@@ -153,8 +183,8 @@ def _note(sentence: str) -> None:
     typer.echo(f"ordercast: {sentence}", err=True)
 
 
-def print_verdict(verdict: "Verdict", console: "Console") -> None:
-    """Prints the verdict as a table."""
+def print_verdict(verdict: "Verdict", console: "Console", names: MemberNames) -> None:
+    """Prints the verdict as a table, and the first witnesses; `names`: of the members, by run, if they have any."""
     from rich.table import Table
 
     table = Table("property", "verdict", "runs", "violations", box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -174,6 +204,6 @@ def print_verdict(verdict: "Verdict", console: "Console") -> None:
         console.print("  at least, none seen: only some partitions of long runs were audited in detail", style="yellow")
     for sentence in verdict.incomplete_records:
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
-    for name, finding in verdict.findings.items():
+    for finding in verdict.findings.values():
         for witness in finding.witnesses[:_SHOWN]:
-            console.print(f"  {name}, run {witness.run}: {witness.violation.sentence}", soft_wrap=True, markup=False)
+            console.print(f"  {_line(witness, names)}", soft_wrap=True, markup=False)

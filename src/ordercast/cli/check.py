@@ -86,7 +86,7 @@ def check_command(
             "(default: acknowledged for sound rules, nothing for most paper rules).",
         ),
     ] = None,
-    max_states: Annotated[int, option(_SEARCH, "Stop after this number of states.", least=1)] = 1_000_000,
+    max_states: Annotated[int, option(_SEARCH, "Stop when more states than this are found.", least=1)] = 1_000_000,
     no_reduction: Annotated[
         bool, option(_SEARCH, "Search equivalent interleavings too (no partial-order reduction).", "--no-reduction")
     ] = False,
@@ -273,7 +273,10 @@ def _print(console: "Console", protocol: str, scenario: "Scenario", report: "Sea
     if report.exhausted:
         console.print("[green]no promise is broken[/] by any schedule within these bounds")
     else:
-        console.print("[yellow]cut off[/]: no promise is broken so far; raise --max-states to search on")
+        console.print(
+            "[yellow]cut off[/]: no promise is broken so far; more than --max-states were found: raise it to search on",
+            soft_wrap=True,
+        )
     if scenario.promise.liveness_goal is None:
         printed = " (most printed rules wait forever)" if scenario.group.rules is Rules.PAPER else ""
         console.print(f"{_NO_GOAL}{printed}. {_SET_A_GOAL}", style="yellow", markup=False, soft_wrap=True)

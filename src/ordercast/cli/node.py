@@ -32,6 +32,7 @@ from ordercast.live.events import Message, View
 from ordercast.live.join import Joining, join
 from ordercast.live.metrics import serve_metrics
 from ordercast.live.settings import Settings
+from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
 from ordercast.wire.keys import GroupKeys
 
@@ -152,9 +153,17 @@ def node_command(
     Messages are printed as SENDER, a tab, TEXT. A line `@B,C text` goes to B and C only (orders partial and total),
     `!9 text` has priority 9 (order priority); after a backslash in front the rest is sent as it is. At the end of its
     input it stays until all members have received everything and have ended, too.
-    Exit status 0: everything was delivered; 1: the group was aborted, or did not open; 2: an argument is wrong, or a
-    line could not be sent.
+    Exit status 0: everything was delivered; 1: the group was aborted, also by SIGINT or SIGTERM, or did not open; 2: an
+    argument is wrong, or a line could not be sent.
     """
+    require(
+        member_list is not None or size is not None,
+        "the members are missing; give --members A,B,C, or --size 3 to discover so many",
+    )
+    require(
+        member_list is None or size is None,
+        "--members and --size exclude each other; give --members, or --size to discover so many",
+    )
     served_at = address_or_port(metrics) if metrics is not None else None
     node = _Node(status=status, served_at=served_at, key=key)
     given = {

@@ -24,8 +24,9 @@ from ordercast.cli.shared.live_options import (
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join import keys_for
 from ordercast.live.relay_process import RelayProcess
-from ordercast.live.settings import Settings
+from ordercast.live.settings import RELAYED_PROTOCOLS, Settings, protocol_of
 from ordercast.live.transport.addresses import address_of, members_of, multicast_of, require_one_network
+from ordercast.model.config import require
 
 
 def relay_command(
@@ -53,12 +54,14 @@ def relay_command(
 
     The orders total and priority need a relay: a member, or this process, which members name by --relay. It may be
     stopped and started again: the group continues if it is back within two failure timeouts.
+    Exit status 0: it was stopped, by SIGINT or SIGTERM; 2: an argument is wrong, or the address cannot be used.
     """
     given = {"multicast": multicast, "mtu": mtu, "round_trip": round_trip}
     overrides: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     shared = replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides)
-    members = members_of(group, members_from(member_list))
     place = address_of(address)
+    _require_relayed(shared, settings)
+    members = members_of(group, members_from(member_list))
     require_one_network({**members, "the relay": place})
     with telling_options():
         keys = keys_for([place, *members.values()], key, insecure=insecure)
@@ -66,6 +69,10 @@ def relay_command(
     addresses = list(members.values())
     loopback = all(each.is_loopback() for each in addresses)
     parameters = parameters_for(shared, len(addresses), loopback=loopback)
+
+    if settings is not None and (shared.relay is None or address_of(shared.relay) != place):
+        names = "no relay" if shared.relay is None else f"the relay {shared.relay}"
+        _say(f"{settings} names {names}: only members that name {place} as their relay will use this one")
 
     async def serve() -> int:
         relay = RelayProcess(group, place, addresses, parameters, keys=keys, multicast=relayed_to)
@@ -83,6 +90,13 @@ def relay_command(
         return 0
 
     raise typer.Exit(run(serve(), uvloop=uvloop))
+
+
+def _require_relayed(shared: Settings, file: Path | None) -> None:
+    require(
+        protocol_of(shared.order) in RELAYED_PROTOCOLS,
+        f"{file}: order {shared.order!r} needs no relay, only 'total' and 'priority' do; start its members without one",
+    )
 
 
 def _say(sentence: str) -> None:

@@ -25,7 +25,9 @@ def replay_command(
         bool, typer.Option("--search", help="For a schedule: search within its bounds for a counterexample.")
     ] = False,
     sound: Annotated[bool, typer.Option("--sound", help="The same search with the sound rules.")] = False,
-    max_states: Annotated[int, typer.Option(min=1, help="Stop such a search after this number of states.")] = 1_000_000,
+    max_states: Annotated[
+        int, typer.Option(min=1, help="Stop such a search when more states than this are found.")
+    ] = 1_000_000,
 ) -> None:
     """Run a recorded counterexample step by step.
 

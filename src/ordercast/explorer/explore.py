@@ -67,7 +67,7 @@ class Search:
         eager: bool = False,
         begins: Sequence[str] = (),
     ) -> None:
-        """`max_states`: the search is cut off there. `reduced`: with partial-order reduction.
+        """`max_states`: the search is cut off when it finds more. `reduced`: with partial-order reduction.
 
         `eager`: check liveness in every state, not only where everything is delivered. It is slower, but finds a
         failure that needs a long recovery within a few steps after the loss.
@@ -87,10 +87,10 @@ class Search:
         self._counterexample: Counterexample | None = None
 
     def run(self, progress: SearchProgress | None = None) -> SearchReport:
-        """Searches until all states are visited, a promise is broken, or the limit is reached."""
+        """Searches until all states are visited, a promise is broken, or the limit is exceeded."""
         began, reported = time.perf_counter(), 0
         found = self._known.sleep_sets
-        while self._frontier and self._counterexample is None and len(found) < self._max_states:
+        while self._frontier and self._counterexample is None and len(found) <= self._max_states:
             self._expand(*self._frontier.popleft())
             if progress is not None and len(found) >= reported + _PROGRESS_EVERY:
                 reported = len(found)

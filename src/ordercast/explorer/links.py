@@ -22,7 +22,6 @@ class Queues:
         self._numbers: dict[tuple[int, ...], int] = {(): EMPTY}
         self._longer: dict[int, int] = {}
         self.contents: list[tuple[int, ...]] = [()]
-        self.head = [-1]
         self._rest: list[int | None] = [None]
 
     def of(self, units: tuple[int, ...]) -> int:
@@ -33,7 +32,6 @@ class Queues:
         if number is None:
             number = self._numbers[units] = len(self.contents)
             self.contents.append(units)
-            self.head.append(units[0])
             self._rest.append(None)
         return number
 

@@ -154,7 +154,7 @@ def explore_on(
 def _coordinate(
     pipes: list[Connection], scenario: Scenario, max_states: int, began: float, progress: SearchProgress | None
 ) -> SearchReport:
-    """Runs level by level until no state is left, a promise is broken, or the limit is reached."""
+    """Runs level by level until no state is left, a promise is broken, or a level exceeds the limit."""
     batches: list[list[ReachedState]] = [[] for _ in pipes]
     depth, last = 0, False
     while True:
@@ -170,7 +170,7 @@ def _coordinate(
         if last or broken or not left:
             break
         batches = [[row for answer in answers for row in answer[3][owner]] for owner in range(len(pipes))]
-        last = states >= max_states  # liveness is then checked in a sample of the frontier
+        last = states > max_states  # liveness is then checked in a sample of the frontier
         depth += 1
     return SearchReport(
         states=states,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 from ordercast.live.events import View
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join_options import JoinOptions
-from ordercast.live.settings import Settings, require_seconds, require_whole
+from ordercast.live.settings import RENAMED_SETTINGS, Settings, require_seconds, require_whole
 from ordercast.live.transport.addresses import (
     Address,
     address_of,
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 
 MIN_TIMEOUT, MAX_TIMEOUT = 0.5, 1e9  # seconds
 _OPENS = "ordercast.live.open_group"
-_RENAMED = {
-    "channel": "relay",
-    "datagram": "max_datagram_size",
-    "silence": "failure_timeout",
-    "recorded": "record_detail",
-}
+_RENAMED = {**RENAMED_SETTINGS, "recorded": "record_detail"}
 
 
 class KeyRequiredError(ConfigError):
@@ -245,8 +240,10 @@ def _own_address(
     multicast: str | None,
 ) -> Address | None:
     """Our own address, if the members are discovered; None if they are given."""
-    if (members is None) == (size is None):
-        raise ConfigError("give either the members (members), or the number of members to discover (size)")
+    if members is None and size is None:
+        raise ConfigError("the members are missing; give them (members), or the number of members to discover (size)")
+    if members is not None and size is not None:
+        raise ConfigError("members and size exclude each other; give the members, or the number of members to discover")
     if size is None:
         if bind is not None:
             raise ConfigError("bind is used with size, for members to discover; otherwise members has our address")

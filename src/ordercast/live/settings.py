@@ -6,12 +6,15 @@ that differ. What differs between members (name, address, recording), or is secr
 """
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from enum import StrEnum
+from functools import wraps
 from json import dumps
 from math import isfinite
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ordercast.live.transport.addresses import address_of, multicast_of
 from ordercast.model.errors import ConfigError
@@ -27,6 +30,11 @@ NETWORK_MTU = 1_352
 INTERNET_MTU = 1_232
 """The same for 1280 bytes, the smallest MTU that IPv6 allows."""
 ROUND_TRIPS_PER_FAILURE_TIMEOUT = 4
+
+RENAMED_SETTINGS = {"channel": "relay", "datagram": "max_datagram_size", "silence": "failure_timeout"}
+"""Old names of settings, and the new ones."""
+
+_T = TypeVar("_T")
 
 
 class Order(StrEnum):
@@ -53,6 +61,22 @@ RELAYED_PROTOCOLS = frozenset({"st", "to", "prito", "prio"})
 """The protocols that need a relay: all members must receive all datagrams in the same order."""
 
 
+def _refusing_unknown_names(kind: type[_T]) -> type[_T]:
+    """Makes the class raise a `TypeError` that suggests a name, where Python's own has none."""
+    init: Callable[..., None] = kind.__init__
+
+    @wraps(init)
+    def checked(self: _T, *values: object, **named: object) -> None:
+        known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+        for name in named.keys() - known.keys():
+            raise TypeError(_unknown_setting(name, list(known)))
+        init(self, *values, **named)
+
+    kind.__init__ = checked  # type: ignore[assignment, method-assign]
+    return kind
+
+
+@_refusing_unknown_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """The settings of a group, equal at all its members. None: chosen automatically, for one machine or a network."""
@@ -154,7 +178,7 @@ class Settings:
             with Path(path).open("rb") as file:
                 found = tomllib.load(file)
         except OSError as error:
-            raise ConfigError(f"cannot read settings from {path}: {error.strerror}") from error
+            raise ConfigError(f"cannot read settings from {path}: {error.strerror}; check the path") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"invalid TOML in {path}: {error}") from error
         names = [field.name for field in fields(cls)]
@@ -170,6 +194,17 @@ class Settings:
         """The settings as TOML, without those that are chosen automatically."""
         chosen = {name: value for name, value in asdict(self).items() if value is not None}
         return "".join(f"{name} = {dumps(value, ensure_ascii=False)}\n" for name, value in chosen.items())
+
+
+def _unknown_setting(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    if name in RENAMED_SETTINGS:
+        hint = f"it is called {RENAMED_SETTINGS[name]!r}"
+    elif close:
+        hint = f"did you mean {close[0]!r}?"
+    else:
+        hint = f"it has: {', '.join(known)}"
+    return f"Settings has no {name!r}; {hint}"
 
 
 def protocol_of(order: str) -> str:

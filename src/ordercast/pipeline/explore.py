@@ -49,21 +49,22 @@ def explore_on_spark(
 ) -> SearchReport:
     """Searches a scenario; the report is that of a search in one process, except for times and continuations.
 
-    `max_states`: the search ends after so many states. `from_states`: levels with fewer states are searched in this
-    process, until one has so many. `progress` is called after each level. That receipts come to an end is checked where
-    a schedule returns to a state that was expanded before (see `explore`), in the levels searched in this process only.
+    `max_states`: the search ends with the level in which it finds more. `from_states`: levels with fewer states are
+    searched in this process, until one has so many. `progress` is called after each level. That receipts come to an end
+    is checked where a schedule returns to a state that was expanded before (see `explore`), in the levels searched in
+    this process only.
     """
     began = time.perf_counter()
     here = Share(scenario, 0, 1, reduced=reduced)
     require(here.expansion.highest_action() < 1 << 62, "the group is too large for a search on Spark; use fewer nodes")
     total = _Total()
-    while here.frontier and len(here.frontier) < from_states and here.states() < max_states and here.broken is None:
+    while here.frontier and len(here.frontier) < from_states and here.states() <= max_states and here.broken is None:
         here.level()
         total.level(here.states(), len(here.frontier))
-    if total.left and here.broken is None and total.states >= max_states:
+    if total.left and here.broken is None and total.states > max_states:
         here.continue_frontier()
     counts = total.counts = here.counts()
-    if total.left and counts.broken is None and total.states < max_states:
+    if total.left and counts.broken is None and total.states <= max_states:
         _search(spark, here, total, max_states, began, progress)
     return SearchReport(
         states=total.states,
@@ -117,7 +118,7 @@ class _Total:
 def _search(
     spark: "SparkSession", here: Share, total: _Total, max_states: int, began: float, progress: SearchProgress | None
 ) -> None:
-    """Continues the search on Spark until it is exhausted, finds a violation, or reaches the limit."""
+    """Continues the search on Spark until it is exhausted, finds a violation, or exceeds the limit."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - only where Spark is used
 
     space = here.expansion.space
@@ -126,7 +127,7 @@ def _search(
     known = spark.createDataFrame(pa.Table.from_pylist(rows, schema=_STATE))
     frontier = known.where(f.col(_PATH).isNotNull()).localCheckpoint()
     known = known.select(_DIGEST, _ASLEEP).localCheckpoint()
-    while total.left and total.broken is None and total.states < max_states:
+    while total.left and total.broken is None and total.states <= max_states:
         shares = max(1, min(total.left // _SHARE, _SHARES))
         spread = frontier.repartitionByRange(shares, _PATH)
         reached = spread.mapInArrow(expand, spark_schema(_REACHED)).localCheckpoint()

@@ -26,6 +26,8 @@ class RunResult:
     """Nodes that aborted."""
     view: int
     """The number of the latest view that a node installed; 0: the membership did not change."""
+    view_time: int
+    """The time at which a node first installed that view; 0 if the membership did not change."""
     members: tuple[int, ...]
     """The members of that view; all nodes if the membership did not change."""
     left: tuple[int, ...]

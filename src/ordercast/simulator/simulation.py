@@ -98,7 +98,7 @@ class Simulation:
         self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
-        self._latest_view = ViewInstalled(0, everybody(nodes), "")
+        self._latest_view, self._view_time = ViewInstalled(0, everybody(nodes), ""), 0
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -271,7 +271,7 @@ class Simulation:
     def _view(self, time: int, node: int, output: ViewInstalled) -> None:
         self._measurements.last_progress = time
         if output.number > self._latest_view.number:
-            self._latest_view = output
+            self._latest_view, self._view_time = output, time
         for gone in members(everybody(self.config.group.nodes) & ~output.members):
             self._completion.left(gone)  # whether it has learned of it or not
         if not output.members >> node & 1:
@@ -376,6 +376,7 @@ class Simulation:
             crashed=tuple(node for node in nodes if self._crashed[node]),
             aborted_nodes=aborted,
             view=self._latest_view.number,
+            view_time=self._view_time,
             members=members(self._latest_view.members),
             left=self._completion.gone(),
             waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),

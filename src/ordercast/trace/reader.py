@@ -240,4 +240,7 @@ def _errors_of(path: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # some take several lines
-        raise TraceError(f"cannot read {path}: {reason}; it is damaged or not a Parquet file") from error
+        reason = reason.partition(" Either the file is corrupted")[0].rstrip(".")  # which we say of all errors
+        raise TraceError(
+            f"cannot read {path}: {reason}; it is damaged or not a Parquet file: copy it again, or repeat the run"
+        ) from error

@@ -76,7 +76,10 @@ def keys_from_file(path: Path) -> GroupKeys:
                 raise ConfigError(f"{path} can be read by other users; run: chmod 600 {path}")
             return keys_from_text(file.read(), str(path))
     except OSError as error:
-        raise ConfigError(f"cannot read the keys in {path}: {error.strerror or error}") from error
+        raise ConfigError(
+            f"cannot read the keys in {path}: {error.strerror or error}; check the path, or make a key: "
+            "ordercast key --out FILE"
+        ) from error
 
 
 def keys_from_environment(environment: Mapping[str, str]) -> GroupKeys | None:

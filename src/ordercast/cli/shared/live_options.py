@@ -77,11 +77,16 @@ def members_from(text: str) -> dict[str, str]:
 
 
 def address_or_port(text: str) -> tuple[str, int]:
-    """Reads 9100, a port on this machine only, or 10.0.0.1:9100."""
+    """Reads the value of --metrics: 9100, a port on this machine only, or 10.0.0.1:9100."""
     if text.isdecimal():
-        require(int(text) < 1 << 16, f"invalid port {text}; ports are 1 to 65535, and 0 is any free one")
+        require(int(text) < 1 << 16, f"--metrics: invalid port {text}; ports are 1 to 65535, and 0 is any free one")
         return LOOPBACK, int(text)
-    address = address_of(text)
+    try:
+        address = address_of(text)
+    except ConfigError:
+        raise ConfigError(
+            f"--metrics: {text!r} is neither a port, such as 9100, nor an address with one, such as 10.0.0.1:9100"
+        ) from None
     return address.host, address.port
 
 

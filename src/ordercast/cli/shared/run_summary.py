@@ -1,5 +1,6 @@
 """The summary of a run, as text and as JSON."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.shared.printing import counted, noun
+from ordercast.model.faults import Crash
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import TraceDetail
@@ -31,6 +33,12 @@ def as_json(result: RunResult) -> str:
         "stalled": result.stalled,
         "aborted": result.aborted,
         "left": [name_of(node) for node in result.left],
+        "crashed": {name_of(node): time for node, time in _crash_times(result).items()},
+        "view": {
+            "number": result.view,
+            "time": result.view_time,
+            "members": [name_of(node) for node in result.members],
+        },
         "virtual_time": result.virtual_time,
         "counters": dict(result.counters.columns()),
         "latency": latency,
@@ -53,6 +61,8 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
     """Prints the summary."""
     counts = result.counters
     console.print(_headline(result))
+    if departures := _departures(result):
+        console.print(departures, soft_wrap=True, markup=False)
     console.print(_counts(result))
     levels = Table("reached", "p50", "p99", "most", "longest log", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     longest = {Level.ACCEPTED: counts.longest_accepted}
@@ -82,7 +92,6 @@ def print_summary(result: RunResult, console: Console, out: Path | None) -> None
 def _counts(result: RunResult) -> Table:
     counts = result.counters
     control, repairs = _per(counts.control, counts.transmitted), _per(counts.retransmitted, counts.lost_data)
-    twice = counted(counts.duplicated, "unit")
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -111,7 +120,7 @@ def _counts(result: RunResult) -> Table:
         (
             "discarded",
             counts.discarded,
-            f"{noun(counts.discarded, 'data unit')} discarded on receipt; {twice} arrived twice",
+            f"received {noun(counts.discarded, 'data unit')}; {counts.duplicated:,} duplicated by the network",
         ),
     ):
         table.add_row(name, f"{count:,}", explained)
@@ -156,10 +165,31 @@ def _headline(result: RunResult) -> Text:
 def _success(result: RunResult) -> str:
     """The result of a complete run; if a node left the group, its last messages may be lost."""
     if result.left:
-        gone = ", ".join(name_of(node) for node in result.left)
-        return f"all messages of the others delivered to all of them; {gone} left the group"
+        return "all messages of the remaining nodes delivered to all of them"
     reached = "delivered" if result.config.protocol == Service.SEQUENCED.value else "acknowledged"
     return f"every message {reached} everywhere"
+
+
+def _departures(result: RunResult) -> str:
+    """When nodes crashed, and when the others went on without them; empty if nothing of it happened."""
+    clauses = [f"{name_of(node)} crashed at {_time(time)}" for node, time in _crash_times(result).items()]
+    excluded = [node for node in range(result.config.group.nodes) if node not in result.members]
+    if excluded:
+        clauses.append(f"{_names(result.members)} went on without {_names(excluded)} at {_time(result.view_time)}")
+    if noticed_by_none := [node for node in result.left if node not in excluded]:
+        clauses.append(f"no view without {_names(noticed_by_none)} was installed")
+    if clauses:
+        clauses.append(f"the last progress was at {_time(result.virtual_time)}")
+    return "; ".join(clauses)
+
+
+def _crash_times(result: RunResult) -> dict[int, int]:
+    crashes = [fault for fault in result.config.faults if isinstance(fault, Crash)]
+    return {node: min(fault.at for fault in crashes if fault.node == node) for node in result.crashed}
+
+
+def _names(nodes: Sequence[int]) -> str:
+    return ", ".join(name_of(node) for node in nodes)
 
 
 def _per(count: int, base: int) -> str:

@@ -34,6 +34,7 @@ from ordercast.wire.control import Join, LastJoin, Refuse, truncated
 MAX_INCARNATIONS = 16
 """Incarnations of one member that are accepted before two processes are taken to use its name."""
 _NOTHING = LastJoin()
+_MAKE_EQUAL = "make them equal, for example with one settings file for all members (--settings)"
 
 
 class Identity(ConfigValue, frozen=True, kw_only=True):
@@ -140,7 +141,8 @@ class Handshake(DeclaredState):
             return None
         self.unproven[member] = join
         if not alike and known is None and self._names_us(join):
-            return self._difference(member, join)  # with another incarnation known, the new one has to notice
+            # With another incarnation known, the new one has to notice.
+            return f"{self._difference(member, join)}; {_MAKE_EQUAL}"
         if not alike or not self._is_alive(member, join):
             out.append(SendControl(self.join(member), member))  # by having received this it can prove that it is alive
             return None

@@ -116,9 +116,11 @@ def _guess(key: str) -> str:
     inner = [path for path in _PATHS if path.endswith(f".{key}")]
     if inner:
         return f"; did you mean {min(inner, key=len)!r}?"
-    near = get_close_matches(key.lower().replace("-", "_"), _PATHS, n=1, cutoff=0.75)
+    written = key.lower().replace("-", "_")
+    near = get_close_matches(written, _PATHS, n=3, cutoff=0.75)
     if near:
-        return f"; did you mean {near[0]!r}?"
+        swapped = (each for each in near if sorted(each) == sorted(written))  # `sedes` is closer to `senders` by ratio
+        return f"; did you mean {next(swapped, near[0])!r}?"
     names = sorted(known for known in _PATHS if "." not in known)
     return f"; known: {', '.join(names)}, and the paths of all fields of RunConfig, such as group.timing.poll"
 
