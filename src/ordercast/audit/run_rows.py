@@ -49,6 +49,14 @@ def is_uniform(row: RunRow) -> bool:
         return False
 
 
+def resilience_of(row: RunRow) -> int:
+    """How many others have a message when a sequencer's node delivers it; 0 if unknown."""
+    try:
+        return int(json.loads(row[CONFIG] or "{}")["group"]["sequencer"]["resilience"])
+    except (KeyError, TypeError, ValueError):
+        return 0
+
+
 def service_of(row: RunRow) -> Service:
     """The service that a run promises; `TraceError` if its protocol is unknown."""
     try:

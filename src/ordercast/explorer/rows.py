@@ -11,6 +11,7 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    ReachedByView,
     Resumed,
     Send,
     Stopped,
@@ -60,7 +61,7 @@ def _note(recorder: Recorder, time: int, node: int, output: Output) -> None:
         case Numbered(packet=packet):
             recorder.send(time, packet)
         case Reached(level=level, packet=packet):
-            recorder.level(time, node, level, packet)
+            recorder.level(time, node, level, packet, by_view=isinstance(output, ReachedByView))
         case Deliver(packet=packet):
             recorder.deliver(time, node, packet)
         case Discard(unit=unit, why=why):

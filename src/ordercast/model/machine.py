@@ -114,6 +114,10 @@ class Reached(msgspec.Struct, frozen=True, gc=False):
     packet: Packet
 
 
+class ReachedByView(Reached, frozen=True, gc=False):
+    """Output: a packet reached a level because it is in the cut that ends a view: all that go on have it."""
+
+
 class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Output: deliver the packet's messages to the application; it enters the receipt log (the papers' RL)."""
 
@@ -171,6 +175,11 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     number: int
     members: int
     why: str
+    heard: int | None = None
+    """Members of the view before whose reports decided where it ended; 0: the first view of the group. None: of a
+    protocol whose views only ever lose members, and which does not tell it."""
+    places: tuple[int, ...] = ()
+    """The members in their places, where that is not the order of their numbers."""
 
 
 Output = (

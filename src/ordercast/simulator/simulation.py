@@ -20,6 +20,7 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    ReachedByView,
     Receive,
     Resumed,
     Send,
@@ -99,6 +100,7 @@ class Simulation:
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
         self._latest_view = ViewInstalled(0, everybody(nodes), "")
+        self._members = 0  # of all views that have numbers
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -112,6 +114,7 @@ class Simulation:
             Discard: self._measurements.discard,
             Numbered: self._numbered,
             Reached: self._measurements.reached,
+            ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
@@ -272,8 +275,13 @@ class Simulation:
         self._measurements.last_progress = time
         if output.number > self._latest_view.number:
             self._latest_view = output
-        for gone in members(everybody(self.config.group.nodes) & ~output.members):
-            self._completion.left(gone)  # whether it has learned of it or not
+        if output.heard is not None:  # members may join
+            gone = self._members & ~output.members
+            self._members |= output.members
+        else:
+            gone = everybody(self.config.group.nodes) & ~output.members
+        for other in members(gone):
+            self._completion.left(other)  # whether it has learned of it or not
         if not output.members >> node & 1:
             self._aborted[node] = True
         if self._recorder is not None:
