@@ -197,10 +197,7 @@ class ByNode(DeclaredState):
             self._check(event)
         if not self.begun and not isinstance(event, TimerFired):
             self.begun = True
-            if self.is_member:
-                self._give(Begin(), out)
-            else:
-                self._carry_out(self.joiner.begin(), out)
+            self._carry_out(self.member.handle(Begin()) if self.is_member else self.joiner.begin(), out)
         if isinstance(event, GiveUp):
             self.aborted = True
             out.append(Abort(event.why))
