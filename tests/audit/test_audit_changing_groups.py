@@ -13,7 +13,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.view_rows import heard_in, view_detail
-from tests.audit.changing_groups import FOUNDED, Script, audited, broken, columns_of, edited, rows_of, run_row
+from tests.audit.changing_groups import FOUNDED, Row, Script, audited, broken, columns_of, edited, rows_of, run_row
 
 # E1 to E4 are nodes 0 to 3. Three found the group; E3 is excluded by view 1, in which E4 joins with E1's state; in
 # view 2 E2 leaves. "to all" is written as to everybody that ever was, as the simulator does.
@@ -150,17 +150,17 @@ BREAKAGES: list[tuple[str, Script, str]] = [
     (
         "uniform",
         edited(GOOD, 2, ("deliver a;", "deliver a; deliver z;")),
-        "E3 delivered E3#0 in view 0 and did not go on; E1 went on without it",
+        "E3 delivered E3#0 in view 0 and has not gone on; E1 went on without it",
     ),
     (
         "uniform",
         edited(GOOD, 2, ("deliver a; exclude 1", "deliver a; deliver q; crash")),
-        "E3 delivered E2#1 in view 0 and did not go on; E1 went on without it",
+        "E3 delivered E2#1 in view 0 and has not gone on; E1 went on without it",
     ),
     (
         "uniform",
         edited(edited(GOOD, 0, ("deliver c; deliver y", "deliver y; deliver c; crash")), 3, ("deliver c;", "")),
-        "E1 delivered E1#2 in view 2 and did not go on; E4 went on without it",
+        "E1 delivered E1#2 in view 2 and has not gone on; E4 went on without it",
     ),
     # --- sender_inside ---
     (
@@ -394,7 +394,7 @@ def test_priority_runs_end_with_a_view() -> None:
         "; deliver c; send d 0 1; deliver d",
         1: "view 0 = 0 1 heard; deliver b; deliver a; send c 0 1; view 1 = 0 1 heard 0 1; deliver c; deliver d",
     }
-    rows = [
+    rows: list[Row] = [
         (
             *row[:7],
             {"a": 1, "b": 5, "c": 1, "d": 1}.get("abd"[row[5] or 0] if row[0] == 0 else "c")
@@ -425,7 +425,7 @@ def test_views_with_and_without_numbers_are_not_mixed() -> None:
 
 
 def test_views_without_numbers_are_those_of_earlier_traces() -> None:
-    rows = [
+    rows: list[Row] = [
         (1, 0, 0, "view", None, None, (0, 1), None, "1: {E1,E2}; E3 is silent"),
         (2, 0, 0, "leave", None, None, None, None, None),
     ]

@@ -52,7 +52,7 @@ def uniform(logs: RunLogs) -> Violations:
         logs, lambda epoch: not _closes(logs, epoch) and is_uniform_view(logs, epoch.number)
     ):
         sentence = (
-            f"{name_of(epoch.node)} delivered {message_name(message)} in view {epoch.number} and did not go on; "
+            f"{name_of(epoch.node)} delivered {message_name(message)} in view {epoch.number} and has not gone on; "
             f"{name_of(lacking)} went on without it"
         )
         yield _violation(uniform, sentence, message, epoch.node, lacking)

@@ -1,11 +1,11 @@
 """Audits one run whose events are in memory: vectorised if it passes, otherwise by the reference audit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.records import UNRECORDED
 from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
@@ -19,9 +19,17 @@ from ordercast.trace.reader import EventColumns, RunRow
 from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
 
 
-def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service | None = None) -> Verdict:
+def audit_run(
+    row: RunRow,
+    batches: Sequence[pa.RecordBatch],
+    service: Service | None = None,
+    *,
+    with_details: Callable[[], Sequence[pa.RecordBatch]] | None = None,
+) -> Verdict:
     """The verdict on one run, given its row of `runs` and all of its events; the same as the reference audit's.
 
+    `with_details`: reads the events again with `detail`, which the batches may lack; the reference audit needs it if
+    members join.
     Raises `TraceError` if the events are inconsistent or do not fit into memory.
     """
     asked = service or service_of(row)
@@ -29,7 +37,7 @@ def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service |
     try:
         run = columns_of(row[NODES], batches)
     except NotVectorisableError:
-        pass
+        batches = with_details() if with_details else batches
     else:
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
             _add_passed(run, promised(asked, uniform=is_uniform(row)), verdict)
@@ -50,8 +58,9 @@ def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
 def as_lists(batch: pa.RecordBatch) -> EventColumns:
     """The events of a batch in the form that the reference audit reads."""
     kinds = [event in KINDS for event in batch.column(EVENT).to_pylist()]
-    batch = batch.select(COLUMNS).filter(pa.array(kinds, pa.bool_()))
-    return {column: batch.column(column).to_pylist() for column in COLUMNS}
+    columns = [column for column in ALL_COLUMNS if column in batch.schema.names]
+    batch = batch.select(columns).filter(pa.array(kinds, pa.bool_()))
+    return {column: batch.column(column).to_pylist() for column in columns}
 
 
 def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:

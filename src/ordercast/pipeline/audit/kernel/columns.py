@@ -42,7 +42,7 @@ _NULL = np.iinfo(np.int64).min
 
 
 class NotVectorisableError(Exception):
-    """These events cannot be represented as arrays, because they are inconsistent; use the reference audit."""
+    """These events cannot be represented as arrays: they are inconsistent, or members join. Use the reference audit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +296,8 @@ def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
             stopped.add(node)
         if row[EVENT] == EventKind.ABORT:
             aborted_at[node] = row[TIME]
+        if row[EVENT] == EventKind.VIEW and row.get(SEQ) is not None:
+            raise NotVectorisableError  # members may join
         if row[EVENT] == EventKind.VIEW and remaining is not None:
             if not all(other is not None and 0 <= other < nodes for other in remaining):
                 raise NotVectorisableError

@@ -21,7 +21,7 @@ from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, RowG
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
-from ordercast.trace.schema import NODES, RUN
+from ordercast.trace.schema import NODES, RUN, EventKind
 
 GROUPS_OF_AN_INDEX_TASK = 24
 """Row groups that one task summarises."""
@@ -78,6 +78,8 @@ class LongRun:
         for answer in run_tasks(TaskKind.INDEX, [msgspec.msgpack.encode(one) for one in tasks]):
             found += msgspec.msgpack.decode(answer, type=list[RowGroupSummary])
         found.sort(key=lambda one: (one.begins, one.number))
+        if any(event.event == EventKind.VIEW and event.seq is not None for one in found for event in one.membership):
+            raise NotPartitionableError("its members change, and views are audited as a whole")
         if any(one.unknown_nodes for one in found):
             raise NotPartitionableError("it names nodes that are not in the group")
         if not all(one.in_order for one in found) or not _in_order([one.steps for one in found]):

@@ -23,6 +23,8 @@ class MembershipEvent(msgspec.Struct, frozen=True):
     time: int
     event: str
     destinations: tuple[int, ...] | None
+    seq: int | None = None
+    """The number of a view, where views have numbers."""
 
     def as_row(self) -> dict[str, object]:
         """As a row of `events`."""
@@ -111,7 +113,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
 
 
 def _membership(file: RowGroups) -> tuple[MembershipEvent, ...]:
-    batch = file.read((NODE, STEP, TIME, EVENT, DESTINATIONS))
+    batch = file.read((NODE, STEP, TIME, EVENT, SEQ, DESTINATIONS))
     kind = kinds_of(batch.column(EVENT))
     rows = batch.filter(pa.array((kind >= FIRST_MEMBERSHIP) & (kind < OTHER))).to_pylist()
     return tuple(msgspec.convert(row, MembershipEvent) for row in rows)
