@@ -12,7 +12,9 @@ from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.schema import EventField
+from tests.audit.changing_groups import rows_of
 from tests.audit.figures import Figure, Row
+from tests.audit.test_audit_changing_groups import GOOD as CHANGING
 
 NAMES = ["ada", "bob", "cy"]
 
@@ -157,3 +159,36 @@ def test_what_an_unseen_node_sent_to_some_is_owed_to_nobody_else(tmp_path: Path)
     figure = Figure(["a3", "p1", ""], ["p", "", "a"])
     folders = [keep(tmp_path / NAMES[node], figure.rows, node, protocol="spo") for node in (0, 2)]
     assert broken(folders) == set()
+
+
+# --- groups that others may join ---
+
+
+def joining(folder: Path, node: int, nodes: int, **row: Any) -> Path:
+    """What one member of a changing group recorded; it knows of the nodes that there were when it ended."""
+    config = json.dumps({"group": {"views": True}, "live": {"one_clock": True}})
+    told = {"protocol": "to", "nodes": nodes, "node": node, "config": config, "complete": True, "sent": 1, **row}
+    trace = IncrementalTraceWriter(folder, f"s-{node}", "g-s")
+    trace.begin({**told, "complete": False, "sent": None})
+    trace.append([(*cells[:8], None, cells[8], None) for cells in rows_of(CHANGING) if cells[0] == node])
+    trace.describe(told)
+    return folder
+
+
+def test_members_of_a_changing_group_know_of_different_numbers_of_nodes(tmp_path: Path) -> None:
+    nodes = {0: 4, 1: 4, 2: 3, 3: 4}
+    for node, known in nodes.items():
+        joining(tmp_path, node, known)
+    verdict = by_all_means([tmp_path])
+    assert {name: finding.witnesses for name, finding in verdict.findings.items() if not finding.holds} == {}
+    assert "same_set" in verdict.findings
+    assert verdict.incomplete_records == []
+
+
+def test_one_that_was_killed_is_named(tmp_path: Path) -> None:
+    for node, known in {0: 4, 1: 4, 3: 4}.items():
+        joining(tmp_path, node, known)
+    joining(tmp_path, 2, 3, complete=False)
+    verdict = by_all_means([tmp_path])
+    assert verdict.holds
+    assert "the record of E3 is incomplete" in verdict.incomplete_records[0]
