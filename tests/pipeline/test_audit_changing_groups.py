@@ -11,16 +11,17 @@ from pyspark.sql import SparkSession
 
 from ordercast.audit.logs import ALL_COLUMNS
 from ordercast.audit.reference import audit as audit_by_reference
+from ordercast.audit.reference import check_run
 from ordercast.audit.services import OF_VIEWS
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline import audit_tables
-from ordercast.pipeline.audit import vectorised
+from ordercast.pipeline.audit import run, vectorised
 from ordercast.pipeline.audit.engine import Engine, audit
 from ordercast.pipeline.audit.stream.prefix import Prefix
 from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.schema import EVENT_COLUMNS
-from tests.audit.changing_groups import Row, Script, audited, rows_of, run_row
+from tests.audit.changing_groups import Row, Script, audited, edited, rows_of, run_row
 from tests.audit.test_audit_changing_groups import ACKNOWLEDGED, BREAKAGES, GOOD, LEVELS, SELECTED, TAIL
 from tests.protocols.membership.traced_runs import ORDERS, traced
 from tests.protocols.membership.traced_runs import run_row as simulated_row
@@ -69,7 +70,8 @@ def test_long_runs_are_audited_as_a_whole(folder: Path, monkeypatch: pytest.Monk
     found = audit([folder], engine=Engine.VECTORISED, note=notes.append)
     assert found.as_document() == audit_by_reference([folder]).as_document()
     assert len(notes) == len(SCRIPTS)
-    assert all("its members change, and views are audited as a whole" in note for note in notes)
+    assert all("falling back to a single-task audit" in note for note in notes)
+    assert sum("its members change, and views are audited as a whole" in note for note in notes) > len(SCRIPTS) / 2
 
 
 def test_on_spark_likewise(spark: SparkSession, folder: Path) -> None:
@@ -107,6 +109,83 @@ def test_simulated_runs_pass_in_all_engines(protocol: str, tmp_path: Path) -> No
     if protocol not in {"prito", "prio"}:
         assert prefix.retired
         assert prefix.carried().num_rows < most
+
+
+# --- groups that may change, and do not ---
+
+EVERYBODY = "view 0 = 0 1 2 heard"
+STAYS: Script = {
+    0: f"{EVERYBODY}; send a 0 1 2; send b 0 1 2; deliver a; deliver p; deliver b",
+    1: f"{EVERYBODY}; send p 0 1 2; deliver a; deliver p; deliver b",
+    2: f"{EVERYBODY}; deliver a; deliver p; deliver b",
+}
+STAYING: dict[str, tuple[Script, bool]] = {
+    "as founded": (STAYS, True),
+    "with acknowledgments": (edited(STAYS, 2, ("deliver b", "deliver b; ack a")), False),
+    "a delivery is missing": (edited(STAYS, 1, ("deliver b", "")), False),
+    "a delivery is early": (
+        edited(STAYS, 1, (f"{EVERYBODY}; send p 0 1 2; deliver a", f"deliver a; {EVERYBODY}; send p 0 1 2")),
+        False,
+    ),
+    "a view is missing": (edited(STAYS, 1, (f"{EVERYBODY};", "")), False),
+    "a view is another": (edited(STAYS, 1, ("0 1 2 heard", "0 2 1 heard")), False),
+    "a view is smaller": (
+        {node: text.replace("view 0 = 0 1 2", "view 0 = 0 1") for node, text in STAYS.items()},
+        False,
+    ),
+    "a view has another number": (edited(STAYS, 1, ("view 0", "view 1")), False),
+    "one crashes": (edited(STAYS, 1, ("deliver b", "crash")), False),
+    "one leaves": (edited(STAYS, 1, ("deliver b", "deliver b; leave drained; deliver b")), False),
+    "one is excluded": (edited(STAYS, 1, ("deliver b", "deliver b; exclude 1; send n 0 1")), False),
+    "one gets a state": (edited(STAYS, 1, ("send p", "state 0 0; send p")), False),
+    "two views": (edited(STAYS, 1, ("deliver b", "deliver b; view 1 = 0 1 heard 1")), False),
+}
+"""And whether the vectorised audit finds by itself that it passes."""
+
+
+def written(folder: Path, script: Script, service: Service, **more: Any) -> Path:
+    for part in ("events", "runs"):
+        (folder / part).mkdir()
+    pq.write_table(pa.Table.from_batches([batch_of(rows_of(script))]), folder / "events/part.parquet", row_group_size=4)
+    row = run_row(service, len(script), **more)
+    pq.write_table(pa.Table.from_pylist([row], schema=RUNS), folder / "runs/part.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("service", [Service.TOTAL, Service.PARTIAL, Service.SELECTIVE_TOTAL, Service.SEQUENCED])
+@pytest.mark.parametrize("case", STAYING)
+def test_a_group_that_stays_is_audited_like_one_without_views(
+    case: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, passes = STAYING[case]
+    passes = passes or (case == "with acknowledgments" and service is Service.SEQUENCED)  # of which nothing is asked
+    folder = written(tmp_path, script, service)
+    expected = audit_by_reference([folder])
+    assert set(audited(STAYS, service).findings) >= {"same_set", "kept"}
+    by_reference: list[int] = []
+
+    def check(*about: Any) -> None:
+        by_reference.append(1)
+        check_run(*about)
+
+    monkeypatch.setattr(run, "check_run", check)
+    assert audit([folder], engine=Engine.VECTORISED).as_document() == expected.as_document()
+    assert bool(by_reference) is not passes
+    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    notes: list[str] = []
+    by_reference.clear()
+    assert audit([folder], engine=Engine.VECTORISED, note=notes.append).as_document() == expected.as_document()
+    assert bool(by_reference) is not passes
+    assert bool(notes) is not passes
+
+
+@pytest.mark.parametrize("more", [{"complete": False}, {"aborted": True}, {"sent": 4}])
+def test_what_its_row_says_counts(more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written(tmp_path, STAYS, Service.TOTAL, **more)
+    expected = audit_by_reference([folder]).as_document()
+    assert audit([folder], engine=Engine.VECTORISED).as_document() == expected
+    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    assert audit([folder], engine=Engine.VECTORISED).as_document() == expected
 
 
 # --- while it grows ---

@@ -153,7 +153,7 @@ class _Collected:
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.view_rows: list[list[ViewRow]] = [[] for _ in range(nodes)]  # those with numbers
         self.ends: list[list[End]] = [[] for _ in range(nodes)]
-        self.states: list[StateRow] = []
+        self.states: list[tuple[int, int, int | None, int | None]] = []
         self.by_view: set[tuple[str, int, Message]] = set()
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
@@ -194,9 +194,7 @@ class _Collected:
         if kind in {EventKind.LEAVE, EventKind.EXCLUDE}:
             self.ends[node].append(End(*moment, EventKind(kind), seq, detail))
         if kind == EventKind.STATE:
-            if source is None or seq is None:
-                raise self._error(f"step {moment.step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
-            self.states.append(StateRow(node, moment.step, source, seq))
+            self.states.append((node, moment.step, source, seq))
 
     def logs(self) -> RunLogs:
         self._require_distinct_steps()
@@ -233,10 +231,16 @@ class _Collected:
             by_node=tuple(tuple(self._epochs_of(node, deliveries[node])) for node in range(self.nodes)),
             deliveries=deliveries,
             outside=tuple(row for node in range(self.nodes) for row in self._outside(node)),
-            states=tuple(self.states),
+            states=tuple(self._states()),
             by_view=frozenset(self.by_view),
             views=dict(sorted(views.items())),
         )
+
+    def _states(self) -> Iterator[StateRow]:
+        for node, step, source, seq in self.states:
+            if source is None or seq is None:
+                raise self._error(f"step {step} of {name_of(node)}, of the kind state, has no source or no seq")
+            yield StateRow(node, step, source, seq)
 
     def _epochs_of(self, node: int, deliveries: Sequence[tuple[int, Message]]) -> Iterator[Epoch]:
         rows, ends = self.view_rows[node], sorted(self.ends[node], key=lambda end: end.step)
@@ -257,7 +261,7 @@ class _Collected:
         rows += [(moment.step, _SEND, message) for moment, message, *_ in self.sends[node]]
         rows += [(at.step, kind.value, what) for kind in LEVELS for what, at in self.first[kind][node].items()]
         rows += [(row.step, EventKind.VIEW.value, None) for row in self.view_rows[node]]
-        rows += [(row.step, EventKind.STATE.value, None) for row in self.states if row.node == node]
+        rows += [(step, EventKind.STATE.value, None) for at, step, *_ in self.states if at == node]
         for step, kind_of_row, message in sorted(rows, key=itemgetter(0)):
             if begin is None or step < begin or (end is not None and step > end):
                 yield node, step, kind_of_row, message

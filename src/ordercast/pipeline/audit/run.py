@@ -11,12 +11,13 @@ from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
 from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
 from ordercast.audit.verdict import Finding, Verdict
+from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of
 from ordercast.pipeline.audit.memory import BY_REFERENCE, require_memory
 from ordercast.trace.reader import EventColumns, RunRow
-from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
+from ordercast.trace.schema import ABORTED, COMPLETE, EVENT, NODES, RUN, EventKind
 
 
 def audit_run(
@@ -40,7 +41,7 @@ def audit_run(
         batches = with_details() if with_details else batches
     else:
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            _add_passed(run, promised(asked, uniform=is_uniform(row)), verdict)
+            _add_passed(row, run, promised(asked, uniform=is_uniform(row), views=run.views_numbered), verdict)
             return verdict
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
     check_run(row, map(as_lists, batches), asked, verdict)
@@ -49,6 +50,8 @@ def audit_run(
 
 def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
     """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
+    if run.views_numbered and row[ABORTED]:
+        return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
     return passes(_with_abort(row, run), service, uniform=is_uniform(row)) and not missing_by_counters(
         row, sends, deliveries
@@ -70,12 +73,17 @@ def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
     return run
 
 
-def _add_passed(run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
+def _add_passed(row: RunRow, run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
     """Adds what the reference audit would add for a run without violations."""
     verdict.runs += 1
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
-        if promise in LEVEL_SOUNDNESS and not run.levels_recorded:
+        recorded = run.levels_recorded if promise in LEVEL_SOUNDNESS else True
+        if promise is acknowledged_stays:
+            recorded = bool(run.events[EventKind.ACK].node.size)
+        if promise is kept:
+            recorded = bool(row.get(COMPLETE, True))
+        if not recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:
             verdict.findings.setdefault(promise.__name__, Finding()).runs += 1
