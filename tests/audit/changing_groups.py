@@ -20,7 +20,7 @@ FOUNDED = "view 0 = 0 1 2 heard"
 
 
 def rows_of(script: Script) -> list[Row]:
-    """The rows, node by node; their time is their place in their node's script, unless the line begins with one."""
+    """The rows, node by node. The time of a row is its place in its node's script, or is given: `@7 accept a`."""
     lines = {
         node: [line.split() for line in text.replace(";", "\n").splitlines() if line.split()]
         for node, text in script.items()
@@ -32,7 +32,8 @@ def rows_of(script: Script) -> list[Row]:
     rows: list[Row] = []
     for node, mine in lines.items():
         for step, words in enumerate(mine):
-            rows.append((node, step, step, words[0], *_columns(words, names)))
+            time, rest = (int(words[0][1:]), words[1:]) if words[0].startswith("@") else (step, words)
+            rows.append((node, step, time, rest[0], *_columns(rest, names)))
     return rows
 
 

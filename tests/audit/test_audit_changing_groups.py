@@ -373,6 +373,20 @@ def test_a_level_by_a_view_is_about_those_that_go_on() -> None:
     assert "delivered_truthfully" in broken(levels(_1=(" ack a view;", "")))
 
 
+def test_a_node_may_be_supplied_with_what_it_lacks_when_a_view_ends() -> None:
+    supplied = {
+        0: "view 0 = 0 1 2 heard; send a 0 1 2; accept a; deliver a; @9 view 1 = 0 1 heard 0 1",
+        1: "view 0 = 0 1 2 heard; @9 accept a; @9 deliver a; @9 view 1 = 0 1 heard 0 1; receive b",
+        2: "view 0 = 0 1 2 heard; crash",
+    }
+    assert broken(supplied, Service.SEQUENCED) == {}
+    early = edited(supplied, 1, ("@9 accept a", "@8 accept a"))
+    wrong = {"accepted_truthfully": "E2 accepted E1#0 without having received it"}
+    assert broken(early, Service.SEQUENCED) == wrong
+    nobody = edited(supplied, 0, ("accept a;", "@10 accept a;"))
+    assert broken(nobody, Service.SEQUENCED) == wrong
+
+
 def test_what_a_joiner_accepts_begins_with_its_view() -> None:
     joined = {
         0: "view 0 = 0 heard; send a 0 1; accept a; preack a; ack a; deliver a; view 1 = 0 1 heard 0; send b 0 1"
