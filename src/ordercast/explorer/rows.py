@@ -12,6 +12,7 @@ from ordercast.model.machine import (
     Output,
     Reached,
     ReachedByView,
+    Renumbered,
     Resumed,
     Send,
     Stopped,
@@ -60,6 +61,8 @@ def _note(recorder: Recorder, time: int, node: int, output: Output) -> None:
     match output:
         case Numbered(packet=packet):
             recorder.send(time, packet)
+        case Renumbered(packet=packet, view=view):
+            recorder.renumber(time, node, packet, view)
         case Reached(level=level, packet=packet):
             recorder.level(time, node, level, packet, by_view=isinstance(output, ReachedByView))
         case Deliver(packet=packet):

@@ -107,6 +107,13 @@ class Numbered(msgspec.Struct, frozen=True, gc=False):
     packet: Packet
 
 
+class Renumbered(msgspec.Struct, frozen=True, gc=False):
+    """Output: a packet was not delivered in the view in which it was sent, and is sent again in this one."""
+
+    packet: Packet
+    view: int
+
+
 class Reached(msgspec.Struct, frozen=True, gc=False):
     """Output: a packet reached a level at this node."""
 
@@ -183,7 +190,18 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
 
 
 Output = (
-    Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | ViewInstalled | Abort
+    Send
+    | Numbered
+    | Renumbered
+    | Reached
+    | Deliver
+    | Discard
+    | SetTimer
+    | CancelTimer
+    | Stopped
+    | Resumed
+    | ViewInstalled
+    | Abort
 )
 
 

@@ -22,6 +22,7 @@ from ordercast.model.machine import (
     Reached,
     ReachedByView,
     Receive,
+    Renumbered,
     Resumed,
     Send,
     SetTimer,
@@ -113,6 +114,7 @@ class Simulation:
             Deliver: self._measurements.deliver,
             Discard: self._measurements.discard,
             Numbered: self._numbered,
+            Renumbered: self._renumbered,
             Reached: self._measurements.reached,
             ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
@@ -291,6 +293,11 @@ class Simulation:
         self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._schedule_submission(node, time)
+
+    def _renumbered(self, time: int, node: int, output: Renumbered) -> None:
+        self._measurements.last_progress = time
+        if self._recorder is not None:
+            self._recorder.renumber(time, node, output.packet, output.view)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         if self._send_time and output.to != node:

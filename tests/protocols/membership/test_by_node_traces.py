@@ -42,3 +42,13 @@ def test_levels_that_follow_from_a_view_say_so() -> None:
     views = {(row[EventField.NODE], row[EventField.TIME]) for row in rows if row[EventField.EVENT] == "view"}
     assert by_view
     assert {(row[EventField.NODE], row[EventField.TIME]) for row in by_view} <= views
+
+
+@pytest.mark.parametrize(("protocol", "seed"), [("st", 3), ("to", 3), ("prito", 3), ("prio", 3), ("sequencer", 0)])
+def test_what_is_sent_again_in_a_view_says_so_and_is_sent_once(protocol: str, seed: int) -> None:
+    _, rows = traced(protocol, seed, "a crash")
+    sent = [row[EventField.SOURCE : EventField.DESTINATIONS] for row in rows if row[EventField.EVENT] == "send"]
+    again = [row for row in rows if row[EventField.EVENT] == "renumber"]
+    assert len(set(sent)) == len(sent)
+    assert {row[EventField.SOURCE : EventField.DESTINATIONS] for row in again} <= set(sent)
+    assert {row[EventField.DETAIL] for row in again} == {"1"}

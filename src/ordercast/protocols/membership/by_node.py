@@ -32,6 +32,7 @@ from ordercast.model.machine import (
     Reached,
     ReachedByView,
     Receive,
+    Renumbered,
     Resumed,
     Send,
     SetTimer,
@@ -322,6 +323,8 @@ class ByNode(DeclaredState):
             if packet.first >= self.numbered_below:
                 self.numbered_below = packet.first + len(packet.lengths)
                 out.append(Numbered(packet))
+            else:
+                out.append(Renumbered(packet, self.view.number))
         elif isinstance(output, Reached):
             self._tell_level(output.level, self._translated(output.packet), out, by_view=by_view)
         elif isinstance(output, Deliver):
