@@ -117,7 +117,7 @@ EVENT_COLUMNS = (
     Column(DESTINATIONS, ColumnType.INT32_LIST),
     Column(PRIORITY, ColumnType.INT32),
     Column(SIZE, ColumnType.INT32),
-    Column(DETAIL, ColumnType.STRING),
+    Column(DETAIL, ColumnType.STRING, optional=True),
     Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
 
