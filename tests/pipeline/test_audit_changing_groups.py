@@ -1,5 +1,6 @@
 """Groups whose members change: every engine gives the verdict of the reference audit, whatever is broken."""
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +24,9 @@ from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.schema import EVENT_COLUMNS
 from tests.audit.changing_groups import Row, Script, audited, edited, rows_of, run_row
 from tests.audit.test_audit_changing_groups import ACKNOWLEDGED, BREAKAGES, GOOD, LEVELS, SELECTED, TAIL
+from tests.cli.conftest import Command
+from tests.pipeline.random_runs import break_somehow, random_run
+from tests.pipeline.test_audit_kernel import by_kernel, by_reference
 from tests.protocols.membership.traced_runs import ORDERS, traced
 from tests.protocols.membership.traced_runs import run_row as simulated_row
 
@@ -232,3 +236,35 @@ def test_what_is_broken_is_told_while_it_grows() -> None:
             assert found <= violated | {"uniform"} or "same_views" in violated
             assert not found or violated & {*TOLD, "no_hole"}
     assert told >= TOLD
+
+
+def test_the_command_lists_the_properties_of_views(ordercast: Command, tmp_path: Path) -> None:
+    for name, script, status in (("good", GOOD, 0), ("bad", BREAKAGES[0][1], 1)):
+        (tmp_path / name).mkdir()
+        done = ordercast("audit", written(tmp_path / name, script, Service.TOTAL))
+        assert done.status == status
+        assert all(promise.__name__ in done.out for promise in OF_VIEWS)
+    assert "same_views, run r: E1 installed view 1 with E1, E2, E4, E2 with E1, E2" in done.out
+
+
+@pytest.mark.parametrize("service", Service)
+def test_the_kernel_passes_only_what_the_reference_finds_nothing_in(service: Service) -> None:
+    chance = Random(f"founded {service.value}")
+    found: Counter[str] = Counter()
+    for _ in range(120):
+        some = random_run(chance, service)
+        everybody = tuple(range(some.nodes))
+        for log in some.logs:
+            log.insert(0, (0, "view", (None, 0), everybody, None))  # type: ignore[arg-type] # no message: view 0
+        for _ in range(chance.randint(0, 2)):
+            break_somehow(chance, some)
+        verdict = by_reference(some)
+        passed = by_kernel(some, chance.randint(1, 3))
+        assert verdict is not None or not passed
+        if verdict is not None:
+            assert verdict.holds or not passed
+            found["good"] += verdict.holds
+            found["passed"] += passed
+            found["broken"] += not verdict.holds
+    assert found["passed"] > 20
+    assert found["broken"] > 20
