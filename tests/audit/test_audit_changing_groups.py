@@ -499,3 +499,18 @@ def test_epochs() -> None:
     assert epochs.stopped() == {1, 2}
     assert epochs.at(3, 0) is None
     assert replace(epochs, by_view=frozenset()) == epochs
+
+
+def test_a_state_that_a_donor_got_itself_counts_as_what_it_delivered() -> None:
+    script = {
+        0: "view 0 = 0 heard; send a 0 1 2; deliver a; view 1 = 0 1 heard 0; send b 0 1 2; deliver b"
+        "; view 2 = 0 1 2 heard 0 1",
+        1: "view 1 = 0 1 heard 0; state 0 1; deliver b; view 2 = 0 1 2 heard 0 1",
+        2: "view 2 = 0 1 2 heard 0 1; state 1 2",
+    }
+    assert broken(script) == {}
+    lacks = "E3 joined with the state of view 2 from E2; it lacks E1#1, which E1 delivered before that view"
+    assert broken(edited(script, 1, ("deliver b;", "")))["state_complete"] == lacks
+    for unknown in ("state 9 1", "state 2 1"):
+        found = audited(edited(script, 1, ("state 0 1", unknown))).findings["state_complete"]
+        assert [one.violation.nodes[0] for one in found.witnesses] == [1], "of E3's nothing is known then"

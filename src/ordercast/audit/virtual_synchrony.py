@@ -86,11 +86,10 @@ def no_hole(logs: RunLogs) -> Violations:
         for message in delivered:
             if message in logs.sent:
                 by_source.setdefault(message[0], set()).add(logs.sent[message].place)
+        between = {source: (min(places), max(places)) for source, places in by_source.items()}
         for message, sent in logs.sent.items():
-            places = by_source.get(message[0])
-            if places is None or sent.place in places or not sent.destinations >> node & 1:
-                continue
-            if min(places) < sent.place < max(places):
+            first, last = between.get(message[0], (0, 0))
+            if first < sent.place < last and sent.destinations >> node & 1 and sent.place not in by_source[message[0]]:
                 sentence = (
                     f"{name_of(node)} delivered messages that {name_of(message[0])} sent before and after "
                     f"{message_name(message)}, and not {message_name(message)}"
@@ -255,8 +254,10 @@ def _different_state(logs: RunLogs, node: int, donor: int, number: int, name: st
 
 def _history(epochs: Epochs, node: int, number: int) -> dict[Message, None] | None:
     """What is in the state of a node at the beginning of a view; None if it is not recorded."""
+    if not _has_all_views(epochs, node, number):
+        return None
     mine = [epoch for epoch in epochs.by_node[node] if epoch.number < number]
-    if not mine or not _has_all_views(epochs, node, number):
+    if not mine:
         return None
     found: dict[Message, None] = {}
     if mine[0].number > 0:
