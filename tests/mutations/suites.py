@@ -241,7 +241,7 @@ SUITES = (
         [
             *(f"audit.{name}" for name in ("completeness", "order", "priorities", "levels", "views", "logs")),
             *(f"audit.{name}" for name in ("records", "run_rows", "verdict", "services", "violations", "reference")),
-            *(f"audit.{name}" for name in ("epochs", "membership", "virtual_synchrony")),
+            *(f"audit.{name}" for name in ("epochs", "epoch_rows", "membership", "virtual_synchrony")),
         ],
         Battery(
             [

@@ -5,14 +5,14 @@ order of that node's events. Of the levels only the first time that a node reach
 early, no later one was.
 """
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ordercast.audit.epochs import End, Epoch, Epochs, StateRow, ViewRow
+from ordercast.audit.epoch_rows import EpochRows
+from ordercast.audit.epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import everybody, mask_of, name_of
@@ -151,10 +151,7 @@ class _Collected:
         self.stopped: set[int] = set()
         self.aborted_at: dict[int, Moment] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
-        self.view_rows: list[list[ViewRow]] = [[] for _ in range(nodes)]  # those with numbers
-        self.ends: list[list[End]] = [[] for _ in range(nodes)]
-        self.states: list[tuple[int, int, int | None, int | None]] = []
-        self.by_view: set[tuple[str, int, Message]] = set()
+        self.epoch_rows = EpochRows(nodes)
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
@@ -177,7 +174,7 @@ class _Collected:
         if known is None or step < known.step:
             moments[message] = Moment(step, time)
         if detail == BY_VIEW:
-            self.by_view.add((kind, node, message))
+            self.epoch_rows.by_view.add((kind, node, message))
 
     def _add_membership(self, node: int, moment: Moment, kind: str, *about: Any) -> None:
         source, seq, destinations, detail = about
@@ -190,11 +187,11 @@ class _Collected:
             if seq is None:
                 self.stopped.update(set(range(self.nodes)) - set(destinations))
             else:
-                self.view_rows[node].append(ViewRow(*moment, seq, tuple(destinations), heard_in(detail)))
+                self.epoch_rows.views[node].append(ViewRow(*moment, seq, tuple(destinations), heard_in(detail)))
         if kind in {EventKind.LEAVE, EventKind.EXCLUDE}:
-            self.ends[node].append(End(*moment, EventKind(kind), seq, detail))
+            self.epoch_rows.ends[node].append(End(*moment, EventKind(kind), seq, detail))
         if kind == EventKind.STATE:
-            self.states.append((node, moment.step, source, seq))
+            self.epoch_rows.states.append((node, moment.step, source, seq))
 
     def logs(self) -> RunLogs:
         self._require_distinct_steps()
@@ -216,55 +213,23 @@ class _Collected:
 
     def _epochs(self) -> Epochs | None:
         """None unless views have numbers."""
-        numbered = sum(len(rows) for rows in self.view_rows)
-        if not numbered:
+        if not self.epoch_rows.has_views():
             return None
-        if numbered < sum(len(rows) for rows in self.views):
+        if self.epoch_rows.count() < sum(len(rows) for rows in self.views):
             raise self._error("some of its views have numbers, and some have none")
-        deliveries = tuple(tuple(sorted(rows)) for rows in self.deliveries)
-        views: dict[int, ViewRow] = {}
-        for rows in self.view_rows:
-            rows.sort(key=lambda row: row.step)
-            for row in rows:
-                views.setdefault(row.number, row)
-        return Epochs(
-            by_node=tuple(tuple(self._epochs_of(node, deliveries[node])) for node in range(self.nodes)),
-            deliveries=deliveries,
-            outside=tuple(row for node in range(self.nodes) for row in self._outside(node)),
-            states=tuple(self._states()),
-            by_view=frozenset(self.by_view),
-            views=dict(sorted(views.items())),
-        )
-
-    def _states(self) -> Iterator[StateRow]:
-        for node, step, source, seq in self.states:
+        for node, step, source, seq in self.epoch_rows.states:
             if source is None or seq is None:
                 raise self._error(f"step {step} of {name_of(node)}, of the kind state, has no source or no seq")
-            yield StateRow(node, step, source, seq)
-
-    def _epochs_of(self, node: int, deliveries: Sequence[tuple[int, Message]]) -> Iterator[Epoch]:
-        rows, ends = self.view_rows[node], sorted(self.ends[node], key=lambda end: end.step)
-        steps = [step for step, _ in deliveries]
-        for place, row in enumerate(rows):
-            after = rows[place + 1] if place + 1 < len(rows) else None
-            end = next((end for end in ends if end.step > row.step and (after is None or end.step < after.step)), None)
-            until = end or after
-            below = bisect_left(steps, until.step) if until else len(steps)
-            log = tuple(message for _, message in deliveries[bisect_left(steps, row.step) : below])
-            yield Epoch(node, row, log, after.number if after else None, end)
-
-    def _outside(self, node: int) -> Iterator[tuple[int, int, str, Message | None]]:
-        """What a node did while it was no member. Whoever has left still receives, discards and answers."""
-        begin = self.view_rows[node][0].step if self.view_rows[node] else None
-        end = min((end.step for end in self.ends[node]), default=None)
-        rows: list[tuple[int, str, Message | None]] = [(step, _DELIVER, what) for step, what in self.deliveries[node]]
-        rows += [(moment.step, _SEND, message) for moment, message, *_ in self.sends[node]]
-        rows += [(at.step, kind.value, what) for kind in LEVELS for what, at in self.first[kind][node].items()]
-        rows += [(row.step, EventKind.VIEW.value, None) for row in self.view_rows[node]]
-        rows += [(step, EventKind.STATE.value, None) for at, step, *_ in self.states if at == node]
-        for step, kind_of_row, message in sorted(rows, key=itemgetter(0)):
-            if begin is None or step < begin or (end is not None and step > end):
-                yield node, step, kind_of_row, message
+        return self.epoch_rows.epochs(
+            [sorted(rows) for rows in self.deliveries],
+            [
+                [
+                    *((moment.step, _SEND, message) for moment, message, *_ in self.sends[node]),
+                    *((at.step, kind.value, what) for kind in LEVELS for what, at in self.first[kind][node].items()),
+                ]
+                for node in range(self.nodes)
+            ],
+        )
 
     def _add_send(
         self, node: int, moment: Moment, message: Message, destinations: list[int] | None, priority: int | None
