@@ -38,7 +38,7 @@ class EpochRows:
             for row in rows:
                 known.setdefault(row.number, row)
         states = [
-            (StateRow(node, step, donor, number))
+            StateRow(node, step, donor, number)
             for node, step, donor, number in self.states
             if donor is not None and number is not None
         ]
