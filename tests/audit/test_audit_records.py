@@ -13,7 +13,9 @@ from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.schema import EventField
+from tests.audit.changing_groups import rows_of
 from tests.audit.figures import Figure, Row
+from tests.audit.test_audit_changing_groups import GOOD as CHANGING
 
 NAMES = ["ada", "bob", "cy"]
 
@@ -182,3 +184,36 @@ def test_sentences_take_the_names_of_members() -> None:
     assert with_member_names(sentence, NAMES) == named
     assert with_member_names(sentence, ()) == sentence
     assert with_member_names("PE1 E0 E01 E1x", NAMES) == "PE1 E0 E01 E1x"
+
+
+# --- groups that others may join ---
+
+
+def joining(folder: Path, node: int, nodes: int, **row: Any) -> Path:
+    """What one member of a changing group recorded; it knows of the nodes that there were when it ended."""
+    config = json.dumps({"group": {"views": True}, "live": {"one_clock": True}})
+    told = {"protocol": "to", "nodes": nodes, "node": node, "config": config, "complete": True, "sent": 1, **row}
+    trace = IncrementalTraceWriter(folder, f"s-{node}", "g-s")
+    trace.begin({**told, "complete": False, "sent": None})
+    trace.append([(*cells[:8], None, cells[8], None) for cells in rows_of(CHANGING) if cells[0] == node])
+    trace.describe(told)
+    return folder
+
+
+def test_members_of_a_changing_group_know_of_different_numbers_of_nodes(tmp_path: Path) -> None:
+    nodes = {0: 4, 1: 4, 2: 3, 3: 4}
+    for node, known in nodes.items():
+        joining(tmp_path, node, known)
+    verdict = by_all_means([tmp_path])
+    assert {name: finding.witnesses for name, finding in verdict.findings.items() if not finding.holds} == {}
+    assert "same_set" in verdict.findings
+    assert verdict.incomplete_records == []
+
+
+def test_one_that_was_killed_is_named(tmp_path: Path) -> None:
+    for node, known in {0: 4, 1: 4, 3: 4}.items():
+        joining(tmp_path, node, known)
+    joining(tmp_path, 2, 3, complete=False)
+    verdict = by_all_means([tmp_path])
+    assert verdict.holds
+    assert "the record of E3 is incomplete" in verdict.incomplete_records[0]

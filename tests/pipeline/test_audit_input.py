@@ -14,7 +14,7 @@ from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from tests.pipeline.random_runs import RandomRun, random_run
-from tests.pipeline.traces import write
+from tests.pipeline.traces import random_runs, write
 
 EVENTS = "events/part-0.parquet"
 
@@ -135,3 +135,12 @@ def test_deliveries_without_sends_are_no_bad_input_but_a_violation(tmp_path: Pat
     verdict = audit_vectorised([folder], note=pytest.fail)
     assert not verdict.findings["complete"].holds
     assert "which no node sent" in verdict.findings["complete"].witnesses[0].violation.sentence
+
+
+def test_a_trace_of_another_program_need_not_have_details(tmp_path: Path) -> None:
+    write(tmp_path, random_runs("no details", 3))
+    expected = audit([tmp_path]).as_document()
+    for file in (tmp_path / "events").iterdir():
+        rewrite(file, lambda table: table.drop_columns(["detail", "size"]))
+    assert audit([tmp_path]).as_document() == expected
+    assert audit_vectorised([tmp_path]).as_document() == expected

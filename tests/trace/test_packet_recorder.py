@@ -99,3 +99,51 @@ def test_recoveries_and_views_have_one_detail_however_they_are_recorded() -> Non
     details = ["1 asked, 2 inserted", "1: {E1,E3}; E2 has failed"]
     assert [row[9] for row in rows] == details
     assert [entry[8] for entry in batches[0].entries] == details
+
+
+def changes(recorder: EventRecorder) -> None:
+    """All that a member of a changing group may do."""
+    recorder.view(1, NODE, ViewInstalled(0, 0b111, "founded", heard=0))
+    recorder.block(2, NODE, 0b011)
+    recorder.unblock(3, NODE)
+    recorder.level(4, NODE, Level.ACKNOWLEDGED, packet(0, 7, 2, 0b111, 0), by_view=True)
+    recorder.view(5, NODE, ViewInstalled(1, 0b1101, "E2 is silent", heard=0b101, places=(2, 0, 3)))
+    recorder.renumber(6, NODE, packet(NODE, 4, 2, 0b111, 0), 1)
+    recorder.state(7, NODE, 1, 3, 1 << 40)
+    recorder.leave(8, NODE, drained=True)
+    recorder.leave(9, NODE, drained=False)
+    recorder.view(10, NODE, ViewInstalled(2, 0b1, "E3 is silent", heard=0b1))
+
+
+CHANGES = [
+    ("view", None, 0, (0, 1, 2), None, "heard=; founded"),
+    ("block", None, None, None, None, "{E1,E2}"),
+    ("unblock", None, None, None, None, None),
+    ("ack", 0, 7, None, None, "view"),
+    ("ack", 0, 8, None, None, "view"),
+    ("view", None, 1, (2, 0, 3), None, "heard=0,2; E2 is silent"),
+    ("renumber", NODE, 4, None, None, "1"),
+    ("renumber", NODE, 5, None, None, "1"),
+    ("state", 3, 1, None, 2**31 - 1, None),
+    ("leave", None, None, None, None, "drained"),
+    ("leave", None, None, None, None, "unconfirmed"),
+    ("exclude", None, 2, None, None, "E3 is silent"),
+]
+"""event, source, seq, destinations, size, detail."""
+
+
+@pytest.mark.parametrize("deliveries_only", [False, True])
+def test_changes_of_members_are_rows(deliveries_only: bool) -> None:
+    rows: list[EventRow] = []
+    recorder = Recorder(4, rows.extend, deliveries_only=deliveries_only)
+    changes(recorder)
+    recorder.flush()
+    always = {"view", "leave", "exclude", "state"}
+    expected = [change for change in CHANGES if not deliveries_only or change[0] in always]
+    assert [(row[3], row[4], row[5], row[6], row[8], row[9]) for row in rows] == expected
+    assert [row[1] for row in rows] == list(range(len(rows)))
+    packed: list[PacketBatch] = []
+    other = PacketRecorder(NODE, packed.append, deliveries_only=deliveries_only)
+    changes(other)
+    other.flush()
+    assert pa.Table.from_batches([packed[0].batch("r")]) == pa.Table.from_batches([events_batch("r", rows)])

@@ -13,6 +13,7 @@ These checks need a trace that records the levels (`RunLogs.has_levels`).
 from collections import defaultdict
 from collections.abc import Mapping
 
+from ordercast.audit.epochs import Epochs
 from ordercast.audit.logs import Moment, RunLogs, Sent
 from ordercast.audit.violations import Message, Violation, Violations, message_name
 from ordercast.model.nodes import mask_of, members, name_of, names_of
@@ -23,7 +24,7 @@ def accepted_truthfully(logs: RunLogs) -> Violations:
     """Accepted: the node has the message, and all that its source sent to the node before it."""
     addressed: dict[tuple[int, int], list[Sent]] = defaultdict(list)
     for sent in logs.sent.values():
-        for node in members(sent.destinations):
+        for node in members(_due_at(logs, sent)):
             addressed[sent.message[0], node].append(sent)
     checks_receipt = any(logs.first[EventKind.RECEIVE])
     for node, accepts in enumerate(logs.first[EventKind.ACCEPT]):
@@ -95,6 +96,8 @@ def _only_after(logs: RunLogs, effect: EventKind, cause: EventKind, breaks: str)
             if latest is not None and latest <= moment.time and (own is None or own.step < moment.step):
                 continue  # the common case, without checking each destination
             late = _late(causes, sent, node, moment, logs.members_at(node, moment) & ~logs.unrecorded)
+            by_view = _late_for_view(logs, effect, node, sent, moment) if late and logs.epochs else None
+            late = late if by_view is None else members(by_view)
             if late:
                 but = f" before {names_of(mask_of(late))} had {_PAST[cause]} it"
                 sentence = _claim(node, effect, message, but)
@@ -120,12 +123,55 @@ def _late(
     return tuple(late)
 
 
+def _due_at(logs: RunLogs, sent: Sent) -> int:
+    """Where a message must be accepted before later ones of its source.
+
+    Where members may join: in the view in which it is delivered; what is delivered in none is due nowhere.
+    """
+    if logs.epochs is None:
+        return sent.destinations
+    number = logs.epochs.view_of.get(sent.message)
+    return 0 if number is None else sent.destinations & logs.epochs.members(number)
+
+
+def _late_for_view(logs: RunLogs, effect: EventKind, node: int, sent: Sent, moment: Moment) -> int | None:
+    """If a level follows from the end of a view: those that go on to the next one and have not accepted the message.
+
+    None if it does not: it is not recorded as such, and was not reached together with the next view.
+    """
+    epoch = logs.epochs.at(node, moment.step) if logs.epochs else None
+    if logs.epochs is None or epoch is None:
+        return None
+    closing = logs.epochs.closing(epoch)
+    if closing is None:
+        return None
+    time, number = closing
+    if time != moment.time and (effect.value, node, sent.message) not in logs.epochs.by_view:
+        return None
+    accepts = logs.first[EventKind.ACCEPT]
+    going_on = sent.destinations & logs.epochs.installed(number) & ~logs.unrecorded
+    return mask_of(to for to in members(going_on) if sent.message not in accepts[to] and to in epoch.view.places)
+
+
 def _had(logs: RunLogs, node: int, sent: Sent, moment: Moment) -> bool:
     """True if the node had received the message by then, or sent it itself."""
     if sent.message[0] == node and sent.moment.step < moment.step:
         return True
     received = logs.first[EventKind.RECEIVE][node].get(sent.message)
-    return received is not None and received.step < moment.step
+    if received is not None and received.step < moment.step:
+        return True
+    return logs.epochs is not None and _was_supplied(logs, logs.epochs, node, sent, moment)
+
+
+def _was_supplied(logs: RunLogs, epochs: Epochs, node: int, sent: Sent, moment: Moment) -> bool:
+    """True if the node may have got a message from another one when a view ended, and not from the channel."""
+    epoch = epochs.at(node, moment.step)
+    closing = epochs.closing(epoch) if epoch else None
+    if closing is None or closing[0] != moment.time:
+        return False
+    accepts = logs.first[EventKind.ACCEPT]
+    known = (accepts[other].get(sent.message) for other in range(logs.nodes) if other != node)
+    return any(other is not None and other.time <= moment.time for other in known)
 
 
 def _claim(node: int, level: EventKind, message: Message, but: str) -> str:

@@ -11,14 +11,20 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ordercast.audit.epoch_rows import EpochRows
+from ordercast.audit.epochs import End, Epochs, ViewRow
 from ordercast.audit.violations import Message, message_name
 from ordercast.model.errors import TraceError
 from ordercast.model.nodes import everybody, mask_of, name_of
+from ordercast.model.services import Service
 from ordercast.trace.reader import EventColumns
-from ordercast.trace.schema import DESTINATIONS, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.trace.schema import DESTINATIONS, DETAIL, EVENT, NODE, PRIORITY, SEQ, SOURCE, STEP, TIME, EventKind
+from ordercast.trace.view_rows import BY_VIEW, heard_in
 
 COLUMNS = (NODE, STEP, TIME, EVENT, SOURCE, SEQ, DESTINATIONS, PRIORITY)
-"""The columns of `events` that an audit reads."""
+"""The columns of `events` that every audit reads."""
+ALL_COLUMNS = (*COLUMNS, DETAIL)
+"""The columns that an audit reads of runs whose members may join: `detail` is needed for their views alone."""
 KINDS = frozenset(
     {
         EventKind.SEND,
@@ -30,6 +36,9 @@ KINDS = frozenset(
         EventKind.CRASH,
         EventKind.ABORT,
         EventKind.VIEW,
+        EventKind.LEAVE,
+        EventKind.EXCLUDE,
+        EventKind.STATE,
     }
 )
 """The kinds of events that an audit reads."""
@@ -87,6 +96,14 @@ class RunLogs:
     """Nodes without a complete record, one bit each; see `records`."""
     priorities_known: bool = True
     """True if the send of every message was recorded, and so its priority."""
+    epochs: Epochs | None = None
+    """Of a run whose members may join: what each node delivered in each view. None: no view has a number."""
+    service: Service | None = None
+    """What the run is audited by; known where views have numbers."""
+    resilience: int = 0
+    """Of a sequencer: how many others have a message when it is delivered anywhere."""
+    ended: bool = True
+    """False if the run was cut off: what its members had not delivered in the latest view is then no violation."""
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
@@ -115,7 +132,8 @@ def logs_of(run: str, nodes: int, parts: Iterable[EventColumns]) -> RunLogs:
     """Builds the logs from the events of one run, in any order."""
     collected = _Collected(run, nodes)
     for part in parts:
-        for row in zip(*(part[column] for column in COLUMNS), strict=True):
+        details = part.get(DETAIL) or [None] * len(part[NODE])
+        for row in zip(*(part[column] for column in COLUMNS), details, strict=True):
             collected.add(*row)
     return collected.logs()
 
@@ -133,13 +151,14 @@ class _Collected:
         self.stopped: set[int] = set()
         self.aborted_at: dict[int, Moment] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
+        self.epoch_rows = EpochRows(nodes)
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
-        source, seq, destinations, priority = about
+        source, seq, destinations, priority, detail = about
         if not 0 <= node < self.nodes:
             raise self._error(f"an event happened at node {node}, but the nodes are 0 to {self.nodes - 1}")
         if kind not in self.first and kind != _SEND:
-            self._add_membership(node, Moment(step, time), kind, destinations)
+            self._add_membership(node, Moment(step, time), kind, source, seq, destinations, detail)
             return
         if source is None or seq is None:
             raise self._error(f"step {step} of {name_of(node)}, of the kind {kind}, has no source or no seq")
@@ -154,29 +173,62 @@ class _Collected:
         known = moments.get(message)
         if known is None or step < known.step:
             moments[message] = Moment(step, time)
+        if detail == BY_VIEW:
+            self.epoch_rows.by_view.add((kind, node, message))
 
-    def _add_membership(self, node: int, moment: Moment, kind: str, destinations: list[int] | None) -> None:
+    def _add_membership(self, node: int, moment: Moment, kind: str, *about: Any) -> None:
+        source, seq, destinations, detail = about
         if kind in {EventKind.CRASH, EventKind.ABORT}:
             self.stopped.add(node)
         if kind == EventKind.ABORT:
             self.aborted_at[node] = moment
-        if kind == EventKind.VIEW and destinations is not None:
+        if kind == EventKind.VIEW and (destinations is not None or seq is not None):
             self.views[node].append((moment, self._mask(f"a view of {name_of(node)} is of", destinations)))
-            self.stopped.update(set(range(self.nodes)) - set(destinations))
+            if seq is None:
+                self.stopped.update(set(range(self.nodes)) - set(destinations))
+            else:
+                self.epoch_rows.views[node].append(ViewRow(*moment, seq, tuple(destinations), heard_in(detail)))
+        if kind in {EventKind.LEAVE, EventKind.EXCLUDE}:
+            self.epoch_rows.ends[node].append(End(*moment, EventKind(kind), seq, detail))
+        if kind == EventKind.STATE:
+            self.epoch_rows.states.append((node, moment.step, source, seq))
 
     def logs(self) -> RunLogs:
         self._require_distinct_steps()
         sent, twice = self._sent()
+        epochs = self._epochs()
+        stopped = self.stopped if epochs is None else self.stopped | epochs.stopped()
         return RunLogs(
             run=self.run,
             nodes=self.nodes,
             sent=sent,
             delivered=tuple(tuple(message for _, message in sorted(rows)) for rows in self.deliveries),
             first={kind: tuple(_by_step(moments) for moments in lists) for kind, lists in self.first.items()},
-            stopped=frozenset(self.stopped),
+            stopped=frozenset(stopped),
             aborted_at=self.aborted_at,
             numbered_twice=twice,
             views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
+            epochs=epochs,
+        )
+
+    def _epochs(self) -> Epochs | None:
+        """None unless views have numbers."""
+        if not self.epoch_rows.has_views():
+            return None
+        if self.epoch_rows.count() < sum(len(rows) for rows in self.views):
+            raise self._error("some of its views have numbers, and some have none")
+        for node, step, source, seq in self.epoch_rows.states:
+            if source is None or seq is None:
+                raise self._error(f"step {step} of {name_of(node)}, of the kind state, has no source or no seq")
+        return self.epoch_rows.epochs(
+            [sorted(rows) for rows in self.deliveries],
+            [
+                [
+                    *((moment.step, _SEND, message) for moment, message, *_ in self.sends[node]),
+                    *((at.step, kind.value, what) for kind in LEVELS for what, at in self.first[kind][node].items()),
+                ]
+                for node in range(self.nodes)
+            ],
         )
 
     def _add_send(

@@ -7,6 +7,7 @@ priority rises.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from ordercast.audit.logs import RunLogs, Sent
@@ -49,8 +50,24 @@ def _names(log: Sequence[Sent]) -> set[Message]:
 def same_runs(logs: RunLogs) -> Violations:
     """All logs are run-equivalent to each other.
 
-    The log of a stopped node may end anywhere: its last run may be any part of the corresponding run.
+    The log of a stopped node may end anywhere: its last run may be any part of the corresponding run. Where members may
+    join, a view ends all runs, and logs are compared view by view.
     """
+    if logs.epochs is None:
+        yield from _same_runs(logs)
+        return
+    for number, epochs in logs.epochs.of_view.items():
+        delivered: list[tuple[Message, ...]] = [()] * logs.nodes
+        ending = set(range(logs.nodes))
+        for epoch in epochs:
+            delivered[epoch.node] = epoch.delivered
+            if epoch.closed or (logs.ended and number == logs.epochs.last and epoch.node not in logs.stopped):
+                ending.discard(epoch.node)
+        for found in _same_runs(replace(logs, delivered=tuple(delivered), stopped=frozenset(ending))):
+            yield replace(found, sentence=f"in view {number} {found.sentence}")
+
+
+def _same_runs(logs: RunLogs) -> Violations:
     all_runs = [priority_runs(_as_sent(logs, node)) for node in range(logs.nodes)]
     for node, runs in enumerate(all_runs):
         for number, run in enumerate(runs):

@@ -22,13 +22,21 @@ UNRECORDED = "unrecorded"
 _NODE = re.compile(r"\bE([1-9]\d*)\b")  # as `name_of` writes it
 
 
+def members_join(row: RunRow) -> bool:
+    """True if a row is of one member of a group that others may join."""
+    try:
+        return row.get(NODE) is not None and bool(json.loads(row.get(CONFIG) or "{}")["group"]["views"])
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def unrecorded_in(row: RunRow) -> int:
-    """The nodes of which this row's record is not complete; a record of all nodes always is."""
+    """The nodes of which this row's record is not complete, known ones and others; a record of all nodes always is."""
     node = row.get(NODE)
     if node is None:
         return 0
     ended = row.get(COMPLETE) or row.get(ABORTED)
-    return everybody(row[NODES]) & ~((1 << node) if ended else 0)
+    return ~((1 << node) if ended else 0)
 
 
 def has_one_clock(row: RunRow) -> bool:

@@ -6,17 +6,25 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.logs import COLUMNS, KINDS, RunLogs, logs_of
+from ordercast.audit.logs import ALL_COLUMNS, KINDS, RunLogs, logs_of
 from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
-from ordercast.audit.run_rows import is_uniform, missing_by_counters, require_nothing_sent, runs_by_name, service_of
+from ordercast.audit.run_rows import (
+    is_uniform,
+    missing_by_counters,
+    require_nothing_sent,
+    resilience_of,
+    runs_by_name,
+    service_of,
+)
 from ordercast.audit.services import BY_PRIORITY, LEVEL_SOUNDNESS, ORDERS, Property, promised
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
 from ordercast.audit.views import without_tails
 from ordercast.audit.violations import Violation
+from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, ERROR, NODES, RUN, TIME
+from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME, EventKind
 
 
 def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
@@ -27,7 +35,7 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
     """
     runs = runs_by_name(read_runs(folders))
     verdict = Verdict(incomplete_records=incomplete_records(runs.values()))
-    for name, parts in read_events_by_run(folders, COLUMNS, KINDS):
+    for name, parts in read_events_by_run(folders, ALL_COLUMNS, KINDS):
         if name not in runs:
             raise TraceError(f"run {name} has events but no row in runs/: the trace is incomplete; run it again")
         check_run(runs.pop(name), parts, service, verdict)
@@ -46,6 +54,8 @@ def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | Non
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)
     logs = replace(with_unrecorded(logs, row.get(UNRECORDED, 0), selective=asked in SELECTIVE), uniform=is_uniform(row))
+    if logs.epochs is not None:
+        logs = replace(logs, resilience=resilience_of(row), ended=bool(row.get(COMPLETE, True)))
     before = verdict.findings[complete.__name__].violations if complete.__name__ in verdict.findings else 0
     check_logs(logs, asked, verdict)
     if verdict.findings[complete.__name__].violations == before:
@@ -78,16 +88,27 @@ def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
         logs = logs.addressed_to_everybody()
     verdict.runs += 1
     verdict.deliveries += sum(len(log) for log in logs.delivered)
-    levels_recorded = logs.has_levels()
-    has_tails = service is Service.SEQUENCED and not logs.uniform
-    for promise in promised(service, uniform=logs.uniform):
-        if (promise in LEVEL_SOUNDNESS and not levels_recorded) or (
-            promise in BY_PRIORITY and not logs.priorities_known
-        ):
+    views = logs.epochs is not None
+    if views:
+        logs = replace(logs, service=service)
+    has_tails = service is Service.SEQUENCED and (views or not logs.uniform)
+    for promise in promised(service, uniform=logs.uniform, views=views):
+        if not _is_recorded(logs, promise):
             verdict.not_recorded[promise.__name__] += 1
         else:
             checked = without_tails(logs) if has_tails and promise in ORDERS else logs
             _check(checked, promise, verdict.findings.setdefault(promise.__name__, Finding()))
+
+
+def _is_recorded(logs: RunLogs, promise: Property) -> bool:
+    """True if the record of a run contains what a property is about."""
+    if promise in LEVEL_SOUNDNESS:
+        return logs.has_levels()
+    if promise in BY_PRIORITY:
+        return logs.priorities_known
+    if promise is acknowledged_stays:
+        return any(logs.first[EventKind.ACK])
+    return promise is not kept or logs.ended
 
 
 def _check(logs: RunLogs, promise: Property, finding: Finding) -> None:

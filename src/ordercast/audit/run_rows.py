@@ -3,12 +3,13 @@
 import json
 from collections.abc import Sequence
 
-from ordercast.audit.records import UNRECORDED, unrecorded_in
+from ordercast.audit.records import UNRECORDED, members_join, unrecorded_in
 from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
+from ordercast.model.nodes import everybody
 from ordercast.model.services import Service
 from ordercast.trace.reader import RunRow
-from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
 
 _MOST_NODES = 1 << 16  # each has its own logs, even if it has no events
 
@@ -23,7 +24,11 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
         if row.get(ERROR) is not None:
             continue
         known = runs.setdefault(row[RUN], {**row, UNRECORDED: -1})
-        for column in (PROTOCOL, NODES):
+        joining = members_join(known) and members_join(row)
+        if joining:  # who joined later knows of more nodes
+            known[NODES] = max(known[NODES], row[NODES])
+            known[COMPLETE] = known[COMPLETE] or row[COMPLETE]
+        for column in (PROTOCOL,) if joining else (PROTOCOL, NODES):
             if known[column] != row[column]:
                 raise TraceError(
                     f"run {row[RUN]} is recorded with {column} {known[column]} and with {row[column]}; "
@@ -35,6 +40,7 @@ def runs_by_name(rows: Sequence[RunRow]) -> dict[str, RunRow]:
     if rows and not runs:
         raise TraceError(f"all runs failed, so there is nothing to audit; the first error: {rows[0][ERROR]}")
     for row in runs.values():
+        row[UNRECORDED] &= everybody(max(0, row[NODES]))
         if not 1 <= row[NODES] <= _MOST_NODES:
             raise TraceError(f"run {row[RUN]} has {row[NODES]:,} nodes; a group has 1 to {_MOST_NODES:,}")
     return runs
@@ -47,6 +53,14 @@ def is_uniform(row: RunRow) -> bool:
         return bool(group["rules"] == Rules.SOUND.value and group["sequencer"]["resilience"] >= 1)
     except (KeyError, TypeError, ValueError):  # a trace from elsewhere has no such configuration
         return False
+
+
+def resilience_of(row: RunRow) -> int:
+    """How many others have a message when a sequencer's node delivers it; 0 if unknown."""
+    try:
+        return int(json.loads(row[CONFIG] or "{}")["group"]["sequencer"]["resilience"])
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def service_of(row: RunRow) -> Service:

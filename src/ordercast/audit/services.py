@@ -10,10 +10,21 @@ from ordercast.audit.levels import (
     preacknowledged_truthfully,
 )
 from ordercast.audit.logs import RunLogs
+from ordercast.audit.membership import primary, same_views, self_inclusion, views_in_order
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.views import delivered_uniformly
 from ordercast.audit.violations import Violations
+from ordercast.audit.virtual_synchrony import (
+    acknowledged_stays,
+    kept,
+    no_hole,
+    one_epoch,
+    same_set,
+    sender_inside,
+    state_complete,
+    uniform,
+)
 from ordercast.model.services import Service
 
 Property = Callable[[RunLogs], Violations]
@@ -61,6 +72,30 @@ ORDERS: tuple[Property, ...] = (same_order, no_cycle)
 """Checked without the tails of stopped nodes, if the service has views and is not uniform."""
 
 
-def promised(service: Service, *, uniform: bool) -> tuple[Property, ...]:
-    """The properties that a run of a service promises; uniform delivery only if its configuration says so."""
-    return tuple(promise for promise in PROMISES[service] if uniform or promise is not delivered_uniformly)
+OF_VIEWS: tuple[Property, ...] = (
+    same_views,
+    views_in_order,
+    self_inclusion,
+    primary,
+    one_epoch,
+    same_set,
+    uniform,
+    sender_inside,
+    no_hole,
+    kept,
+    state_complete,
+    acknowledged_stays,
+)
+"""What every service promises besides, in runs whose views have numbers: whose members may join, leave and be
+excluded while the group goes on."""
+
+
+def promised(service: Service, *, uniform: bool, views: bool = False) -> tuple[Property, ...]:
+    """The properties that a run of a service promises.
+
+    `uniform`: its configuration promises uniform delivery; `views`: its views have numbers.
+    """
+    always = tuple(
+        promise for promise in PROMISES[service] if promise is not delivered_uniformly or (uniform and not views)
+    )
+    return (*always, *OF_VIEWS) if views else always

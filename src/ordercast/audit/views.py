@@ -6,8 +6,10 @@ delivered, unless the run promises *uniform* delivery: whatever any node deliver
 
 from dataclasses import replace
 
+from ordercast.audit.epochs import Epochs
 from ordercast.audit.logs import RunLogs
 from ordercast.audit.violations import Message, Violation, Violations, message_name
+from ordercast.audit.virtual_synchrony import is_uniform_view
 from ordercast.model.nodes import everybody, mask_of, name_of
 
 
@@ -45,10 +47,30 @@ def without_tails(logs: RunLogs) -> RunLogs:
     """The same run without the tails of stopped nodes: each log is cut where it departs from the common log."""
     if not logs.stopped:
         return logs
+    if logs.epochs is not None:
+        return _without_tails_of_epochs(logs, logs.epochs)
     common = _common_log(logs)
     delivered = [
         log[: _departs_at(log, common)] if node in logs.stopped else log for node, log in enumerate(logs.delivered)
     ]
+    return replace(logs, delivered=tuple(delivered))
+
+
+def _without_tails_of_epochs(logs: RunLogs, epochs: Epochs) -> RunLogs:
+    """Each log is cut in its last view where others go on with something else, unless that view is uniform."""
+    delivered = list(logs.delivered)
+    for node in logs.stopped:
+        last = epochs.by_node[node][-1] if epochs.by_node[node] else None
+        if last is None or last.closed or is_uniform_view(logs, last.number):
+            continue
+        others = [
+            other.delivered
+            for other in epochs.of_view[last.number]
+            if other.closed or (other.node not in logs.stopped and other.number == epochs.last)
+        ]
+        if others:
+            place = _departs_at(last.delivered, max(others, key=len))
+            delivered[node] = delivered[node][: len(delivered[node]) - len(last.delivered) + place]
     return replace(logs, delivered=tuple(delivered))
 
 

@@ -11,6 +11,8 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    ReachedByView,
+    Renumbered,
     Resumed,
     Send,
     Stopped,
@@ -59,8 +61,10 @@ def _note(recorder: Recorder, time: int, node: int, output: Output) -> None:
     match output:
         case Numbered(packet=packet):
             recorder.send(time, packet)
+        case Renumbered(packet=packet, view=view):
+            recorder.renumber(time, node, packet, view)
         case Reached(level=level, packet=packet):
-            recorder.level(time, node, level, packet)
+            recorder.level(time, node, level, packet, by_view=isinstance(output, ReachedByView))
         case Deliver(packet=packet):
             recorder.deliver(time, node, packet)
         case Discard(unit=unit, why=why):

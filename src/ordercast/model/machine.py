@@ -107,11 +107,22 @@ class Numbered(msgspec.Struct, frozen=True, gc=False):
     packet: Packet
 
 
+class Renumbered(msgspec.Struct, frozen=True, gc=False):
+    """Output: a packet was not delivered in the view in which it was sent, and is sent again in this one."""
+
+    packet: Packet
+    view: int
+
+
 class Reached(msgspec.Struct, frozen=True, gc=False):
     """Output: a packet reached a level at this node."""
 
     level: Level
     packet: Packet
+
+
+class ReachedByView(Reached, frozen=True, gc=False):
+    """Output: a packet reached a level because it is in the cut that ends a view: all that go on have it."""
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -171,10 +182,26 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     number: int
     members: int
     why: str
+    heard: int | None = None
+    """Members of the view before whose reports decided where it ended; 0: the first view of the group. None: of a
+    protocol whose views only ever lose members, and which does not tell it."""
+    places: tuple[int, ...] = ()
+    """The members in their places, where that is not the order of their numbers."""
 
 
 Output = (
-    Send | Numbered | Reached | Deliver | Discard | SetTimer | CancelTimer | Stopped | Resumed | ViewInstalled | Abort
+    Send
+    | Numbered
+    | Renumbered
+    | Reached
+    | Deliver
+    | Discard
+    | SetTimer
+    | CancelTimer
+    | Stopped
+    | Resumed
+    | ViewInstalled
+    | Abort
 )
 
 

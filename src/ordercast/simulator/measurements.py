@@ -2,7 +2,7 @@
 
 from array import array
 
-from ordercast.model.machine import Deliver, Discard, Level, Reached, Resumed, Stopped
+from ordercast.model.machine import Deliver, Discard, Level, Reached, ReachedByView, Resumed, Stopped
 from ordercast.model.units import DataUnit, Packet
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters, Durations
@@ -33,7 +33,10 @@ class Measurements:
         self._completion.numbered(packet)
         if not counters.together and self._completion.has_sent_all(node):
             counters.together, counters.sent_together = time, counters.sent
-        self._sent_at[node].extend([time] * count)
+        sent_at = self._sent_at[node]
+        if len(sent_at) < packet.first:  # messages whose destinations had all left got numbers, and were not sent
+            sent_at.extend([time] * (packet.first - len(sent_at)))
+        sent_at.extend([time] * count)
         self.last_progress = time
         self._under_way[node] += 1
         if self._under_way[node] > counters.longest_sent:
@@ -62,7 +65,7 @@ class Measurements:
         else:
             self._preacknowledged[node] -= 1
         if self._recorder is not None:
-            self._recorder.level(time, node, level, packet)
+            self._recorder.level(time, node, level, packet, by_view=type(output) is ReachedByView)
 
     def deliver(self, time: int, node: int, output: Deliver) -> None:
         """A packet was delivered."""

@@ -20,7 +20,9 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    ReachedByView,
     Receive,
+    Renumbered,
     Resumed,
     Send,
     SetTimer,
@@ -99,6 +101,7 @@ class Simulation:
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
         self._latest_view, self._view_time = ViewInstalled(0, everybody(nodes), ""), 0
+        self._members = 0  # of all views that have numbers
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -111,7 +114,9 @@ class Simulation:
             Deliver: self._measurements.deliver,
             Discard: self._measurements.discard,
             Numbered: self._numbered,
+            Renumbered: self._renumbered,
             Reached: self._measurements.reached,
+            ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
@@ -272,8 +277,13 @@ class Simulation:
         self._measurements.last_progress = time
         if output.number > self._latest_view.number:
             self._latest_view, self._view_time = output, time
-        for gone in members(everybody(self.config.group.nodes) & ~output.members):
-            self._completion.left(gone)  # whether it has learned of it or not
+        if output.heard is not None:  # members may join
+            gone = self._members & ~output.members
+            self._members |= output.members
+        else:
+            gone = everybody(self.config.group.nodes) & ~output.members
+        for other in members(gone):
+            self._completion.left(other)  # whether it has learned of it or not
         if not output.members >> node & 1:
             self._aborted[node] = True
         if self._recorder is not None:
@@ -283,6 +293,11 @@ class Simulation:
         self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._schedule_submission(node, time)
+
+    def _renumbered(self, time: int, node: int, output: Renumbered) -> None:
+        self._measurements.last_progress = time
+        if self._recorder is not None:
+            self._recorder.renumber(time, node, output.packet, output.view)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         if self._send_time and output.to != node:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ordercast.audit.completeness import complete
-from ordercast.audit.logs import COLUMNS, RunLogs, logs_of
+from ordercast.audit.logs import ALL_COLUMNS, RunLogs, logs_of
 from ordercast.audit.reference import check_logs
 from ordercast.audit.verdict import Verdict
 from ordercast.model.config import Rules
@@ -94,7 +94,8 @@ def audit_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
     logs = logs_from_rows(config.name(), config.group.nodes, rows)
     group = config.group
     uniform = config.protocol == "sequencer" and group.sequencer.resilience >= 1 and group.rules is Rules.SOUND
-    check_logs(replace(logs, uniform=uniform), Service(config.protocol), verdict)
+    logs = replace(logs, uniform=uniform, resilience=group.sequencer.resilience)
+    check_logs(logs, Service(config.protocol), verdict)
     return verdict
 
 
@@ -102,7 +103,7 @@ def logs_from_rows(run: str, nodes: int, rows: list[EventRow]) -> RunLogs:
     """The logs of a run from its rows, without a file."""
     names = [column.name for column in EVENT_COLUMNS[1:]]
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
-    return logs_of(run, nodes, [{name: columns[name] for name in COLUMNS}] if rows else [])
+    return logs_of(run, nodes, [{name: columns[name] for name in ALL_COLUMNS}] if rows else [])
 
 
 def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:

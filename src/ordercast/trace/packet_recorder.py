@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from ordercast.model.machine import ViewInstalled
 from ordercast.model.nodes import members
 from ordercast.model.units import Packet
 from ordercast.trace.arrow_columns import constant, counted, counting, parts, repeated
 from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.recorder import EventRecorder, view_detail
+from ordercast.trace.recorder import EventRecorder, MembershipChange
 from ordercast.trace.schema import (
     DESTINATIONS,
     DETAIL,
@@ -95,18 +94,18 @@ class PacketRecorder(EventRecorder):
         event = EventKind.SEND.value
         self._add((len(lengths), time, event, packet.source, packet.first, to, priority, lengths, None, None))
 
-    def view(self, time: int, node: int, view: ViewInstalled) -> None:
-        """A view was installed; its members are the row's destinations."""
-        del node  # there is only one
-        to, detail = members(view.members), view_detail(view)
-        self._add((1, time, EventKind.VIEW.value, None, None, to, None, None, detail, None))
-
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""
         if self._entries:
             batch = PacketBatch(self._node, self._step, self._count, self._entries)
             self._step, self._count, self._entries = self._step + self._count, 0, []
             self._batch_sink(batch)
+
+    def _membership(self, time: int, node: int, change: MembershipChange) -> None:
+        del node  # there is only one
+        event, source, seq, to, size, detail = change
+        sizes = None if size is None else (size,)
+        self._add((1, time, event.value, source, seq, to, None, sizes, detail, None))
 
     def _messages(
         self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None

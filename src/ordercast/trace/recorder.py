@@ -2,23 +2,33 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.nodes import members, names_of
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.trace.schema import EventKind, EventRow
+from ordercast.trace.view_rows import BY_VIEW, DRAINED, UNCONFIRMED, view_detail
 
 Sink = Callable[[Sequence[EventRow]], None]
 """Takes a batch of rows, and owns it from then on."""
 
 BATCH = 50_000
+MAX_SIZE = (1 << 31) - 1
+"""Of a size in a trace; larger ones are recorded as this."""
 
 _LEVEL_EVENT = ("", EventKind.ACCEPT.value, EventKind.PREACK.value, EventKind.ACK.value)  # by level
 
 
-def view_detail(view: ViewInstalled) -> str:
-    """The detail of a view's row."""
-    return f"{view.number}: {names_of(view.members)}; {view.why}"
+class MembershipChange(NamedTuple):
+    """The columns of a row about the membership of a node."""
+
+    event: EventKind
+    source: int | None = None
+    seq: int | None = None
+    destinations: tuple[int, ...] | None = None
+    size: int | None = None
+    detail: str | None = None
 
 
 class EventRecorder(ABC):
@@ -35,10 +45,10 @@ class EventRecorder(ABC):
         """Each message of a packet was handed to the application."""
         self._messages(time, node, "deliver", packet, None, None)
 
-    def level(self, time: int, node: int, level: Level, packet: Packet) -> None:
-        """A packet reached a level at a node."""
+    def level(self, time: int, node: int, level: Level, packet: Packet, *, by_view: bool = False) -> None:
+        """A packet reached a level at a node; `by_view`: because it is in the cut that ends a view."""
         if not self._deliveries_only:
-            self._messages(time, node, _LEVEL_EVENT[level], packet, None, None)
+            self._messages(time, node, _LEVEL_EVENT[level], packet, BY_VIEW if by_view else None, None)
 
     def transmit(self, time: int, node: int, unit: Unit, number: int, *, again: bool) -> None:
         """A unit was put on the channel."""
@@ -81,9 +91,47 @@ class EventRecorder(ABC):
         else:
             self._other(time, node, "discard", why, None)
 
-    @abstractmethod
     def view(self, time: int, node: int, view: ViewInstalled) -> None:
-        """A view was installed; its members are the row's destinations."""
+        """A view was installed; its members are the row's destinations. A node that is not among them is excluded."""
+        if view.heard is None:
+            detail = f"{view.number}: {names_of(view.members)}; {view.why}"
+            self._membership(
+                time, node, MembershipChange(EventKind.VIEW, destinations=members(view.members), detail=detail)
+            )
+        elif view.members >> node & 1:
+            places, detail = view.places or members(view.members), view_detail(members(view.heard), view.why)
+            self._membership(
+                time, node, MembershipChange(EventKind.VIEW, seq=view.number, destinations=places, detail=detail)
+            )
+        else:
+            self.exclude(time, node, view.number, view.why)
+
+    def exclude(self, time: int, node: int, number: int, why: str) -> None:
+        """A node was told that the view of this number is without it."""
+        self._membership(time, node, MembershipChange(EventKind.EXCLUDE, seq=number, detail=why))
+
+    def leave(self, time: int, node: int, *, drained: bool) -> None:
+        """A node has left the group by itself; `drained`: all of its messages are known to be delivered."""
+        self._membership(time, node, MembershipChange(EventKind.LEAVE, detail=DRAINED if drained else UNCONFIRMED))
+
+    def state(self, time: int, node: int, number: int, donor: int, size: int) -> None:
+        """A node that joined has loaded the state of the view of this number."""
+        self._membership(
+            time, node, MembershipChange(EventKind.STATE, source=donor, seq=number, size=min(size, MAX_SIZE))
+        )
+
+    def block(self, time: int, node: int, lacks: int) -> None:
+        """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""
+        self.note(time, node, EventKind.BLOCK, names_of(lacks))
+
+    def unblock(self, time: int, node: int) -> None:
+        """Enough members can be reached again."""
+        self.note(time, node, EventKind.UNBLOCK, None)
+
+    def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
+        """A node sends a packet of its own again, in the view of this number."""
+        if not self._deliveries_only:
+            self._messages(time, node, EventKind.RENUMBER.value, packet, str(number), None)
 
     def resume(self, time: int, node: int, found: Resumed) -> None:
         """The order is agreed on, and a node resumes."""
@@ -97,6 +145,10 @@ class EventRecorder(ABC):
     @abstractmethod
     def flush(self) -> None:
         """Passes on what was not passed on yet."""
+
+    @abstractmethod
+    def _membership(self, time: int, node: int, change: MembershipChange) -> None:
+        """An event of the group's membership: recorded even if only deliveries are."""
 
     @abstractmethod
     def _messages(
@@ -130,20 +182,21 @@ class Recorder(EventRecorder):
         self._steps[node] = step
         self._flush_if_full()
 
-    def view(self, time: int, node: int, view: ViewInstalled) -> None:
-        """A view was installed; its members are the row's destinations."""
-        to, detail = members(view.members), view_detail(view)
-        self._rows.append(
-            (node, self._steps[node], time, EventKind.VIEW.value, None, None, to, None, None, detail, None)
-        )
-        self._steps[node] += 1
-        self._flush_if_full()
-
     def flush(self) -> None:
         """Passes the remaining rows to the sink."""
         if self._rows:
             self._sink(self._rows)
             self._rows = []
+
+    def _membership(self, time: int, node: int, change: MembershipChange) -> None:
+        self._rows.append(
+            (
+                *(node, self._steps[node], time, change.event.value, change.source, change.seq),
+                *(change.destinations, None, change.size, change.detail, None),
+            )
+        )
+        self._steps[node] += 1
+        self._flush_if_full()
 
     def _messages(
         self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None

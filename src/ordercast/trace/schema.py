@@ -50,7 +50,20 @@ class EventKind(StrEnum):
     ABORT = "abort"
     """The node gave the group up."""
     VIEW = "view"
-    """The membership changed; `destinations` are the members of the new view, at the node that installs it."""
+    """A view begins at this node; `destinations` are its members. Where members may join, `seq` is its number, the
+    members are in their places, and `detail` is that of `view_rows`; traces of 0.1 have neither number nor places."""
+    LEAVE = "leave"
+    """The node left the group by itself; `detail`: `drained`, or `unconfirmed` if some of its messages may be lost."""
+    EXCLUDE = "exclude"
+    """The node was told that view `seq` is without it; `detail` says why."""
+    BLOCK = "block"
+    """Too few members of the view can be reached to agree on the next one."""
+    UNBLOCK = "unblock"
+    """Enough can be reached again."""
+    STATE = "state"
+    """The application's state at the beginning of view `seq` came from the node `source`, `size` bytes."""
+    RENUMBER = "renumber"
+    """The message was not delivered in the view in which it was sent, and is sent again in view `detail`."""
     STOP = "stop"
     """The node stopped to agree on an order anew; `detail` says why."""
     RESUME = "resume"
@@ -104,7 +117,7 @@ EVENT_COLUMNS = (
     Column(DESTINATIONS, ColumnType.INT32_LIST),
     Column(PRIORITY, ColumnType.INT32),
     Column(SIZE, ColumnType.INT32),
-    Column(DETAIL, ColumnType.STRING),
+    Column(DETAIL, ColumnType.STRING, optional=True),
     Column(TRANSMISSION, ColumnType.INT64, optional=True),
 )
 

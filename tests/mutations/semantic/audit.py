@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ordercast.audit import completeness, levels, order, priorities, records, reference, run_rows, views
+from ordercast.audit import completeness, levels, membership, order, priorities, records, reference, run_rows, views
+from ordercast.audit import virtual_synchrony as synchrony
+from ordercast.audit.epochs import Epoch
 from ordercast.audit.logs import Moment, RunLogs, Sent
 from ordercast.audit.verdict import Verdict
 from ordercast.audit.violations import Message
@@ -128,3 +130,63 @@ def _() -> None:
 @MUTANTS.add("verdict: one violated property makes no difference", "audit.verdict")
 def _() -> None:
     replace(Verdict, "holds", property(lambda _: True))  # type: ignore[arg-type] # a property has no call
+
+
+@MUTANTS.add("views: nobody closes the latest view", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "_closes", lambda _, epoch: epoch.closed)
+
+
+@MUTANTS.add("views: everybody closes every view", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "_closes", lambda *_: True)
+
+
+@MUTANTS.add("views: every message is for every member", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "_is_for", lambda *_: True)
+
+
+@MUTANTS.add("views: a sequencer is uniform whatever its resilience", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "is_uniform_view", lambda *_: True)
+
+
+@MUTANTS.add("views: any donor will do", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "_wrong_state", lambda *_: "")
+
+
+@MUTANTS.add("views: states are not compared", "audit.virtual_synchrony")
+def _() -> None:
+    replace(synchrony, "_different_state", _nothing)
+
+
+@MUTANTS.add("views: no quorum is needed", "audit.membership")
+def _() -> None:
+    replace(membership, "_not_primary", lambda *_: "")
+
+
+@MUTANTS.add("views: whoever is excluded closes its view", "audit.epochs")
+def _() -> None:
+    replace(Epoch, "closed", property(lambda self: self.next_view is not None or self.end is not None))  # type: ignore[arg-type]
+
+
+@MUTANTS.add("levels: none follows from a view", "audit.levels")
+def _() -> None:
+    replace(levels, "_late_for_view", lambda *_: None)
+
+
+@MUTANTS.add("levels: all that go on have everything", "audit.levels")
+def _() -> None:
+    replace(levels, "_late_for_view", lambda *_: 0)
+
+
+@MUTANTS.add("levels: nothing is supplied at the end of a view", "audit.levels")
+def _() -> None:
+    replace(levels, "_was_supplied", lambda *_: False)
+
+
+@MUTANTS.add("levels: everything may have been supplied", "audit.levels")
+def _() -> None:
+    replace(levels, "_was_supplied", lambda *_: True)

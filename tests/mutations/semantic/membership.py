@@ -284,7 +284,8 @@ def _does_not_ask() -> None:
 
 @MUTANTS.add("what happens to a packet again is told again", "protocols.membership.by_node")
 def _tells_levels_again() -> None:
-    def tell_level(self: ByNode, level: Any, packet: Any, out: list[Any]) -> None:
+    def tell_level(self: ByNode, level: Any, packet: Any, out: list[Any], *, by_view: bool) -> None:
+        del by_view
         out.append(Reached(level, packet))
 
     replace(ByNode, "_tell_level", tell_level)

@@ -31,8 +31,8 @@ class MemberRecorder:
     def deliver(self, packet: Packet) -> None:
         """A packet was handed to the application."""
 
-    def level(self, level: Level, packet: Packet) -> None:
-        """A packet has reached a level."""
+    def level(self, level: Level, packet: Packet, *, by_view: bool = False) -> None:
+        """A packet has reached a level; `by_view`: because it is in the cut that ends a view."""
 
     def transmit(self, unit: Unit, *, again: bool) -> None:
         """A unit was sent."""
@@ -45,6 +45,24 @@ class MemberRecorder:
 
     def view(self, view: ViewInstalled) -> None:
         """A view was installed."""
+
+    def exclude(self, number: int, why: str) -> None:
+        """The member was told that the view of this number is without it."""
+
+    def leave(self, *, drained: bool) -> None:
+        """The member has left by itself; `drained`: all of its messages are known to be delivered."""
+
+    def state(self, number: int, donor: int, size: int) -> None:
+        """The member joined, and has loaded the state of the view of this number."""
+
+    def block(self, lacks: int) -> None:
+        """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""
+
+    def unblock(self) -> None:
+        """Enough members can be reached again."""
+
+    def renumber(self, packet: Packet, number: int) -> None:
+        """A packet of ours is sent again, in the view of this number."""
 
     def stopped(self, why: str) -> None:
         """A recovery began."""

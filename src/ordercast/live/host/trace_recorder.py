@@ -72,9 +72,9 @@ class TraceRecorder(MemberRecorder):
         """A packet was handed to the application."""
         self._recorder.deliver(self._now, self._me, packet)
 
-    def level(self, level: Level, packet: Packet) -> None:
-        """A packet has reached a level."""
-        self._recorder.level(self._now, self._me, level, packet)
+    def level(self, level: Level, packet: Packet, *, by_view: bool = False) -> None:
+        """A packet has reached a level; `by_view`: because it is in the cut that ends a view."""
+        self._recorder.level(self._now, self._me, level, packet, by_view=by_view)
 
     def transmit(self, unit: Unit, *, again: bool) -> None:
         """A unit was sent."""
@@ -94,6 +94,30 @@ class TraceRecorder(MemberRecorder):
     def view(self, view: ViewInstalled) -> None:
         """A view was installed."""
         self._recorder.view(self._now, self._me, view)
+
+    def exclude(self, number: int, why: str) -> None:
+        """The member was told that the view of this number is without it."""
+        self._recorder.exclude(self._now, self._me, number, why)
+
+    def leave(self, *, drained: bool) -> None:
+        """The member has left by itself; `drained`: all of its messages are known to be delivered."""
+        self._recorder.leave(self._now, self._me, drained=drained)
+
+    def state(self, number: int, donor: int, size: int) -> None:
+        """The member joined, and has loaded the state of the view of this number."""
+        self._recorder.state(self._now, self._me, number, donor, size)
+
+    def block(self, lacks: int) -> None:
+        """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""
+        self._recorder.block(self._now, self._me, lacks)
+
+    def unblock(self) -> None:
+        """Enough members can be reached again."""
+        self._recorder.unblock(self._now, self._me)
+
+    def renumber(self, packet: Packet, number: int) -> None:
+        """A packet of ours is sent again, in the view of this number."""
+        self._recorder.renumber(self._now, self._me, packet, number)
 
     def stopped(self, why: str) -> None:
         """A recovery began."""

@@ -11,16 +11,16 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.audit.logs import COLUMNS
+from ordercast.audit.logs import ALL_COLUMNS, COLUMNS
 from ordercast.audit.records import UNRECORDED
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.model.errors import TraceError
 from ordercast.pipeline.audit.memory import BY_KERNEL, require_memory
 from ordercast.trace.reader import RunRow, event_file, event_files, read_runs
-from ordercast.trace.schema import ABORTED, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, NODE, NODES, PROTOCOL, RUN
 
 _COLUMNS_WITH_RUN = (*COLUMNS, RUN)
-_KEPT = (RUN, PROTOCOL, NODES, NODE, ABORTED, CONFIG, UNRECORDED, "sent", "delivered")
+_KEPT = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, UNRECORDED, "sent", "delivered")
 
 
 class EventLocation(msgspec.Struct, frozen=True):
@@ -70,6 +70,11 @@ class EventReader:
         batch = event_file(Path(path), dict(in_path), (*self._columns, RUN)).read_groups([group])
         run = batch.column(RUN).dictionary_encode()
         return batch.set_column(batch.schema.get_field_index(RUN), RUN, run)
+
+
+def read_with_details(task: AuditTask) -> list[pa.RecordBatch]:
+    """All events of a run, with `detail`: what the reference audit needs where members join."""
+    return EventReader(ALL_COLUMNS).read(task)
 
 
 def audit_tasks(folders: Sequence[Path]) -> list[AuditTask]:

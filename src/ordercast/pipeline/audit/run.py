@@ -1,27 +1,36 @@
 """Audits one run whose events are in memory: vectorised if it passes, otherwise by the reference audit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.records import UNRECORDED
 from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
 from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
 from ordercast.audit.verdict import Finding, Verdict
+from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of
 from ordercast.pipeline.audit.memory import BY_REFERENCE, require_memory
 from ordercast.trace.reader import EventColumns, RunRow
-from ordercast.trace.schema import ABORTED, EVENT, NODES, RUN, EventKind
+from ordercast.trace.schema import ABORTED, COMPLETE, EVENT, NODES, RUN, EventKind
 
 
-def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service | None = None) -> Verdict:
+def audit_run(
+    row: RunRow,
+    batches: Sequence[pa.RecordBatch],
+    service: Service | None = None,
+    *,
+    with_details: Callable[[], Sequence[pa.RecordBatch]] | None = None,
+) -> Verdict:
     """The verdict on one run, given its row of `runs` and all of its events; the same as the reference audit's.
 
+    `with_details`: reads the events again with `detail`, which the batches may lack; the reference audit needs it if
+    members join.
     Raises `TraceError` if the events are inconsistent or do not fit into memory.
     """
     asked = service or service_of(row)
@@ -29,10 +38,10 @@ def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service |
     try:
         run = columns_of(row[NODES], batches)
     except NotVectorisableError:
-        pass
+        batches = with_details() if with_details else batches
     else:
         if not row.get(UNRECORDED) and run_passes(row, run, asked):
-            _add_passed(run, promised(asked, uniform=is_uniform(row)), verdict)
+            _add_passed(row, run, promised(asked, uniform=is_uniform(row), views=run.views_numbered), verdict)
             return verdict
     require_memory(row[RUN], sum(batch.num_rows for batch in batches), BY_REFERENCE)
     check_run(row, map(as_lists, batches), asked, verdict)
@@ -41,6 +50,8 @@ def audit_run(row: RunRow, batches: Sequence[pa.RecordBatch], service: Service |
 
 def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
     """True if the vectorised audit finds that a run has every property of the service, and agrees with its counters."""
+    if run.views_numbered and row[ABORTED]:
+        return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
     return passes(_with_abort(row, run), service, uniform=is_uniform(row)) and not missing_by_counters(
         row, sends, deliveries
@@ -50,8 +61,9 @@ def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
 def as_lists(batch: pa.RecordBatch) -> EventColumns:
     """The events of a batch in the form that the reference audit reads."""
     kinds = [event in KINDS for event in batch.column(EVENT).to_pylist()]
-    batch = batch.select(COLUMNS).filter(pa.array(kinds, pa.bool_()))
-    return {column: batch.column(column).to_pylist() for column in COLUMNS}
+    columns = [column for column in ALL_COLUMNS if column in batch.schema.names]
+    batch = batch.select(columns).filter(pa.array(kinds, pa.bool_()))
+    return {column: batch.column(column).to_pylist() for column in columns}
 
 
 def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
@@ -61,12 +73,17 @@ def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
     return run
 
 
-def _add_passed(run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
+def _add_passed(row: RunRow, run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
     """Adds what the reference audit would add for a run without violations."""
     verdict.runs += 1
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
-        if promise in LEVEL_SOUNDNESS and not run.levels_recorded:
+        recorded = run.levels_recorded if promise in LEVEL_SOUNDNESS else True
+        if promise is acknowledged_stays:
+            recorded = bool(run.events[EventKind.ACK].node.size)
+        if promise is kept:
+            recorded = bool(row.get(COMPLETE, True))
+        if not recorded:
             verdict.not_recorded[promise.__name__] += 1
         else:
             verdict.findings.setdefault(promise.__name__, Finding()).runs += 1

@@ -20,7 +20,7 @@ from ordercast.model.progress import Progress
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, audit_partitioned
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind, run_task
-from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, in_batches
+from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, in_batches, read_with_details
 from ordercast.pipeline.audit.run import audit_run
 from ordercast.pipeline.audit.verdict_table import VERDICTS, row_of_error, rows_of, verdict_of
 from ordercast.pipeline.jobs import collected, one_task_per_row
@@ -115,6 +115,8 @@ def _verdict_rows(
 ) -> list[dict[str, object]]:
     run = task.row[RUN]
     try:
-        return list(rows_of(number, run, audit_run(task.row, reader.read(task), service)))
+        events = reader.read(task)
+        verdict = audit_run(task.row, events, service, with_details=lambda: read_with_details(task))
+        return list(rows_of(number, run, verdict))
     except TraceError as error:
         return [row_of_error(number, run, error)]

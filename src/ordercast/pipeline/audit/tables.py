@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from ordercast.audit.logs import COLUMNS, KINDS
+from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
@@ -20,7 +20,7 @@ from ordercast.pipeline.audit.verdict_table import (
     rows_of,
 )
 from ordercast.pipeline.schema import spark_schema
-from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, ERROR, EVENT, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, DETAIL, ERROR, EVENT, NODE, NODES, PROTOCOL, RUN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,9 @@ def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | None
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415 - whoever passes tables has loaded it
 
-    wanted = events.select(RUN, *COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)))
+    if DETAIL not in events.columns:  # tables of other programs may lack it
+        events = events.withColumn(DETAIL, sql.lit(None).cast("string"))
+    wanted = events.select(RUN, *ALL_COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)))
     known = [sql.col(name) if name in runs.columns else sql.lit(None).alias(name) for name in _RUN_COLUMNS]
     together = wanted.groupBy(RUN).cogroup(runs.select(*known).groupBy(RUN))
     found = together.applyInArrow(_auditing(service), spark_schema(VERDICTS))

@@ -9,7 +9,7 @@ from ordercast.audit.verdict import Verdict
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.partitioned.audit import PARTITIONED_ABOVE, Note, audit_partitioned
 from ordercast.pipeline.audit.partitioned.tasks import run_in_process
-from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks
+from ordercast.pipeline.audit.plan import AuditTask, EventReader, audit_tasks, read_with_details
 from ordercast.pipeline.audit.run import audit_run
 
 
@@ -28,4 +28,4 @@ def audit_vectorised(folders: Sequence[Path], service: Service | None = None, *,
 
 def _audited(task: AuditTask, service: Service, reader: EventReader, note: Note) -> Verdict:
     found = audit_partitioned(task, service, run_in_process, note) if task.rows > PARTITIONED_ABOVE else None
-    return found or audit_run(task.row, reader.read(task), service)
+    return found or audit_run(task.row, reader.read(task), service, with_details=lambda: read_with_details(task))

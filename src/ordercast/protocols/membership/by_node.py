@@ -30,7 +30,9 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    ReachedByView,
     Receive,
+    Renumbered,
     Resumed,
     Send,
     SetTimer,
@@ -61,7 +63,14 @@ from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.order import Order, order_of
 from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Probe
-from ordercast.protocols.membership.view import GroupView, Incarnation, MembershipConfig, founding_view, view_after
+from ordercast.protocols.membership.view import (
+    GroupView,
+    Incarnation,
+    MembershipConfig,
+    founding_view,
+    heard_members,
+    view_after,
+)
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, ViewUnit
 from ordercast.protocols.shared.destinations import check_broadcast, check_subset
 
@@ -117,7 +126,7 @@ class ByNode(DeclaredState):
         self.member = Member(self.person, view, self.order, config, self.settings, contacts=_addresses(config, me))
         self.joiner = Joiner(self.person, "", _addresses(config, me), me << 32, self.settings)
         self.view, self.place = view, self.member.current.place
-        self.begun = self.is_member
+        self.begun = False
         self.aborted = self.beats = self.stopped = False
         self.early, self.timers, self.levels, self.silent = deque(), set(), {}, {}
         self.numbered_below = 0
@@ -131,10 +140,9 @@ class ByNode(DeclaredState):
             return out
         if isinstance(event, Submit):
             self._check(event)
-        if not self.begun:
+        if not self.begun and not isinstance(event, TimerFired):
             self.begun = True
-            if not self.is_member:
-                self._carry_out(self.joiner.begin(), out)
+            self._carry_out(self.member.handle(Begin()) if self.is_member else self.joiner.begin(), out)
         if isinstance(event, GiveUp):
             self.aborted = True
             out.append(Abort(event.why))
@@ -204,11 +212,13 @@ class ByNode(DeclaredState):
 
     def _carry_out(self, outputs: list[Any], out: list[Output]) -> None:
         """Of the member or the joiner."""
-        for output in outputs:
+        # What is reached before a view is told is reached because the view before ends.
+        ends = max((at for at, output in enumerate(outputs) if isinstance(output, InstallView | LeftGroup)), default=0)
+        for at, output in enumerate(outputs):
             if isinstance(output, Send):
                 self._send(output, out)
             elif isinstance(output, Numbered | Reached | Deliver | Discard | Stopped | Resumed | Abort):
-                self._tell(output, out)
+                self._tell(output, out, by_view=at < ends)
             elif isinstance(output, SendControl):
                 self._send_control(output.unit, output.to, output.view, out)
             elif isinstance(output, SendOutside):
@@ -250,15 +260,17 @@ class ByNode(DeclaredState):
             (self.timers.add if isinstance(output, SetTimer) else self.timers.discard)(output.name)
         out.append(output)
 
-    def _tell(self, output: Output, out: list[Output]) -> None:
+    def _tell(self, output: Output, out: list[Output], *, by_view: bool) -> None:
         """What happens to packets, each thing once."""
         if isinstance(output, Numbered):
             packet = self._translated(output.packet)
             if packet.first >= self.numbered_below:
                 self.numbered_below = packet.first + len(packet.lengths)
                 out.append(Numbered(packet))
+            else:
+                out.append(Renumbered(packet, self.view.number))
         elif isinstance(output, Reached):
-            self._tell_level(output.level, self._translated(output.packet), out)
+            self._tell_level(output.level, self._translated(output.packet), out, by_view=by_view)
         elif isinstance(output, Deliver):
             out.append(Deliver(self._translated(output.packet)))
         elif isinstance(output, Discard):
@@ -270,12 +282,12 @@ class ByNode(DeclaredState):
             self.stopped = self.stopped or isinstance(output, Stopped)
             out.append(output)
 
-    def _tell_level(self, level: Level, packet: Packet, out: list[Output]) -> None:
+    def _tell_level(self, level: Level, packet: Packet, out: list[Output], *, by_view: bool) -> None:
         """A packet that is sent again in a new view reaches the lower levels again."""
         key = (packet.source, packet.first)
         if self.levels.get(key, 0) < level:
             self.levels[key] = level
-            out.append(Reached(level, packet))
+            out.append(ReachedByView(level, packet) if by_view else Reached(level, packet))
         if level is Level.ACKNOWLEDGED:  # it is in the cut of this view
             del self.levels[key]
 
@@ -301,7 +313,9 @@ class ByNode(DeclaredState):
         if self.stopped:
             self.stopped = False
             out.append(Resumed(0, 0, 0))
-        out.append(ViewInstalled(output.view.number, nodes, output.why))
+        heard = heard_members(output.view, output.value, self.member.current.departed)
+        places = tuple(_node(output.view, place) for place in range(len(output.view.members)))
+        out.append(ViewInstalled(output.view.number, nodes, output.why, mask_of(number for number, _ in heard), places))
 
     def _end(self, output: Excluded | LeftGroup, out: list[Output]) -> None:
         """It tells the view without this node, if that is known; it goes on answering."""
@@ -314,7 +328,7 @@ class ByNode(DeclaredState):
         else:
             view = view_after(self.member.current.view, last)
             nodes = mask_of(_node(view, place) for place in range(len(view.members)))
-            out.append(ViewInstalled(last.number, nodes, last.why))
+            out.append(ViewInstalled(last.number, nodes, last.why, heard=0))
 
     def _has_ended(self) -> bool:
         """It has left or was excluded."""

@@ -208,6 +208,23 @@ def departed_with(view: GroupView, value: NextView) -> tuple[Departed, ...]:
     return tuple(found)
 
 
+def heard_members(
+    view: GroupView, value: NextView | None, departed: tuple[Departed, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Whose reports ended the view before this one: their incarnation and node numbers.
+
+    `value`: what was agreed on; `departed`: those that went, among them all that went with this view.
+    """
+    if value is None:
+        return ()
+    found: dict[int, tuple[int, int]] = {
+        place: (view.members[new].number, view.nodes[new]) for new, place in enumerate(members(value.stay))
+    }
+    gone = [one for one in departed if one.view == value.number]
+    found |= {place: (one.number, one.node) for (place, _), one in zip(value.left, gone, strict=False)}
+    return tuple(found[place] for place in members(value.heard) if place in found)
+
+
 def is_possible(value: NextView, view: GroupView) -> bool:
     """Whether this can follow a view: for a value that came over the network."""
     size, stay = len(view.members), value.stay.bit_count()

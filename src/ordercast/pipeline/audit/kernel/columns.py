@@ -29,12 +29,15 @@ UNKNOWN = -1
 MOST_NODES = 1_000  # there are tables over nodes and messages, and node numbers take 16 bits
 
 _TIMED = (EventKind.DELIVER, EventKind.RECEIVE, *LEVELS)
-_MEMBERSHIP = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW)
+_MEMBERSHIP = (
+    *(EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE),
+    EventKind.STATE,
+)
 _KINDS = (EventKind.SEND, *_TIMED, *_MEMBERSHIP)
 CODES: dict[str, int] = {kind.value: code for code, kind in enumerate(_KINDS)}
 """The code of each kind of event: those about messages come first, and of these sends and deliveries."""
 FIRST_MEMBERSHIP = CODES[_MEMBERSHIP[0]]
-"""The first code of events about nodes: crashes, aborts and views."""
+"""The first code of events about nodes: crashes, aborts, views, and the ends and beginnings of memberships."""
 OTHER = len(_KINDS)
 """The code of all kinds that an audit does not read."""
 _SEND = CODES[EventKind.SEND]
@@ -42,7 +45,7 @@ _NULL = np.iinfo(np.int64).min
 
 
 class NotVectorisableError(Exception):
-    """These events cannot be represented as arrays, because they are inconsistent; use the reference audit."""
+    """These events cannot be represented as arrays: they are inconsistent, or members join. Use the reference audit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class RunColumns:
     levels_recorded: bool
     """True if the events contain acceptances, pre-acknowledgments or acknowledgments."""
     receipts_recorded: bool
+    views_numbered: bool = False
+    """True if members may join; none did, and none went."""
 
 
 def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
@@ -97,6 +102,7 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
     rows = _Rows.joined([_Rows.of(batch) for batch in batches])
     if rows.node.size and not (rows.node.min() >= 0 and rows.node.max() < nodes):
         raise NotVectorisableError
+    views_numbered = has_numbered_views(nodes, rows.membership)
     order = _by_node_and_step(rows)
     kind = rows.kind[order]
     sends = _sends_of(nodes, rows, order[kind == _SEND])
@@ -110,9 +116,10 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
         nodes,
         sends,
         events,
-        *membership_of(nodes, rows.membership),
+        *(membership_of(nodes, rows.membership) if not views_numbered else (frozenset(), {}, {})),
         levels_recorded=any(events[level].node.size for level in LEVELS),
         receipts_recorded=bool(events[EventKind.RECEIVE].node.size),
+        views_numbered=views_numbered,
     )
 
 
@@ -274,6 +281,26 @@ class _MessageIndex:
                 known = self._seqs[node][at] == seq[mine]
                 found[mine[known]] = self._orders[node][at[known]]
         return found
+
+
+def has_numbered_views(nodes: int, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """True if members may join, but the group stayed as it was founded; False if views have no numbers.
+
+    In such a run every node begins with view 0 of all nodes, and what is complete has all properties of views. Raises
+    `NotVectorisableError` for all other runs whose views have numbers.
+    """
+    rows = list(rows)
+    if not any(row[EVENT] == EventKind.VIEW and row[SEQ] is not None for row in rows):
+        return False
+    if sorted(row[NODE] for row in rows) != list(range(nodes)):
+        raise NotVectorisableError
+    for row in rows:
+        is_founding = row[EVENT] == EventKind.VIEW and row[SEQ] == 0 and row[STEP] == 0
+        if not is_founding or row[DESTINATIONS] != rows[0][DESTINATIONS]:
+            raise NotVectorisableError
+    if sorted(rows[0][DESTINATIONS] or ()) != list(range(nodes)):
+        raise NotVectorisableError
+    return True
 
 
 Membership = tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]

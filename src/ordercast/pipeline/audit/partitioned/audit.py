@@ -57,7 +57,7 @@ def audit_partitioned(task: AuditTask, service: Service, run_tasks: RunTasks, no
     try:
         run = LongRun.indexed(task, service, run_tasks)
         _require_partitionable(run)
-        return _audited(run, note)
+        return _with_views(run, _audited(run, note))
     except NotPartitionableError as reason:
         note(f"run {task.row[RUN]}: falling back to a single-task audit: {reason}")
         return None
@@ -75,6 +75,13 @@ def _require_partitionable(run: LongRun) -> None:
         raise NotPartitionableError("nodes stop in it, possibly in the middle of a priority run")
     if len(run.stopped) == run.nodes and run.service is Service.SEQUENCED:
         raise NotPartitionableError("all nodes stop in it")
+
+
+def _with_views(run: LongRun, verdict: Verdict) -> Verdict:
+    """The same verdict; if something is violated where views have numbers, partitions do not show all that is."""
+    if run.views_numbered and not verdict.holds:
+        raise NotPartitionableError("something is violated, and views are audited as a whole")
+    return verdict
 
 
 def _audited(run: LongRun, note: Note) -> Verdict:

@@ -9,10 +9,16 @@ import numpy as np
 from ordercast.audit.completeness import complete
 from ordercast.audit.reference import add_missing_by_counters
 from ordercast.audit.run_rows import is_uniform
-from ordercast.audit.services import LEVEL_SOUNDNESS, promised
+from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
 from ordercast.audit.verdict import MOST_WITNESSES, Finding, Verdict, Witness
+from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
-from ordercast.pipeline.audit.kernel.columns import Numbers, membership_of
+from ordercast.pipeline.audit.kernel.columns import (
+    NotVectorisableError,
+    Numbers,
+    has_numbered_views,
+    membership_of,
+)
 from ordercast.pipeline.audit.partitioned.cut_points import CUT_POINT_COLUMNS
 from ordercast.pipeline.audit.partitioned.explain import ExplainTask, PropertyViolations, checkable_in_partitions
 from ordercast.pipeline.audit.partitioned.log_comparison import ComparisonTask
@@ -21,7 +27,7 @@ from ordercast.pipeline.audit.partitioned.row_group_index import IndexTask, RowG
 from ordercast.pipeline.audit.partitioned.row_groups import Ranges, RowGroups
 from ordercast.pipeline.audit.partitioned.tasks import RunTasks, TaskKind
 from ordercast.pipeline.audit.plan import AuditTask
-from ordercast.trace.schema import NODES, RUN
+from ordercast.trace.schema import COMPLETE, NODES, RUN
 
 GROUPS_OF_AN_INDEX_TASK = 24
 """Row groups that one task summarises."""
@@ -50,7 +56,14 @@ class LongRun:
         self.files = files
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
+        self.acknowledgments = any(one.acknowledgments for one in found)
         self.membership = tuple(event for one in found for event in one.membership)
+        try:
+            self.views_numbered = has_numbered_views(self.nodes, [event.as_row() for event in self.membership])
+        except NotVectorisableError:
+            raise NotPartitionableError("its members change, and views are audited as a whole") from None
+        if self.views_numbered:  # all that they say is that the group stayed as it was founded
+            self.membership = ()
         self.stopped, _, _ = membership_of(self.nodes, [event.as_row() for event in self.membership])
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
@@ -136,9 +149,9 @@ class LongRun:
         """The verdict, given what was found; `exact`: True for properties of which all violations were found."""
         verdict = Verdict(runs=1, deliveries=self.deliveries)
         checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
-        for promise in promised(self.service, uniform=self.uniform):
+        for promise in promised(self.service, uniform=self.uniform, views=self.views_numbered):
             name = promise.__name__
-            if promise in LEVEL_SOUNDNESS and not self.levels:
+            if not self._is_recorded(promise):
                 verdict.not_recorded[name] += 1
                 continue
             finding = verdict.findings[name] = Finding(runs=1)
@@ -150,6 +163,13 @@ class LongRun:
         if verdict.findings[complete.__name__].holds:
             add_missing_by_counters(self.row, self.sends, self.deliveries, verdict)
         return verdict
+
+    def _is_recorded(self, promise: Property) -> bool:
+        if promise in LEVEL_SOUNDNESS:
+            return self.levels
+        if promise is acknowledged_stays:
+            return self.acknowledgments
+        return promise is not kept or bool(self.row.get(COMPLETE, True))
 
 
 def _in_order(steps: Sequence[Ranges]) -> bool:

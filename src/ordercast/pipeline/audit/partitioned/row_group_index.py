@@ -23,6 +23,8 @@ class MembershipEvent(msgspec.Struct, frozen=True):
     time: int
     event: str
     destinations: tuple[int, ...] | None
+    seq: int | None = None
+    """The number of a view, where views have numbers."""
 
     def as_row(self) -> dict[str, object]:
         """As a row of `events`."""
@@ -51,6 +53,7 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
     """How many, by node."""
     membership: tuple[MembershipEvent, ...]
     levels: bool
+    acknowledgments: bool
     receipts: bool
     begins: int
     """The earliest time."""
@@ -101,6 +104,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         deliveries=np.bincount(node[is_delivery], minlength=nodes).tobytes(),
         membership=membership,
         levels=bool(np.isin(kind, _LEVELS).any()),
+        acknowledgments=bool(np.any(kind == CODES[EventKind.ACK])),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
         steps=Ranges.over(nodes, node[in_logs], step[in_logs]),
@@ -111,7 +115,7 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
 
 
 def _membership(file: RowGroups) -> tuple[MembershipEvent, ...]:
-    batch = file.read((NODE, STEP, TIME, EVENT, DESTINATIONS))
+    batch = file.read((NODE, STEP, TIME, EVENT, SEQ, DESTINATIONS))
     kind = kinds_of(batch.column(EVENT))
     rows = batch.filter(pa.array((kind >= FIRST_MEMBERSHIP) & (kind < OTHER))).to_pylist()
     return tuple(msgspec.convert(row, MembershipEvent) for row in rows)

@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ordercast.audit.logs import COLUMNS
+from ordercast.audit.logs import ALL_COLUMNS
 from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import ConfigError, TraceError, reason_of
@@ -47,7 +47,7 @@ class Follower:
     def take(self, batch: "DataFrame", number: int) -> None:
         """Audits a batch, unless the state contains it."""
         if number > self.state.batch:
-            self.take_events(batch.select(RUN, *COLUMNS).toArrow(), number)
+            self.take_events(batch.select(RUN, *ALL_COLUMNS).toArrow(), number)
 
     def take_events(self, events: pa.Table, number: int) -> None:
         """Audits some events, given the number of their batch."""
