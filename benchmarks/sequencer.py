@@ -11,8 +11,6 @@ synchronization phases would take most of the time.
     make bench
 """
 
-from command_line import parser_for
-
 from ordercast.model.config import (
     MICROSECOND,
     MILLISECOND,
@@ -86,6 +84,8 @@ def measure_rate(senders: int, messages: int = 200, **settings: int) -> float:
 
 def main() -> None:
     """Prints the two figures."""
+    from command_line import parser_for  # noqa: PLC0415 (tests import this file from elsewhere)
+
     parser_for(__doc__, "up to some minutes").parse_args()
     print("Figure 6: one site broadcasting continuously, delay in ms")
     print(f"{'nodes':>7} {'published':>10} {'simulated':>10} {'differs':>8}")
