@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ordercast.audit.records import with_member_names
 from ordercast.audit.reference import audit
 from ordercast.audit.verdict import Verdict
 from ordercast.model.errors import TraceError
+from ordercast.model.nodes import with_names
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.schema import EventField
@@ -181,9 +181,9 @@ def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Pa
 def test_sentences_take_the_names_of_members() -> None:
     sentence = "E1 delivered E2#0 before E3#12, E12 in the opposite order; sent to {E1,E3}"
     named = "ada delivered bob#0 before cy#12, E12 in the opposite order; sent to {ada,cy}"
-    assert with_member_names(sentence, NAMES) == named
-    assert with_member_names(sentence, ()) == sentence
-    assert with_member_names("PE1 E0 E01 E1x", NAMES) == "PE1 E0 E01 E1x"
+    assert with_names(sentence, NAMES) == named
+    assert with_names(sentence, ()) == sentence
+    assert with_names("PE1 E0 E01 E1x", NAMES) == "PE1 E0 E01 E1x"
 
 
 # --- groups that others may join ---

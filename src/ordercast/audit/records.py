@@ -7,8 +7,7 @@ as sent by it, in the order of its sequence numbers.
 """
 
 import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ordercast.audit.logs import Moment, RunLogs, Sent
@@ -19,7 +18,6 @@ from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, NODE, NODES, RUN, 
 
 UNRECORDED = "unrecorded"
 """Of a run's row: the nodes without a complete record, one bit each."""
-_NODE = re.compile(r"\bE([1-9]\d*)\b")  # as `name_of` writes it
 
 
 def members_join(row: RunRow) -> bool:
@@ -48,16 +46,6 @@ def member_names(row: RunRow) -> tuple[str, ...]:
     """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation."""
     names = _live(row).get("members")
     return tuple(map(str, names)) if isinstance(names, list) and len(names) == row[NODES] else ()
-
-
-def with_member_names(sentence: str, names: Sequence[str]) -> str:
-    """The sentence of a violation with the names of members in place of E1, E2, …; unchanged without names."""
-
-    def named(found: re.Match[str]) -> str:
-        node = int(found[1]) - 1
-        return names[node] if node < len(names) else found[0]
-
-    return _NODE.sub(named, sentence)
 
 
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:

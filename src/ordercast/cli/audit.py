@@ -141,9 +141,9 @@ def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
 
 
 def _line(witness: "Witness", names: MemberNames) -> str:
-    from ordercast.audit.records import with_member_names
+    from ordercast.model.nodes import with_names
 
-    sentence = with_member_names(witness.violation.sentence, names.get(witness.run, ()))
+    sentence = with_names(witness.violation.sentence, names.get(witness.run, ()))
     return f"{witness.violation.breaks}, run {witness.run}: {sentence}"
 
 

@@ -4,6 +4,7 @@ Destination sets are created, compared, hashed and sent for every message. An in
 representation for each set, and iterates in one order.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -40,3 +41,20 @@ def chosen(names: Sequence[str], mask: int) -> tuple[str, ...]:
 def names_of(mask: int) -> str:
     """The printed form of a set: {E1,E3}."""
     return "{" + ",".join(name_of(node) for node in members(mask)) + "}"
+
+
+_NODE = re.compile(r"\bE([1-9]\d*)\b")  # as `name_of` prints it
+
+
+def with_names(sentence: str, names: Sequence[str]) -> str:
+    """A sentence with the names of members in place of E1, E2, …; what has no name stays.
+
+    Machines and audits know no names, and their sentences are in traces and travel between members: only where one is
+    shown are nodes replaced. A sentence of an application must not come here.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        node = int(found[1]) - 1
+        return names[node] if node < len(names) else found[0]
+
+    return _NODE.sub(named, sentence)

@@ -1,14 +1,11 @@
 """Who is in the group now: protocols number the members, users know them by their names."""
 
-import re
 from collections.abc import Callable
 
 from ordercast.live.events import View
 from ordercast.live.logs import GroupLogs
 from ordercast.model.machine import ViewInstalled
-from ordercast.model.nodes import chosen, everybody, name_of
-
-_NODE = re.compile(r"\bE[0-9]+\b")  # as `name_of` prints them
+from ordercast.model.nodes import chosen, everybody, with_names
 
 
 class Membership:
@@ -18,7 +15,6 @@ class Membership:
         self.names = names
         self.view = ViewInstalled(0, everybody(len(names)), "")
         self.on_view: Callable[[View], None] = lambda _: None
-        self._named = {name_of(place): name for place, name in enumerate(names)}
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -45,10 +41,5 @@ class Membership:
             logs.live.exception("on_view raised an exception")
 
     def with_names(self, why: str) -> str:
-        """A machine's sentence for users.
-
-        Machines know no names, and their sentences are in traces and travel between members: so they print nodes as
-        E1, E2 and so on, and only here, where a sentence is shown, are these replaced. A sentence of an application
-        must not come here.
-        """
-        return _NODE.sub(lambda found: self._named.get(found[0], found[0]), why)
+        """A machine's sentence for users."""
+        return with_names(why, self.names)
