@@ -2,13 +2,16 @@
 
 Every field is bounded, so that a decoded message cannot use much memory; whether its vectors fit the group is checked
 by whoever handles it. `Join` and the other messages of discovery and handshake travel under the sender's incarnation,
-`Heartbeat` and `AbortNotice` under the session that was agreed on; see `IN_SESSION`.
+the others under the tag of a view, at first that of the session that was agreed on; see `IN_SESSION`.
 """
 
 from enum import IntEnum
 from typing import Annotated
 
 import msgspec
+
+from ordercast.protocols.membership.units import Answer, Apply, Find, Found, Welcome
+from ordercast.protocols.membership.view import MAX_ADDRESS
 
 MAX_MEMBERS = 64
 """A set of members is one number on the wire, and MessagePack's numbers have 64 bits."""
@@ -129,10 +132,39 @@ class AbortNotice(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The member that is suspected to have failed."""
 
 
-Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice
-CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice)
-IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice)
-"""These travel under the session's tag, all others under the sender's incarnation."""
+class LastHeardRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=106):
+    """To another watcher of a member: when did you last hear from it?"""
+
+    member: Index
+    """Its place in the view."""
+    tick: Number
+    """The sender's tick in which it asks."""
+
+
+class LastHeard(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=107):
+    """The answer."""
+
+    member: Index
+    tick: Number
+    """That of the request."""
+    ago: Number
+    """Nanoseconds since the sender heard from that member."""
+
+
+class Outside(msgspec.Struct, frozen=True, array_like=True, tag=108):
+    """A unit between a member and one that is not in its view."""
+
+    address: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ADDRESS)]
+    """Of the sender: answers go there."""
+    unit: Find | Found | Apply | Answer | Welcome
+
+
+Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice | LastHeardRequest | LastHeard | Outside
+CONTROL: tuple[type[Control], ...] = (
+    *(Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice, LastHeardRequest, LastHeard, Outside),
+)
+IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice, LastHeardRequest, LastHeard)
+"""These travel under the tag of a view, all others under the sender's incarnation."""
 
 
 def truncated(why: str) -> str:
