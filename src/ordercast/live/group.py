@@ -15,7 +15,7 @@ from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
-from ordercast.model.nodes import everybody
+from ordercast.protocols.membership.events import TO_ALL
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
@@ -40,8 +40,7 @@ class Group:
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
-        self._everybody = everybody(len(member.names))
-        self._places = {each: place for place, each in enumerate(member.names)}
+        self._nodes = {each: node for node, each in enumerate(member.names)}
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
         self._view = View(number=0, position=0, members=member.names, joined=member.names, why="the group opened")
 
@@ -82,6 +81,11 @@ class Group:
     def view(self) -> View:
         """The last view that was handed out; at first the one that the group opened with."""
         return self._view
+
+    @property
+    def blocked(self) -> bool:
+        """Too few members can be reached to continue: nothing is delivered, until they can be reached again."""
+        return self._member.is_blocked
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -133,7 +137,7 @@ class Group:
             priority = _whole_number(priority)
         if len(payload) > member.max_message_size or not 0 <= priority <= self._max_priority:
             self._refuse(payload, priority)
-        receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
+        receipt = self._outbox.add(payload, TO_ALL if to is None else self._destinations(to), priority)
         if not self._scheduler.flushing:
             self._scheduler.message_added()
         return receipt
@@ -163,14 +167,17 @@ class Group:
         if not isinstance(names, Iterable):
             raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
+        now = self._member.membership.view.members  # members that went may still be in the view that was handed out
         for name in names:
-            place = self._places.get(name) if isinstance(name, str) else None
-            if place is None:
-                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self._names)}")
-            mask |= 1 << place
+            node = self._nodes.get(name) if isinstance(name, str) else None
+            if node is None or not (now >> node & 1 or name in self._view.members):
+                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self.members)}")
+            mask |= 1 << node
         if not mask:
             raise LocalProtocolError("a message needs at least one destination")
-        if mask != self._everybody and not self._selective:
+        if now & ~mask == 0:
+            return TO_ALL
+        if not self._selective:
             raise LocalProtocolError("in this order every message goes to all members; use order='partial' or 'total'")
         return mask
 
@@ -263,6 +270,20 @@ class Group:
         """
         require_seconds(timeout=timeout)
         self._member.close(timeout)
+        await self._is_over()
+        if isinstance(self._member.end, GroupAborted):
+            raise self._member.end.with_traceback(None)
+
+    async def leave(self, timeout: float | None = None) -> None:
+        """Sends nothing more, and leaves when all own messages have arrived. The others continue without this member.
+
+        `timeout`: seconds after which it leaves whatever has arrived; receipts of the rest raise `GroupClosed`. What
+        was delivered can still be read afterwards. Raises `GroupAborted` if the group was aborted meanwhile.
+        """
+        require_seconds(timeout=timeout)
+        if self._member.left.done():
+            return
+        self._member.leave_group(timeout)
         await self._is_over()
         if isinstance(self._member.end, GroupAborted):
             raise self._member.end.with_traceback(None)

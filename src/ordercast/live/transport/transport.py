@@ -91,7 +91,7 @@ class Transport:
         self._nodes = len(addresses)
         endpoint.knows(addresses)
         self._receiver: Receiver
-        self._founders, self._place_at_first = len(addresses), me  # of the handshake
+        self._founders, self._place_at_first = addresses, me  # of the handshake
         self._own_senders = {me}  # a multicast brings us our own
         self._for_us = (TO_ALL, me + 1)
         self._incarnation = 0
@@ -217,7 +217,11 @@ class Transport:
         if isinstance(message, IN_SESSION):
             self._send(target, self._sealed(0, self._session or 0, body, target))
         else:  # it names the incarnations that it is for: who has other members counts other places
-            self._send(target, self._sealed_outside(self._place_at_first, body))
+            datagram = self._sealed_outside(self._place_at_first, body)
+            if to is None:
+                self._endpoint.send_to_all(datagram)
+            else:
+                self._endpoint.send(datagram, self._founders[to])
 
     def send_membership(self, unit: ControlUnit, to: int | None, view: int) -> None:
         """Sends a membership unit at once, to one place or all other places of the current view or the one before."""
@@ -393,7 +397,7 @@ class Transport:
             self.dropped["invalid"] += 1
 
     def _receive_handshake(self, datagram: Datagram) -> None:
-        if datagram.sender < self._founders:
+        if datagram.sender < len(self._founders):
             self._unpack(datagram.sender, datagram.body, in_session=False)
         elif datagram.sender == UNKNOWN and self._session is not None and self._receive_outside(datagram.body):
             pass

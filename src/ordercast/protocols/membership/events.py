@@ -116,6 +116,8 @@ class Withdrawn(msgspec.Struct, frozen=True, gc=False):
     """Output: none of the destinations of a submission is a member any more. Places are of the old view."""
 
     submit: Submit
+    first: int
+    """The number of its first message, which is not given again."""
 
 
 class Retired(msgspec.Struct, frozen=True, gc=False):

@@ -463,7 +463,7 @@ class Member(DeclaredState):
         for name in ("round", "blocked", "fetch", "install"):
             current.cancel_timer(name, out)
         self._tell_view(old, value, out)
-        self._resubmit(again, value, out)
+        self._resubmit(again, next_message, value, out)
         self.installer.begin(told_by, value, out)
         if self.acceptor.leaving:
             self._say_leave(out)
@@ -476,16 +476,29 @@ class Member(DeclaredState):
         gives = current.place in value.donors
         out.append(InstallView(current.view, current.place, joined, left, value.why, value, gives_state=gives))
 
-    def _resubmit(self, again: list[Submit], value: NextView, out: list[MemberOutput]) -> None:
-        """R12: what was not in the cut comes first, then what waited, to those that are still members."""
+    def _resubmit(self, again: list[Submit], number: int, value: NextView, out: list[MemberOutput]) -> None:
+        """R12: what was not in the cut comes first, then what waited, to those that are still members.
+
+        `number`: of the first message. What was withdrawn at the end of an earlier view lies between the two.
+        """
         waited, self.waiting = self.waiting, deque()
-        for event in (*again, *waited):
-            to = self._in_next_view(event, value)
-            if to:
-                self._give_to_epoch(event, to, out)
-            else:
-                self.skips += event.skips + len(event.lengths)
-                out.append(Withdrawn(event))
+        before, self.skips = self.skips, 0
+        for event in again:
+            number = self._resubmit_one(event, number, value, out)
+        self.skips += before
+        number += before
+        for event in waited:
+            number = self._resubmit_one(event, number, value, out)
+
+    def _resubmit_one(self, event: Submit, number: int, value: NextView, out: list[MemberOutput]) -> int:
+        """The number of the message after it."""
+        first, to = number + event.skips, self._in_next_view(event, value)
+        if to:
+            self._give_to_epoch(event, to, out)
+        else:
+            self.skips += event.skips + len(event.lengths)
+            out.append(Withdrawn(event, first))
+        return first + len(event.lengths)
 
     def _in_next_view(self, event: Submit, value: NextView) -> int:
         """The destinations, as places of the current view."""
