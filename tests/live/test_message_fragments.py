@@ -39,7 +39,7 @@ def test_every_size_comes_back_whole_from_the_fragments_that_are_sent() -> None:
         found: list[bytes] = []
         counted = 0
         while (batch := outbox.take()) is not None:
-            submit = batch.submission()
+            submit = batch.submission(batch.destinations)
             sent = Packet(0, 0b11, 0, (), 0, submit.lengths, submit.payload)
             assert sum(submit.lengths) + 3 <= room
             counted += messages_in(sent)

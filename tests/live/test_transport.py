@@ -15,11 +15,12 @@ from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
+from ordercast.protocols.membership.units import ControlUnit
 from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
-from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, pack_records
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, pack_records
 from ordercast.wire.seal import seal_for
 
 SESSION = 77
@@ -75,6 +76,15 @@ class Listener:
 
     def unit_received(self, member: int, unit: object) -> None:
         self.messages.append((member, unit))
+
+    def membership_received(self, unit: ControlUnit) -> None:
+        self.messages.append((unit.source, unit))
+
+    def outside_received(self, unit: object, address: str) -> None:
+        self.messages.append((UNKNOWN, (unit, address)))
+
+    def other_view_received(self, place: int) -> None:
+        self.messages.append((place, "other view"))
 
 
 def lines_of(me: int) -> tuple[Transport, Deaf, Listener]:

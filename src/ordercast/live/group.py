@@ -25,11 +25,9 @@ _SHOWN_LENGTH = 80  # of what is not a name
 class Group:
     """An open group. `ordercast.join` makes one; it is used inside one event loop.
 
-    As a context manager it is closed at the end of the block: the block ends when all members have closed and have
-    received everything, and raises `GroupAborted` if the group was aborted. If the block is left by an exception, the
-    group is aborted for all members, since nobody knows what was left unsent. The others learn the name of this member
-    and the type of the exception ("B failed (ValueError)"), or that it was interrupted; the exception's text stays in
-    this process.
+    As a context manager it is left at the end of the block, as by `leave`: the block ends when all messages of this
+    member have arrived, and raises `GroupAborted` if the group was aborted; the others continue. If the block is left
+    by an exception, this member leaves at once: its last messages may be lost.
     """
 
     def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
@@ -59,13 +57,22 @@ class Group:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            await self._abort(_failure(self.me, error))
+            await self._leave_now()
             return
         try:
-            await self.close()
-        except asyncio.CancelledError:  # the others must not wait for a member that does not wait for them
-            await self._abort(f"{self.me} was interrupted while closing")
+            if self._member.is_closing:
+                await self.close()
+            else:
+                await self.leave()
+        except asyncio.CancelledError:
+            await self._leave_now()
             raise
+
+    async def _leave_now(self) -> None:
+        """Without waiting for own messages."""
+        if not self._member.left.done():
+            self._member.leave_group(None, drain=False)
+            await self._is_over()
 
     @property
     def name(self) -> str:
@@ -302,15 +309,6 @@ class Group:
 
 
 _UNTIL = {"accepted": Receipt.accepted, "stable": Receipt.stable, "known_stable": Receipt.known_stable}
-
-
-def _failure(name: str, error: BaseException) -> str:
-    """What is sent to the others: never the exception's text, which may contain data of the application."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, Exception):
-        return f"{name} failed ({type(error).__name__})"
-    return f"{name} was interrupted"
 
 
 def _shortened(name: object) -> str:

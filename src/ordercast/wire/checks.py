@@ -262,7 +262,7 @@ def is_valid_outside(unit: membership.OutsideUnit) -> bool:
         texts = unit.group, unit.name
         if isinstance(unit, membership.Found):
             numbers = unit.view, unit.to
-        if not all(0 < len(text) <= _MAX_NAME for text in texts) or not 0 <= unit.nonce:
+        if not all(0 < len(text) <= _MAX_NAME for text in texts) or unit.nonce < 0:
             return False
     elif isinstance(unit, membership.Apply):
         numbers = unit.view, unit.to, unit.nonce, 0 if unit.old is None else unit.old

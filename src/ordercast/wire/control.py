@@ -133,7 +133,7 @@ class AbortNotice(msgspec.Struct, frozen=True, array_like=True, tag=105):
 
 
 class LastHeardRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=106):
-    """To another watcher of a member: when did you last hear from it?"""
+    """Asks another watcher of a member when it last heard from it."""
 
     member: Index
     """Its place in the view."""

@@ -49,8 +49,8 @@ from ordercast.protocols.membership import machine as membership
 from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
 from ordercast.protocols.membership.failure_detector import DetectorConfig, FailureDetector
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import ControlUnit, OutsideUnit
-from ordercast.protocols.membership.view import GroupView, Incarnation, founding_view
+from ordercast.protocols.membership.units import ControlUnit, OutsideUnit, Suspicion
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
 from ordercast.wire.control import IN_SESSION, Control, Heartbeat, LastHeard, LastHeardRequest
 from ordercast.wire.keys import GroupKeys
 
@@ -61,6 +61,7 @@ CLOSING_INBOX_LIMIT = 256 << 20
 
 It need not read any more, and if more was dropped the others could never close.
 """
+_TIMES_TOLD = 3  # that this member has failed: some may be lost
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
@@ -124,13 +125,22 @@ class Member:
         self._leaving: Leaving | None = None
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
-        self.is_blocked = False
+        self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
+
+    @property
+    def is_blocked(self) -> bool:
         """Too few members can be reached to agree on the next view."""
+        return self._lacks != 0
 
     @property
     def name(self) -> str:
         """Our own name."""
         return self.names[self.me]
+
+    @property
+    def is_closing(self) -> bool:
+        """The application has closed the group, for all members."""
+        return self._at_rest is not None
 
     # --- what the application asks for ---
 
@@ -149,6 +159,8 @@ class Member:
             self.session.handle(events.Close(_nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
+            if self.is_blocked:
+                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), True)
         elif within is not None:
             self.session.handle(events.Close(_nanoseconds(within)))
 
@@ -174,7 +186,9 @@ class Member:
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
-        if not drain:
+        if self.is_blocked:
+            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), True)
+        elif not drain:
             self._say_leave(drain=False)
         elif within is not None:
             self._loop.call_later(within, self._leave_undrained)
@@ -361,9 +375,8 @@ class Member:
         """From now on the places of this view are used."""
         self._view = view
         addresses = [self._addresses.get(member.name) or address_of(member.address) for member in view.members]
-        relay = self._relay
-        if callable(relay):
-            relay = relay() if place == 0 else addresses[0]
+        own = self._relay
+        relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
         self.session.places = {node: each for each, node in enumerate(view.nodes)}
         self._known_active = 0
@@ -416,7 +429,7 @@ class Member:
 
     def _failure(self, error: Exception) -> str:
         """What the others are told of an error in our own code; its text stays in the local log."""
-        self._logs.live.error("internal error: %s aborts the group", self.name, exc_info=error)
+        self._logs.live.error("internal error: %s leaves the group", self.name, exc_info=error)
         return f"{self.name} failed ({type(error).__name__})"
 
     def _report_rest(self) -> None:
@@ -476,8 +489,10 @@ class Member:
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached, or enough again."""
-        self.is_blocked = bool(lacks)
-        if lacks:
+        self._lacks = lacks
+        if lacks and (self._leaving is not None or self._at_rest is not None):
+            self._loop.call_soon(self._end_alone, self._unreached(lacks), True)
+        elif lacks:
             names = self._view.names(lacks)
             self._logs.membership.warning(
                 "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
@@ -486,6 +501,10 @@ class Member:
             )
         else:
             self._logs.membership.warning("%s is not blocked any more", self.name)
+
+    def _unreached(self, lacks: int) -> str:
+        names = self._view.names(lacks)
+        return f"{self.name} ended alone: it did not reach {names}, and without them no majority is left"
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
@@ -498,8 +517,12 @@ class Member:
         self.give_up(f"{self.name} aborted the group: {self.membership.with_names(why)}{by}")
 
     def protocol_failed(self, error: Exception) -> None:
-        """There is an error in our own code."""
-        self.give_up(self._failure(error))
+        """There is an error in our own code: the others continue without this member, and need not wait to find out."""
+        why, view = self._failure(error), self._view
+        place = self.session.places[self.me]
+        for _ in range(_TIMES_TOLD):
+            self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
+        self._loop.call_soon(self._end_alone, why, True)
 
     # --- now and then ---
 

@@ -28,7 +28,18 @@ from typing import Final
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Discard, Drained, GiveUp, Machine, Receive, Submit, Suspect, TimerFired
+from ordercast.model.machine import (
+    Discard,
+    Drained,
+    GiveUp,
+    Level,
+    Machine,
+    Reached,
+    Receive,
+    Submit,
+    Suspect,
+    TimerFired,
+)
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState, Snapshot
 from ordercast.model.units import Packet
@@ -440,7 +451,7 @@ class Member(DeclaredState):
     def _enter(self, value: NextView, told_by: int | None, out: list[MemberOutput]) -> None:
         """R9: the end of the old epoch, the view, the beginning of the new epoch."""
         current, flush = self.current, self.epoch.flush
-        out += flush.finish(value.cut, self.acceptor.supplied)
+        self._finish(value, out)
         if self.blocked:
             self.blocked = False
             out.append(Unblocked())
@@ -467,6 +478,19 @@ class Member(DeclaredState):
         self.installer.begin(told_by, value, out)
         if self.acceptor.leaving:
             self._say_leave(out)
+
+    def _finish(self, value: NextView, out: list[MemberOutput]) -> None:
+        """The end of the epoch. An own packet that only members were to get that are gone was perhaps never given."""
+        place, finishing = self.current.place, value.stay
+        for leaver, reason in value.left:
+            finishing |= (reason is Reason.LEFT) << leaver
+        for output in self.epoch.flush.finish(value.cut, self.acceptor.supplied):
+            if isinstance(output, Reached) and output.level is Level.ACKNOWLEDGED:
+                packet = output.packet
+                if packet.source == place and not packet.destinations & finishing:
+                    submit = Submit(packet.destinations, packet.lengths, packet.payload, packet.priority)
+                    out.append(Withdrawn(submit, packet.first))
+            out.append(output)
 
     def _tell_view(self, old: GroupView, value: NextView, out: list[MemberOutput]) -> None:
         """Between the last message of the old epoch and the first of the new one."""
