@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ordercast import Group, GroupAborted, GroupClosed, Message, Undelivered, View
+from ordercast import Group, GroupAborted, GroupClosed, LocalProtocolError, Message, Undelivered, View
+from ordercast.wire.datagram import Rejection
 from tests.live.groups import ORDERS, crash, group_of, hear, join, member_of, new_name, run
 
 TIMEOUT = 0.6
@@ -228,6 +229,29 @@ def test_who_has_lost_the_majority_is_blocked_and_may_end_alone() -> None:
     run(test)
 
 
+def test_who_did_not_hear_of_the_next_view_cannot_abort_it() -> None:
+    """Else a member that was paused, and wakes with a limit on its close, would end a group that lives."""
+
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, order="sequenced", failure_timeout=TIMEOUT) as groups:
+            readers = [Reader(groups[name]) for name in "AC"]
+            member = member_of(groups["B"])
+            send, receive = member.transport.endpoint.send, member.transport._seal.open
+            member.transport.endpoint.send = lambda *_: None  # type: ignore[method-assign]
+            member.transport._seal.open = lambda _: Rejection.FORGED  # type: ignore[method-assign, assignment]
+            while not all(reader.views() for reader in readers):
+                await asyncio.sleep(0.01)
+            member.transport.endpoint.send = send  # type: ignore[method-assign]
+            await groups["B"].abort("it took too long")
+            member.transport._seal.open = receive  # type: ignore[method-assign]
+            await asyncio.sleep(0.2)
+            assert member_of(groups["A"]).end is member_of(groups["C"]).end is None
+            await asyncio.gather(groups["A"].close(), groups["C"].close())
+            await asyncio.gather(*(reader.task for reader in readers))
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ["partial", "total"])
 def test_receipts_go_on_over_a_view(order: str) -> None:
     async def test() -> None:
@@ -243,7 +267,10 @@ def test_receipts_go_on_over_a_view(order: str) -> None:
             assert [message.payload for message in await hear(groups["A"], 7)] == [
                 b"0", *(b"%d" % number for number in range(5)), b"last"
             ]  # fmt: skip
-            with pytest.raises(Exception, match="'C' is not a member; members are: A, B"):
+            while groups["A"].view.number == 0:
+                await groups["B"].send(b"on")
+                await groups["A"].receive()
+            with pytest.raises(LocalProtocolError, match="'C' is not a member; members are: A, B"):
                 await groups["A"].send(b"x", to={"C"})
             await asyncio.gather(groups["A"].close(), groups["B"].close())
 

@@ -288,9 +288,8 @@ class Group:
         was delivered can still be read afterwards. Raises `GroupAborted` if the group was aborted meanwhile.
         """
         require_seconds(timeout=timeout)
-        if self._member.left.done():
-            return
-        self._member.leave_group(timeout)
+        if self._member.end is None:
+            self._member.leave_group(timeout)
         await self._is_over()
         if isinstance(self._member.end, GroupAborted):
             raise self._member.end.with_traceback(None)
