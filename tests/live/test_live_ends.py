@@ -23,35 +23,6 @@ from tests.live.groups import ORDERS, group_of, hear, join, member_of, new_name,
 from tests.live.ports import free_port
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_an_exception_ends_the_group_for_all_with_an_account(order: str) -> None:
-    async def test() -> None:
-        name = new_name()
-        ends: list[BaseException] = []
-
-        async def fails() -> None:
-            with suppress(ZeroDivisionError):
-                async with join(name, name="A", members=list("AB"), order=order) as group:
-                    await group.send(b"x")
-                    await group.receive()
-                    raise ZeroDivisionError
-
-        async def hears() -> None:
-            try:
-                async with join(name, name="B", members=list("AB"), order=order) as group:
-                    async for _ in group:
-                        pass
-            except GroupAborted as error:
-                ends.append(error)
-
-        await asyncio.gather(fails(), hears())
-        assert isinstance(ends[0], GroupAborted)
-        assert "A failed (ZeroDivisionError)" in str(ends[0])
-        assert ends[0].delivered["A"] <= 1
-
-    run(test)
-
-
 def test_nothing_is_sent_after_the_end() -> None:
     async def test() -> None:
         async with group_of("A", "B", order="partial") as groups:

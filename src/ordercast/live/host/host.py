@@ -372,7 +372,7 @@ class Host:
         if self._stopped_for_view:
             self._stopped_for_view = False
             self.recorder.resumed(Resumed(0, 0, 0))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), output.why))
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), output.why), view.nodes)
         self._owner.view_installed(output)
 
     def _withdrawn(self, output: Withdrawn) -> None:
