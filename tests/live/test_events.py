@@ -61,8 +61,8 @@ def test_views_come_in_the_order_of_the_group_with_names() -> None:
     told: list[View] = []
 
     async def test() -> None:
-        options = {"order": "sequenced", "close": False, "on_view": told.append, "failure_timeout": 0.6}
-        async with group_of("A", "B", "C", **options) as groups:
+        options: dict[str, Any] = {"order": "sequenced", "on_view": told.append, "failure_timeout": 0.6}
+        async with group_of("A", "B", "C", close=False, **options) as groups:
             group = groups["A"]
             assert group.view == View(
                 number=0, position=0, members=("A", "B", "C"), joined=("A", "B", "C"), why="the group opened"

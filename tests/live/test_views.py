@@ -1,4 +1,4 @@
-"""Members crash, fall silent and leave while the group sends: the others continue in the next view, and lose nothing."""
+"""Members crash, fall silent and leave while the group sends: the others continue, in the next view, with everything."""
 
 import asyncio
 from collections.abc import Sequence
@@ -178,7 +178,7 @@ def test_an_exception_in_one_member_does_not_end_the_group_of_the_others(order: 
 
         async def continues(me: str) -> list[object]:
             async with join(name, name=me, members=list("ABC"), order=order, failure_timeout=TIMEOUT) as group:
-                found = []
+                found: list[object] = []
                 async for event in group.events():
                     found.append(event.payload if isinstance(event, Message) else event.left)
                     if found[-1] == ("A",) and me == "B":

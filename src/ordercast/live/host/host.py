@@ -67,7 +67,7 @@ class HostOwner(Protocol):
         """The group continues with these members. The machine is in the middle of a turn, as in all that follow."""
 
     def left_group(self) -> None:
-        """This member has left: the others continue without it."""
+        """The others continue without this member, as it wanted."""
 
     def excluded(self, why: str) -> None:
         """The others continue without this member."""

@@ -14,7 +14,6 @@ protocol and the transport count the places of the current view.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from enum import Enum
 
@@ -22,6 +21,7 @@ from ordercast.live.events import View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
@@ -30,7 +30,6 @@ from ordercast.live.host.membership import Membership
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.session_host import Change, SessionHost
-from ordercast.live.host.timers import Timers
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -41,17 +40,16 @@ from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
-from ordercast.model.machine import Level, SetTimer, ViewInstalled
-from ordercast.model.nodes import mask_of, members
+from ordercast.model.machine import Level, ViewInstalled
+from ordercast.model.nodes import mask_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership import machine as membership
 from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
-from ordercast.protocols.membership.failure_detector import DetectorConfig, FailureDetector
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import ControlUnit, OutsideUnit, Suspicion
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
-from ordercast.wire.control import IN_SESSION, Control, Heartbeat, LastHeard, LastHeardRequest
+from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
@@ -117,9 +115,14 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self._known_active = 0  # places from which the session and the detector know of traffic, since the last tick
-        self._detector: FailureDetector
-        self._detects = Timers(self._detect, before=transport.read, drained=self.drained, paused=self.paused)
+        self._detection = FailureDetection(
+            transport,
+            parameters.failure_timeout,
+            stage=lambda: session.closing.stage,
+            suspect=self._suspect,
+            drained=self.drained,
+            paused=self.paused,
+        )
         self._view: GroupView  # the current one
         self._max_hold = 0
         self._leaving: Leaving | None = None
@@ -160,7 +163,7 @@ class Member:
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
-                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), True)
+                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif within is not None:
             self.session.handle(events.Close(_nanoseconds(within)))
 
@@ -187,7 +190,7 @@ class Member:
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
         if self.is_blocked:
-            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), True)
+            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
             self._say_leave(drain=False)
         elif within is not None:
@@ -212,7 +215,7 @@ class Member:
         if self.left.done():
             return
         self.session.stop()
-        self._detects.cancel_all()
+        self._detection.stop()
         self.transport.close()
         self.left.set_result(None)
 
@@ -237,11 +240,9 @@ class Member:
             return
         self._is_active(member)
         if isinstance(message, LastHeardRequest):
-            if message.member < len(self._view.members):
-                ago = self._detector.last_heard(message.member)
-                self.transport.send_control(LastHeard(message.member, message.tick, ago), member)
+            self._detection.answer(member, message)
         elif isinstance(message, LastHeard):
-            self._detector.vouch(message.member, message.ago, message.tick)
+            self._detection.answered(message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 
@@ -264,14 +265,13 @@ class Member:
 
     def _is_active(self, place: int) -> None:
         """Something arrived from this place: it is alive."""
-        if not self._known_active >> place & 1:
-            self._known_active |= 1 << place
-            self._detector.active |= 1 << place
+        if not self._detection.known_active >> place & 1:
+            self._detection.active(place)
             self.session.handle(events.TrafficReceived(self._view.nodes[place]))
 
     def unit_received(self, member: int, unit: Unit) -> None:
         """A unit arrived."""
-        if not self._known_active >> member & 1:
+        if not self._detection.known_active >> member & 1:
             self._is_active(member)
         host = self.host
         if host is None:
@@ -379,28 +379,7 @@ class Member:
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
         self.session.places = {node: each for each, node in enumerate(view.nodes)}
-        self._known_active = 0
-        timing = DetectorConfig(failure_timeout=self.parameters.failure_timeout)
-        self._detector = FailureDetector(place, len(view.members), timing)
-        self._detects.set(SetTimer("tick", timing.tick))
-
-    def _detect(self, _: str) -> None:
-        """Twice in a heartbeat: sends heartbeats to those that watch this member, and finds out who has failed."""
-        detector = self._detector
-        if self.host is None or self.host.closed:
-            return
-        duties = detector.tick(time.monotonic_ns())
-        self._known_active = 0
-        stage, send = self.session.machine.closing.stage, self.transport.send_control
-        for place in members(duties.heartbeats):
-            send(Heartbeat(stage), place)
-        for place in members(duties.questions):
-            send(Heartbeat(stage, asks=True), place)
-        for watcher, member in duties.probes:
-            send(LastHeardRequest(member, detector.ticks), watcher)
-        self._detects.set(SetTimer("tick", detector.config.tick))
-        if duties.suspected:
-            self._suspect(duties.suspected)
+        self._detection.enter_view(place, len(view.members))
 
     def _suspect(self, places: int) -> None:
         names = self._view.names(places)
@@ -411,6 +390,7 @@ class Member:
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
+        self._detection.stop()
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -471,27 +451,30 @@ class Member:
 
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
-        alone = len(self._view.members) == 1
-        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), alone)
+        notice = 0 if len(self._view.members) == 1 else self._notice_period()
+        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
 
     def excluded(self, why: str) -> None:
         """The others continue without this member."""
-        self._loop.call_soon(self._end_alone, f"the group continues without {self.name}: {why}", False)
+        sentence = f"the group continues without {self.name}: {why}"
+        self._loop.call_soon(self._end_alone, sentence, self._notice_period())
 
-    def _end_alone(self, why: GroupClosed | str, at_once: bool) -> None:  # noqa: FBT001 (a callback)
-        """The group is over for this member only. It still answers those that may need to hear of the view."""
+    def _notice_period(self) -> int:
+        return self.session.machine.config.notice_period
+
+    def _end_alone(self, why: GroupClosed | str, notice: int) -> None:
+        """The group is over for this member only. For so long it still answers those that ask for the next view."""
         if self.left.done():
             return
         self.session.stop()
         self.stop(self._account(why) if isinstance(why, str) else why)
-        notice = 0 if at_once else self.session.machine.config.notice_period
         self._loop.call_later(notice / SECOND, self.leave)
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
         if lacks and (self._leaving is not None or self._at_rest is not None):
-            self._loop.call_soon(self._end_alone, self._unreached(lacks), True)
+            self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
         elif lacks:
             names = self._view.names(lacks)
             self._logs.membership.warning(
@@ -522,13 +505,12 @@ class Member:
         place = self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
-        self._loop.call_soon(self._end_alone, why, True)
+        self._loop.call_soon(self._end_alone, why, 0)
 
     # --- now and then ---
 
     def tick(self) -> None:
         """Twice in a heartbeat: adapts to losses, watches the relay, logs what operators should know."""
-        self._known_active = 0
         host = self.host
         if host is not None and not host.closed:
             self._congestion.adapt(self.counts)

@@ -87,7 +87,7 @@ class Session(DeclaredState):
     """Members that were answered since we last sent it ourselves: nobody gets more than one answer in a round."""
     stamp: int
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what differs between groups)
         self,
         me: int,
         names: tuple[str, ...],

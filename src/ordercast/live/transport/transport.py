@@ -150,7 +150,7 @@ class Transport:
                 self._send_to_relay(self._relay, b"")  # it answers with its incarnation
         # a relay of its own that was used in the view before counts on
 
-    def enter_view(  # noqa: PLR0913, PLR0917 (what belongs to a view)
+    def enter_view(
         self,
         view: GroupView,
         me: int,
