@@ -1,4 +1,4 @@
-"""Members crash, fall silent and leave while the group sends: the others continue, in the next view, with everything."""
+"""Members crash, fall silent and leave while the group sends: the others continue in the next view, with everything."""
 
 import asyncio
 from collections.abc import Sequence
