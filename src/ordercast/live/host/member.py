@@ -208,6 +208,8 @@ class Member:
     def _say_leave(self, *, drain: bool) -> None:
         self._leaving = Leaving.SAID
         if self.host is not None:
+            if not drain:
+                self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
             self.host.leave(drain=drain)
 
     def leave(self) -> None:
@@ -226,11 +228,10 @@ class Member:
 
     # --- what arrives (transport.Receiver) ---
 
-    def session_received(self, member: int, session: int) -> bool:
+    def session_received(self, member: int, session: int) -> None:
         """A member that sends in the session that we agreed to knows that all agree."""
         if self.host is None and session == self.session.machine.session:
             self.session.handle(events.TrafficReceived(member))
-        return self.host is not None and session == self.session.machine.session
 
     def control_received(self, member: int, message: Control) -> None:
         """A control message arrived: from a place of the current view, or from a founder that is in no view yet."""

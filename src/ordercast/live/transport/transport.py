@@ -49,8 +49,8 @@ from ordercast.wire.seal import Seal
 class Receiver(Protocol):
     """Who is handed what arrives."""
 
-    def session_received(self, member: int, session: int) -> bool:
-        """Something of a session arrived that we are not in; True if that made us open it."""
+    def session_received(self, member: int, session: int) -> None:
+        """Something of a session arrived, and we are in none: it may be the one that we have agreed to."""
 
     def control_received(self, member: int, message: Control) -> None:
         """A control message arrived."""
@@ -362,7 +362,9 @@ class Transport:
         if previous is not None and datagram.tag == previous.tag:
             self._receive_from_previous(datagram, previous)
             return False
-        opened = datagram.sender < self._nodes and self._receiver.session_received(datagram.sender, datagram.tag)
+        if self._session is None and datagram.sender < self._nodes:
+            self._receiver.session_received(datagram.sender, datagram.tag)
+        opened = datagram.tag == self._session
         if not opened:
             self.dropped["session"] += 1
         return opened
@@ -377,7 +379,10 @@ class Transport:
             self._receiver.other_view_received(datagram.sender)
         else:
             records = unpack_records(datagram.body)
-            for record in () if isinstance(records, Rejection) else records:
+            if isinstance(records, Rejection):
+                self.dropped[records] += 1
+                return
+            for record in records:
                 try:
                     message = self._codec.decode(record)
                 except Malformed:
