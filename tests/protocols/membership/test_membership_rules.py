@@ -7,7 +7,18 @@ import msgspec
 import pytest
 
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.model.machine import Discard, Drained, GiveUp, Receive, SetTimer, Stopped, Submit, Suspect, TimerFired
+from ordercast.model.machine import (
+    Discard,
+    Drained,
+    GiveUp,
+    Numbered,
+    Receive,
+    SetTimer,
+    Stopped,
+    Submit,
+    Suspect,
+    TimerFired,
+)
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import (
     Blocked,
@@ -22,6 +33,7 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     CONTROL_UNITS,
     Accept,
@@ -51,6 +63,7 @@ from ordercast.protocols.membership.view import (
     places_after,
     view_after,
 )
+from ordercast.protocols.spo.units import Data
 from tests.protocols.membership.group import Group, disturb
 from tests.protocols.membership.hand import Hand, person
 from tests.protocols.membership.orders import ONE_STREAM, STREAMS
@@ -686,3 +699,54 @@ def test_leaving_twice_is_leaving() -> None:
     hand.leave(1)
     hand.give(1, LeaveGroup())
     assert hand.members[1].acceptor.leaving
+
+
+# --- message numbers over views, with the machine of an order with selected destinations ---
+
+
+def _numbered(outputs: list[Any]) -> list[tuple[bytes, int]]:
+    return [(each.packet.payload, each.packet.first) for each in outputs if isinstance(each, Numbered)]
+
+
+def test_a_message_keeps_its_number_when_one_behind_it_was_withdrawn_in_an_earlier_view() -> None:
+    hand = Hand(4, order_of("spo"))
+    hand.give(0, Submit(0b0010, (1,), b"p"))
+    hand.give(0, Submit(0b1000, (1, 1), b"qq"))
+    hand.flush(0, 1, 2)
+    hand.choose(0)
+    hand.accept(0, 1)
+    entering = hand.last
+    assert _numbered(entering) == [(b"p", 0)]
+    assert [(each.submit.payload, each.first) for each in entering if isinstance(each, Withdrawn)] == [(b"qq", 1)]
+    hand.install(0, 1, 2)
+    hand.flush(0, 1, 2)
+    hand.accept(0, 1)
+    assert hand.members[0].current.view.number == 2
+    assert _numbered(hand.last) == [(b"p", 0)], "it is before what was withdrawn"
+    assert _numbered(hand.give(0, Submit(0b0010, (1,), b"r"))) == [(b"r", 3)]
+
+
+def test_an_own_packet_of_the_cut_whose_destinations_are_all_gone_is_withdrawn() -> None:
+    """It is in the cut, since nobody that goes on lacks it; whether it was delivered, nobody knows."""
+    hand = Hand(3, order_of("spo"))
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    hand.passes(Data, 0, 1)
+    hand.flush(0, 1)
+    hand.choose(0)
+    hand.accept(0, 1)
+    assert [(each.submit.payload, each.first) for each in hand.last if isinstance(each, Withdrawn)] == [(b"x", 0)]
+    assert hand.view_of(0) == "0,1"
+
+
+def test_an_own_packet_for_one_that_leaves_is_not_withdrawn() -> None:
+    """It finishes its last view."""
+    hand = Hand(3, order_of("spo"))
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    for receiver in (1, 2):
+        hand.passes(Data, 0, receiver)
+    hand.leave(2, drain=False)
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2)
+    hand.accept(0, 1)
+    assert hand.view_of(0) == "0,1"
+    assert not [each for each in hand.last if isinstance(each, Withdrawn)]
