@@ -151,6 +151,21 @@ def test_a_member_leaves_while_all_send(order: str) -> None:
     run(test)
 
 
+def test_who_waits_for_others_to_close_may_leave_instead() -> None:
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, order="total", failure_timeout=TIMEOUT) as groups:
+            closing = asyncio.create_task(groups["A"].close())
+            await asyncio.sleep(0.1)
+            assert not closing.done()
+            await groups["A"].leave()
+            await closing
+            await groups["B"].send(b"on")
+            assert [message.payload for message in await hear(groups["C"], 1)] == [b"on"]
+            await asyncio.gather(groups["B"].close(), groups["C"].close())
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_all_leave_at_once(order: str) -> None:
     async def test() -> None:

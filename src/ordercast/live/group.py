@@ -285,10 +285,12 @@ class Group:
         """Sends nothing more, and leaves when all own messages have arrived. The others continue without this member.
 
         `timeout`: seconds after which it leaves whatever has arrived; receipts of the rest raise `GroupClosed`. What
-        was delivered can still be read afterwards. Raises `GroupAborted` if the group was aborted meanwhile.
+        was delivered can still be read afterwards. A member that waits in `close` for others may leave instead. Raises
+        `GroupAborted` if the group was aborted meanwhile, or if so few members can be reached that nobody could agree
+        that this one has left.
         """
         require_seconds(timeout=timeout)
-        if self._member.end is None:
+        if self._member.end is None or self._member.is_closing:
             self._member.leave_group(timeout)
         await self._is_over()
         if isinstance(self._member.end, GroupAborted):

@@ -182,7 +182,6 @@ class Member:
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
         if self.host is None or self.host.closed:
-            self.give_up(f"{self.name} left before the group was open")
             return
         if self._leaving is None:
             self._leaving = Leaving.WAITING
