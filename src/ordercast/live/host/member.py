@@ -60,6 +60,7 @@ CLOSING_INBOX_LIMIT = 256 << 20
 It need not read any more, and if more was dropped the others could never close.
 """
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
+_ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
@@ -451,16 +452,13 @@ class Member:
 
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
-        notice = 0 if len(self._view.members) == 1 else self._notice_period()
+        notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
 
     def excluded(self, why: str) -> None:
         """The others continue without this member."""
         sentence = f"the group continues without {self.name}: {why}"
-        self._loop.call_soon(self._end_alone, sentence, self._notice_period())
-
-    def _notice_period(self) -> int:
-        return self.session.machine.config.notice_period
+        self._loop.call_soon(self._end_alone, sentence, self.session.machine.config.notice_period)
 
     def _end_alone(self, why: GroupClosed | str, notice: int) -> None:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
