@@ -84,8 +84,8 @@ def test_the_documents_have_every_kind_and_field() -> None:
             assert f"| {unit.__struct_config__.tag} | {unit.__name__} | {of_whom} | {fields} |" in text
     for part in (Packet, Status, Heading, NextView, Incarnation):
         assert f"| {part.__name__} | {', '.join(part.__struct_fields__)} |" in text
-    for part, where in ((EpochReport, "Report"), (Cut, "NextView"), (GroupView, "Welcome")):
-        assert f"| {part.__name__}, in `{where}` | {', '.join(part.__struct_fields__)} |" in text
+    for inner, where in ((EpochReport, "Report"), (Cut, "NextView"), (GroupView, "Welcome")):
+        assert f"| {inner.__name__}, in `{where}` | {', '.join(inner.__struct_fields__)} |" in text
     assert f"| NextView, of membership | {', '.join(NextMembership.__struct_fields__)} |" in text
 
 
