@@ -28,13 +28,14 @@ class Membership:
     def install(self, view: ViewInstalled, position: int) -> View:
         """Makes a view the current one; as the application is told of it. `position`: of the next message."""
         before, self.view = self.view.members, view
+        self._named = {name_of(place): name for place, name in enumerate(self.members)}
         return View(
             number=view.number,
             position=position,
             members=self.members,
             joined=chosen(self.names, view.members & ~before),
             left=chosen(self.names, before & ~view.members),
-            why=self.with_names(view.why),
+            why=view.why,
         )
 
     def tell(self, view: View, logs: GroupLogs) -> None:
@@ -45,9 +46,9 @@ class Membership:
             logs.live.exception("on_view raised an exception")
 
     def with_names(self, why: str) -> str:
-        """A machine's sentence for users.
+        """A sentence for users, of the machine of the current view.
 
-        Machines know no names, and their sentences are in traces and travel between members: so they print nodes as
+        Machines know no names, only places of the view, and their sentences are in traces and travel between members: so they print nodes as
         E1, E2 and so on, and only here, where a sentence is shown, are these replaced. A sentence of an application
         must not come here.
         """
