@@ -649,7 +649,7 @@ class Member(DeclaredState):
             self._look_again(out)
 
     def _leave_due(self, out: list[MemberOutput]) -> None:
-        if self.acceptor.leaving and not self.stopped:
+        if self.acceptor.leaving:  # also while stopped: who has gone on answers with the view
             self._say_leave(out)
         else:
             self._leave_if_drained(out)
