@@ -21,14 +21,15 @@ from ordercast.protocols.membership.view import Incarnation, NextView, Reason, f
 from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
-from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Outside, Stage
+from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
 from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, Datagram, pack_records
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
 
 SESSION = 77
 ADDRESSES = [Address("127.0.0.1", 7000 + place) for place in range(3)]
 SECOND_OF_TIME = 1000 * MILLISECOND
-CODEC = Codec("st", (*CONTROL, *CONTROL_UNITS))
+CODEC = Codec("st", (*CONTROL, Outside, *CONTROL_UNITS))
 BEAT = pack_records([CODEC.encode(Heartbeat(Stage.OPEN))])
 
 

@@ -1,12 +1,16 @@
 """Members crash, fall silent and leave while the group sends: the others continue in the next view, with everything."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
 
 import pytest
 
 from ordercast import Group, GroupAborted, GroupClosed, LocalProtocolError, Message, Undelivered, View
+from ordercast.live.transport.addresses import Address
 from ordercast.wire.datagram import Rejection
+from ordercast.wire.keys import keys_from_text, new_key
 from tests.live.groups import ORDERS, crash, group_of, hear, join, member_of, new_name, run
 
 TIMEOUT = 0.6
@@ -100,6 +104,36 @@ def test_the_others_of_three_continue_when_one_crashes(order: str, gone: str) ->
 @pytest.mark.parametrize("gone", ["A", "AB", "BD"])
 def test_the_others_of_five_continue_when_some_crash_at_once(order: str, gone: str) -> None:
     run(without, gone, "ABCDE", order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "crashes"])
+def test_with_a_key_and_a_fifth_of_all_datagrams_lost(order: str, leaves: bool) -> None:
+    async def test() -> None:
+        chance, count = Random(order), 30
+        options: dict[str, Any] = {"order": order, "failure_timeout": 1.0, "key": keys_from_text(new_key(), "here")}
+        async with group_of(*"ABCDE", close=False, **options) as groups:
+            for group in groups.values():
+                endpoint = member_of(group).transport.endpoint
+                endpoint.send = _lossy(endpoint.send, chance)  # type: ignore[method-assign, assignment]
+            readers = {name: Reader(groups[name]) for name in "BCDE"}
+            sending = [asyncio.create_task(send_many(group, count)) for group in groups.values()]
+            await asyncio.sleep(0.1)
+            if leaves:
+                await groups["A"].leave()
+            else:
+                crash(groups["A"])
+            await asyncio.gather(*sending)
+            await asyncio.gather(*(groups[name].close() for name in readers))
+            await asyncio.gather(*(reader.task for reader in readers.values()))
+            check(readers, "A", order, count)
+            assert readers["B"].views()[-1].members == ("B", "C", "D", "E")
+
+    run(test)
+
+
+def _lossy(send: Callable[[bytes, Address], None], chance: Random) -> Callable[[bytes, Address], None]:
+    return lambda datagram, address: send(datagram, address) if chance.random() > 0.2 else None
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -25,6 +25,7 @@ from ordercast.protocols.to.units import Heading, OrderedData
 from ordercast.wire.checks import CHECKS, is_valid
 from ordercast.wire.codec import KINDS, Codec, Malformed
 from ordercast.wire.control import CONTROL
+from ordercast.wire.outside import Outside
 
 NODES = 3
 
@@ -59,7 +60,7 @@ def test_what_is_really_sent_survives_the_wire(protocol: str) -> None:
 
 def test_every_kind_has_a_number_of_its_own_and_a_check() -> None:
     every = {kind for kinds in KINDS.values() for kind in kinds}
-    tags = [kind.__struct_config__.tag for kind in (*every, *CONTROL, *CONTROL_UNITS, *OUTSIDE_UNITS)]
+    tags = [kind.__struct_config__.tag for kind in (*every, *CONTROL, Outside, *CONTROL_UNITS, *OUTSIDE_UNITS)]
     assert len(tags) == len(set(tags))
     assert every == CHECKS.keys()
 
@@ -74,7 +75,7 @@ def test_the_documents_have_every_kind_and_field() -> None:
     of: dict[type[msgspec.Struct], list[str]] = {
         kind: [name for name, kinds in KINDS.items() if kind in kinds] for kinds in KINDS.values() for kind in kinds
     }
-    for kind in (*of, *CONTROL):
+    for kind in (*of, *CONTROL, Outside):
         fields = ", ".join(kind.__struct_fields__)
         protocols = ", ".join(of.get(kind, ["all"]))
         assert f"| {kind.__struct_config__.tag} | {kind.__name__} | {protocols} | {fields} |" in text

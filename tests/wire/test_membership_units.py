@@ -14,7 +14,8 @@ from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS
 from ordercast.protocols.membership.view import Departed, Incarnation, NextView, Reason, founding_view, view_after
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import CONTROL, Outside
+from ordercast.wire.control import CONTROL
+from ordercast.wire.outside import Outside
 
 PEOPLE = tuple(Incarnation(name, number, f"10.0.0.{number}:7000") for number, name in enumerate("ABC", 1))
 VIEW = founding_view(PEOPLE, b"8 bytes!")
@@ -44,7 +45,7 @@ OUTSIDE: list[Any] = [
     units.Answer(9, 1, False, "why", 0b100),
     units.Welcome(9, 0, NEXT, NEW, (Departed("C", 3, 2, 1, 5),), None),
 ]
-CODEC = Codec("spo", (*CONTROL, *CONTROL_UNITS))
+CODEC = Codec("spo", (*CONTROL, Outside, *CONTROL_UNITS))
 TOO_LARGE = 1 << 60
 
 

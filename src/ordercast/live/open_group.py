@@ -32,6 +32,7 @@ from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
 _log = logging.getLogger("ordercast.join")
@@ -53,7 +54,10 @@ def load(options: JoinOptions) -> None:
 async def open_group(options: JoinOptions) -> Group:
     """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
     begun = time.monotonic()
-    seal, codec = seal_for(options.group, options.keys), Codec(options.parameters.protocol, (*CONTROL, *CONTROL_UNITS))
+    seal, codec = (
+        seal_for(options.group, options.keys),
+        Codec(options.parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS)),
+    )
     discovery = None
     if options.bind is None:
         me, own = _bind(options)

@@ -10,9 +10,6 @@ from typing import Annotated
 
 import msgspec
 
-from ordercast.protocols.membership.units import Answer, Apply, Find, Found, Welcome
-from ordercast.protocols.membership.view import MAX_ADDRESS
-
 MAX_MEMBERS = 64
 """A set of members is one number on the wire, and MessagePack's numbers have 64 bits."""
 MAX_HEARD = 2 * MAX_MEMBERS
@@ -151,17 +148,9 @@ class LastHeard(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=107)
     """Nanoseconds since the sender heard from that member."""
 
 
-class Outside(msgspec.Struct, frozen=True, array_like=True, tag=108):
-    """A unit between a member and one that is not in its view."""
-
-    address: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ADDRESS)]
-    """Of the sender: answers go there."""
-    unit: Find | Found | Apply | Answer | Welcome
-
-
-Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice | LastHeardRequest | LastHeard | Outside
+Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice | LastHeardRequest | LastHeard
 CONTROL: tuple[type[Control], ...] = (
-    *(Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice, LastHeardRequest, LastHeard, Outside),
+    *(Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice, LastHeardRequest, LastHeard),
 )
 IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice, LastHeardRequest, LastHeard)
 """These travel under the tag of a view, all others under the sender's incarnation."""

@@ -38,7 +38,7 @@ from ordercast.live.session.machine import Session
 from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import SECOND
+from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level, ViewInstalled
 from ordercast.model.nodes import mask_of
@@ -48,7 +48,7 @@ from ordercast.protocols.membership import machine as membership
 from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import ControlUnit, OutsideUnit, Suspicion
-from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, founding_view
 from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest
 from ordercast.wire.keys import GroupKeys
 
@@ -357,7 +357,7 @@ class Member:
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         self._max_hold = longest_wait(config.timing.guard)
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, parameters.membership),
+            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
             group=self._group,
         )
         self._enter_view(view, self.me, member.machine.needs)
@@ -532,3 +532,16 @@ class Member:
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
+
+
+def _membership_config(parameters: Parameters) -> MembershipConfig:
+    """The timing of the agreement on views."""
+    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
+    return MembershipConfig(
+        repeat=repeat,
+        failure_timeout=timeout,
+        gather=repeat,
+        guard=repeat,
+        blocked_repeat=min(2 * SECOND, timeout),
+        has_state=False,
+    )

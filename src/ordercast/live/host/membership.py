@@ -48,8 +48,8 @@ class Membership:
     def with_names(self, why: str) -> str:
         """A sentence for users, of the machine of the current view.
 
-        Machines know no names, only places of the view, and their sentences are in traces and travel between members: so they print nodes as
-        E1, E2 and so on, and only here, where a sentence is shown, are these replaced. A sentence of an application
-        must not come here.
+        Machines know no names, only places of the view, and their sentences are in traces and travel between members:
+        so they print them as E1, E2 and so on, and only here, where a sentence is shown, are these replaced. A sentence
+        of an application must not come here.
         """
         return _NODE.sub(lambda found: self._named.get(found[0], found[0]), why)

@@ -30,7 +30,6 @@ from ordercast.model.config import (
     require,
 )
 from ordercast.model.machine import Level
-from ordercast.protocols.membership.view import MembershipConfig
 
 HIGHEST_LEVEL = {"sequencer": Level.PREACKNOWLEDGED}
 """The highest level that a protocol reports, where it is not the third."""
@@ -87,19 +86,6 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     def heartbeat(self) -> int:
         """The interval of a member's heartbeats."""
         return heartbeat_interval(self.failure_timeout)
-
-    @property
-    def membership(self) -> MembershipConfig:
-        """The timing of the agreement on views."""
-        timeout, repeat = self.failure_timeout, min(50 * MILLISECOND, self.heartbeat)
-        return MembershipConfig(
-            repeat=repeat,
-            failure_timeout=timeout,
-            gather=repeat,
-            guard=repeat,
-            blocked_repeat=min(2 * SECOND, timeout),
-            has_state=False,
-        )
 
     def datagram_sizes(self, buffer: int) -> DatagramSizes:
         """The range of datagram sizes; without fragmentation there is only one.

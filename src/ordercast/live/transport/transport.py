@@ -26,7 +26,7 @@ from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit, Out
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import IN_SESSION, Control, Outside
+from ordercast.wire.control import IN_SESSION, Control
 from ordercast.wire.datagram import (
     FROM_RELAY,
     HANDSHAKE,
@@ -43,6 +43,7 @@ from ordercast.wire.datagram import (
     unpack_records,
 )
 from ordercast.wire.keys import GroupKeys
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
 
 
