@@ -75,7 +75,8 @@ def test_the_documents_have_every_kind_and_field() -> None:
     of: dict[type[msgspec.Struct], list[str]] = {
         kind: [name for name, kinds in KINDS.items() if kind in kinds] for kinds in KINDS.values() for kind in kinds
     }
-    for kind in (*of, *CONTROL, Outside):
+    every: list[type[msgspec.Struct]] = [*of, *CONTROL, Outside]
+    for kind in every:
         fields = ", ".join(kind.__struct_fields__)
         protocols = ", ".join(of.get(kind, ["all"]))
         assert f"| {kind.__struct_config__.tag} | {kind.__name__} | {protocols} | {fields} |" in text
