@@ -22,7 +22,7 @@ from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
-from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, Datagram, pack_records
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, UNORDERED, Datagram, pack_records
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
 
@@ -404,7 +404,7 @@ def test_in_a_view_members_are_its_places() -> None:
     assert lines.dropped == {"non_member": 1, "not_addressed": 1, "invalid": 1}
     lines.send_control(Heartbeat(Stage.OPEN), 0)
     assert endpoint.to == [ADDRESSES[0]]
-    assert seal.open(endpoint.sent[0]) == Datagram(0, 1, TAG, 0, BEAT, to=1)
+    assert seal.open(endpoint.sent[0]) == Datagram(0, 1 | UNORDERED, TAG, 0, BEAT, to=1)
 
 
 def test_of_the_view_before_only_membership_units_count_and_who_sends_in_it_is_named() -> None:
@@ -456,7 +456,7 @@ def test_membership_units_are_sent_in_both_views_under_the_place_of_each() -> No
     assert endpoint.to == [ADDRESSES[0], ADDRESSES[1], ADDRESSES[0], ADDRESSES[1]]
     seal = seal_for("g", None)
     found = [seal.open(datagram) for datagram in endpoint.sent]
-    assert [(each.sender, each.tag, each.to) for each in found if isinstance(each, Datagram)] == [
+    assert [(each.sender ^ UNORDERED, each.tag, each.to) for each in found if isinstance(each, Datagram)] == [
         *((1, TAG, 1), (2, SESSION, 2), (2, SESSION, 1), (2, SESSION, 2)),
     ]
 
@@ -534,3 +534,14 @@ def test_who_is_in_no_view_is_answered_at_the_address_that_it_names() -> None:
     assert isinstance(sent, Datagram)
     assert (sent.flags, sent.sender, sent.tag) == (HANDSHAKE, UNKNOWN, 1)
     assert sent.body == pack_records([CODEC.encode(Outside(str(ADDRESSES[2]), find))])
+
+
+def test_what_goes_to_one_member_leaves_no_gap_for_the_others() -> None:
+    lines, endpoint, _ = entered()
+    lines.send_control(Heartbeat(Stage.OPEN), 0)
+    lines.send_membership(Leave(1, 1), 0, 1)
+    lines.send_records(of_order(2, 1), 0)
+    found = [seal_for("g", None).open(datagram) for datagram in endpoint.sent]
+    assert [(each.sender, each.counter) for each in found if isinstance(each, Datagram)] == [
+        *((1 | UNORDERED, 0), (1 | UNORDERED, 1), (1, 0)),
+    ]

@@ -37,6 +37,7 @@ from ordercast.wire.datagram import (
     TO_ALL,
     TO_RELAY,
     UNKNOWN,
+    UNORDERED,
     Datagram,
     Rejection,
     pack_records,
@@ -135,9 +136,9 @@ class Transport:
         self._streams = [Stream(max_hold) for _ in range(self._nodes)]
         self.relayed = channel is Channel.ONE
         self._own_relay = None
-        self._own_senders = {self._me, self._place_at_first}
+        self._own_senders = {self._me, self._me | UNORDERED, self._place_at_first}
         if self._previous is not None:
-            self._own_senders.add(self._previous.me)
+            self._own_senders |= {self._previous.me, self._previous.me | UNORDERED}
         if isinstance(relay, Relay):
             self._own_relay, self._relay = relay, None
             self._own_senders.add(RELAY)
@@ -165,7 +166,8 @@ class Transport:
         tag = int.from_bytes(view.tag, "big")
         if self._view is not None and self._session is not None:
             self._previous = _Previous(self._session, self._view, self._me, self._addresses)
-            self._counters = {each: self._counters.get(each, 0) for each in (self._session, self._incarnation)}
+            kept = (self._session, ~self._session, ~self._incarnation)
+            self._counters = {each: self._counters.get(each, 0) for each in kept}
         self._view, self._me, self._addresses, self._nodes = view, me, addresses, len(addresses)
         self._for_us = (TO_ALL, me + 1)
         self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
@@ -216,7 +218,7 @@ class Transport:
             return
         body, target = pack_records([record]), ALL if to is None else to
         if isinstance(message, IN_SESSION):
-            self._send(target, self._sealed(0, self._session or 0, body, target))
+            self._send(target, self._sealed_as(self._me | UNORDERED, 0, self._session or 0, body, target))
         else:  # it names the incarnations that it is for: who has other members counts other places
             datagram = self._sealed_outside(self._place_at_first, body)
             if to is None:
@@ -229,13 +231,13 @@ class Transport:
         body, target = pack_records([self._codec.encode(unit)]), ALL if to is None else to
         if self._view is not None and view == self._view.number:
             assert self._session is not None, "a view has a tag"
-            self._send(target, self._sealed(0, self._session, body, target))
+            self._send(target, self._sealed_as(self._me | UNORDERED, 0, self._session, body, target))
         elif self._previous is not None and view == self._previous.view.number:
             previous = self._previous
             targets = range(len(previous.addresses)) if to is None else (to,)
             for place in targets:
                 if place != previous.me:
-                    datagram = self._sealed_as(previous.me, 0, previous.tag, body, place)
+                    datagram = self._sealed_as(previous.me | UNORDERED, 0, previous.tag, body, place)
                     self._endpoint.send(datagram, previous.addresses[place])
 
     def send_outside(self, unit: OutsideUnit, address: str) -> None:
@@ -298,8 +300,8 @@ class Transport:
         return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if target == ALL else target + 1)
 
     def _sealed_as(self, sender: int, flags: int, tag: int, body: bytes, target: int) -> bytes:
-        counter = self._counters.get(tag, 0)
-        self._counters[tag] = counter + 1
+        counter = self._counters.get(~tag, 0)  # those of units are counted apart
+        self._counters[~tag] = counter + 1
         return self._seal.seal(flags, sender, tag, counter, body, TO_ALL if target == ALL else target + 1)
 
     def _sealed_outside(self, sender: int, body: bytes) -> bytes:
@@ -338,14 +340,21 @@ class Transport:
             self._receive_handshake(datagram)
         elif datagram.tag != self._session and not self._is_opened_by(datagram):
             pass
-        elif datagram.sender >= self._nodes:
-            self.dropped["non_member"] += 1
         elif datagram.to not in self._for_us:
             self.dropped["not_addressed"] += 1
+        elif datagram.sender >= self._nodes:
+            self._receive_unordered(datagram)
         elif self._keeps_order:
             self._in_order.take(self._streams[datagram.sender], datagram)
         else:
             self._process(datagram)
+
+    def _receive_unordered(self, datagram: Datagram) -> None:
+        place = datagram.sender ^ UNORDERED
+        if place < self._nodes and not datagram.flags & TO_RELAY:
+            self._unpack(place, datagram.body, in_session=True)
+        else:
+            self.dropped["non_member"] += 1
 
     def _is_own(self, data: bytes | memoryview) -> bool:
         """Whether we have sent it: in another view our place may be another member's."""
@@ -354,8 +363,8 @@ class Transport:
             return self._own_relay is not None and tag == self._own_relay.incarnation
         previous = self._previous
         if previous is not None and tag == previous.tag:
-            return sender == previous.me
-        return (sender == self._me and tag == self._session) or tag == self._incarnation
+            return sender & ~UNORDERED == previous.me
+        return (sender & ~UNORDERED == self._me and tag == self._session) or tag == self._incarnation
 
     def _is_opened_by(self, datagram: Datagram) -> bool:
         """Whether what has another tag than the current view's made us open the session that it belongs to."""
@@ -363,8 +372,9 @@ class Transport:
         if previous is not None and datagram.tag == previous.tag:
             self._receive_from_previous(datagram, previous)
             return False
-        if self._session is None and datagram.sender < self._nodes:
-            self._receiver.session_received(datagram.sender, datagram.tag)
+        place = datagram.sender & ~UNORDERED
+        if self._session is None and place < self._nodes:
+            self._receiver.session_received(place, datagram.tag)
         opened = datagram.tag == self._session
         if not opened:
             self.dropped["session"] += 1
@@ -372,12 +382,13 @@ class Transport:
 
     def _receive_from_previous(self, datagram: Datagram, previous: "_Previous") -> None:
         """Only membership units count; who sends units of the order has not heard of the current view."""
-        if datagram.sender >= len(previous.addresses):
+        place = datagram.sender & ~UNORDERED
+        if place >= len(previous.addresses):
             self.dropped["non_member"] += 1
         elif datagram.to not in {TO_ALL, previous.me + 1}:
             self.dropped["not_addressed"] += 1
         elif datagram.flags & TO_RELAY:
-            self._receiver.other_view_received(datagram.sender)
+            self._receiver.other_view_received(place)
         else:
             records = unpack_records(datagram.body)
             if isinstance(records, Rejection):
@@ -390,9 +401,9 @@ class Transport:
                     self.dropped["malformed"] += 1
                     continue
                 if isinstance(message, CONTROL_UNITS):
-                    self._check_membership(message, datagram.sender, previous.view)  # type: ignore[arg-type]
+                    self._check_membership(message, place, previous.view)  # type: ignore[arg-type]
                 elif isinstance(message, Unit):
-                    self._receiver.other_view_received(datagram.sender)
+                    self._receiver.other_view_received(place)
                 else:
                     self.dropped["session"] += 1
 
