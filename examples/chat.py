@@ -79,6 +79,6 @@ if __name__ == "__main__":
     try:
         asyncio.run(type_and_read(sys.argv[1]) if len(sys.argv) > 1 else main())
     except KeyboardInterrupt:
-        sys.exit("interrupted: the chat is over for all")
+        sys.exit("interrupted: you have left the chat")
     except ordercast.OrdercastError as error:
         sys.exit(f"the chat is over: {error}")

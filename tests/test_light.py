@@ -77,7 +77,7 @@ def test_joining_loads_one_protocol_and_no_package_besides() -> None:
     modules = modules_after(_JOIN.format(order="sequenced", record=None))
     assert packages(modules) == {"ordercast", "msgspec", "typing_extensions"}
     machines = {name for name in modules if name.startswith("ordercast.protocols") and name.endswith(".machine")}
-    assert machines == {"ordercast.protocols.sequencer.machine"}
+    assert machines == {"ordercast.protocols.sequencer.machine", "ordercast.protocols.membership.machine"}
 
 
 def test_a_member_is_loaded_in_a_thread() -> None:

@@ -124,7 +124,7 @@ def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_p
     assert "violated" not in verdict.stdout
 
 
-def test_one_death_ends_a_group_of_total_order(tmp_path: Path) -> None:
+def test_the_others_go_on_in_total_order_too(tmp_path: Path) -> None:
     before = 'order="sequenced", resilience=1'
     assert f'`{before}` to `order="total"`' in section(4)
     program = PROGRAMS["store.py"].replace(before, 'order="total"')
@@ -135,8 +135,22 @@ def test_one_death_ends_a_group_of_total_order(tmp_path: Path) -> None:
         read_until(member, "B sets color to green")
     killed(c)
     for member in (a, b):
-        assert "C" in read_until(member, "the group was aborted: ")[-1]
-    assert [json.loads(out[-1]) for out in ended(a, b)] == [{"color": "green"}] * 2
+        assert read_until(member, "view ")[-1] == "view 1: A, B"
+    say(a, "size 7")
+    assert [json.loads(out[-1]) for out in ended(a, b)] == [{"color": "green", "size": "7"}] * 2
+
+
+def test_who_is_left_without_a_majority_ends_alone(tmp_path: Path) -> None:
+    a, b, c = (start(tmp_path, "store.py", name) for name in "ABC")
+    say(b, "color green")
+    for member in (a, b, c):
+        read_until(member, "B sets color to green")
+    killed(a)
+    read_until(c, "view 1")
+    killed(b)
+    (printed,) = ended(c)
+    assert "C ended alone: it did not reach B" in printed[-2]
+    assert json.loads(printed[-1]) == {"color": "green"}
 
 
 def test_the_simulation_exits_as_the_page_says(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ordercast.model.errors import (
     OrdercastError,
     PipelineError,
     TraceError,
+    Undelivered,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ __all__ = [
     "Settings",
     "Stats",
     "TraceError",
+    "Undelivered",
     "View",
     "__version__",
     "join",

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 import ordercast
-from ordercast import Group, Joining, Message, Settings
+from ordercast import Group, GroupClosed, Joining, Message, Settings
 from ordercast.live.host.member import Member
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
@@ -52,3 +52,10 @@ def member_of(group: Group) -> Member:
 
 async def hear(group: Group, count: int) -> list[Message]:
     return [await group.receive() for _ in range(count)]
+
+
+def crash(group: Group) -> None:
+    """The process is gone: it says nothing any more, and nothing reaches it."""
+    member = member_of(group)
+    member.stop(GroupClosed("it crashed"))
+    member.leave()

@@ -43,6 +43,10 @@ class MemoryEndpoint:
     def incomplete(self) -> int:
         return self.assembler.given_up
 
+    def reach(self, others: Sequence[Address]) -> None:
+        """Others receive what is sent to all."""
+        self._others = others
+
     def knows(self, addresses: Sequence[Address]) -> None:
         """Who put something in is not known here: all are strangers."""
 

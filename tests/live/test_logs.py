@@ -11,7 +11,8 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session.events import Suspected
-from ordercast.model.machine import ViewInstalled
+from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.view import GroupView
 from tests.live.groups import group_of, hear, member_of, run
 
 
@@ -88,7 +89,9 @@ def test_sessions_suspicions_and_views_are_logged(caplog: pytest.LogCaptureFixtu
             member.host.suspect = suspected.append  # type: ignore[method-assign, assignment]
             member.session_changed(Suspected(1))
             assert suspected == [0b10]
-            member.view_installed(ViewInstalled(7, 0b111, "E2 was slow"))
+            view = GroupView(7, member._view.members, (0, 1, 2), b"the next", 3)
+            member._enter_view = lambda *_: None  # type: ignore[method-assign]
+            member.view_installed(InstallView(view, 0, (), (), "B was slow", None, gives_state=False))
             member.recovery_started("E3 lost something")
             await groups["B"].send(b"x")
             for group in groups.values():

@@ -7,8 +7,8 @@ from ordercast.live.host.message_fragments import FRAGMENT, LAST_FRAGMENT, Messa
 from ordercast.model.units import Packet
 
 
-def packet(source: int, payload: bytes, priority: int = 0) -> Packet:
-    return Packet(source, 0b11, 0, (), 0, (len(payload) - 1,), payload, priority=priority)
+def packet(source: int, payload: bytes, priority: int = 0, to: int = 0b11) -> Packet:
+    return Packet(source, to, 0, (), 0, (len(payload) - 1,), payload, priority=priority)
 
 
 def test_fragments_of_several_sources_and_priorities_do_not_mix() -> None:
@@ -39,7 +39,7 @@ def test_every_size_comes_back_whole_from_the_fragments_that_are_sent() -> None:
         found: list[bytes] = []
         counted = 0
         while (batch := outbox.take()) is not None:
-            submit = batch.submission()
+            submit = batch.submission(batch.destinations)
             sent = Packet(0, 0b11, 0, (), 0, submit.lengths, submit.payload)
             assert sum(submit.lengths) + 3 <= room
             counted += messages_in(sent)
@@ -58,8 +58,8 @@ def test_what_a_member_that_left_had_begun_is_forgotten() -> None:
     inbox.put(packet(1, FRAGMENT + b"c"))
     inbox.put_view(View(number=1, position=0, members=("B",), left=("A",)))
     assert isinstance(inbox.take(), View)
-    assert list(inbox.reassembler._fragments) == list(inbox.reassembler._sizes) == [(1, 0)]
-    inbox.put(packet(1, LAST_FRAGMENT + b"d"))
+    assert list(inbox.reassembler._fragments) == list(inbox.reassembler._sizes) == [(0, 0)], "by its new place"
+    inbox.put(packet(0, LAST_FRAGMENT + b"d", to=0b1))
     found = inbox.take()
     assert isinstance(found, list)
     assert [message.payload for message in found] == [b"cd"]

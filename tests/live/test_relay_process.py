@@ -17,7 +17,7 @@ from ordercast.model.errors import GroupAborted
 from ordercast.wire.datagram import TO_RELAY
 from ordercast.wire.keys import GroupKeys, keys_from_text, new_key
 from ordercast.wire.seal import seal_for
-from tests.live.groups import hear, join, new_name, run
+from tests.live.groups import crash, hear, join, new_name, run
 from tests.live.ports import free_port
 from tests.live.test_trace_recorder import held
 
@@ -151,6 +151,28 @@ def test_a_channel_without_a_key_does_not_remember_any_number_of_senders(
         assert channel.passed == 200
         assert len(channel._streams) == (101 if sealed else 8)
         assert (7, 0) in channel._streams, "whoever sends is remembered"
+        channel.close()
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ["total", "priority"])
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_relay_serves_the_views_after_the_first(order: str, gone: int) -> None:
+    async def test() -> None:
+        name, port = new_name(), free_port()
+        channel = channel_at(port, name, failure_timeout=0.6)
+        options: dict[str, Any] = {"order": order, "relay": f"127.0.0.1:{port}", "failure_timeout": 0.6, "timeout": 10}
+        joined = list(await asyncio.gather(*(join(name, name=each, members=NAMES, **options) for each in NAMES)))
+        crash(joined.pop(gone))
+        for number in range(40):
+            for group in joined:
+                group.send_nowait(f"{group.me} {number}".encode())
+            await asyncio.sleep(0.02)
+        heard = await asyncio.gather(*(hear(group, 80) for group in joined))
+        assert heard[0] == heard[1]
+        assert {group.view.members for group in joined} == {tuple(group.me for group in joined)}
+        await asyncio.gather(*(group.close() for group in joined))
         channel.close()
 
     run(test)

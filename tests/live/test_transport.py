@@ -15,16 +15,21 @@ from ordercast.live.transport.relay import ORIGIN, RELAY_INCARNATION, Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
+from ordercast.protocols.membership.epoch import Cut
+from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit, Find, Leave
+from ordercast.protocols.membership.view import Incarnation, NextView, Reason, founding_view, view_after
 from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
-from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, pack_records
+from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, UNORDERED, Datagram, pack_records
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
 
 SESSION = 77
 ADDRESSES = [Address("127.0.0.1", 7000 + place) for place in range(3)]
-CODEC = Codec("st", CONTROL)
+SECOND_OF_TIME = 1000 * MILLISECOND
+CODEC = Codec("st", (*CONTROL, Outside, *CONTROL_UNITS))
 BEAT = pack_records([CODEC.encode(Heartbeat(Stage.OPEN))])
 
 
@@ -33,6 +38,7 @@ class Deaf:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.to: list[Address] = []
         self.known: list[Address] = []
         self.not_sent: Counter[str] = Counter()
 
@@ -42,11 +48,15 @@ class Deaf:
     def knows(self, addresses: Any) -> None:
         self.known += addresses
 
+    def reach(self, others: Any) -> None:
+        pass
+
     def send_to_all(self, datagram: bytes) -> None:
         self.sent.append(datagram)
 
-    def send(self, datagram: bytes, _: Address) -> None:
+    def send(self, datagram: bytes, address: Address) -> None:
         self.sent.append(datagram)
+        self.to.append(address)
 
     def read(self) -> bool:
         return True
@@ -61,8 +71,8 @@ class Listener:
     def __init__(self) -> None:
         self.messages: list[tuple[int, object]] = []
 
-    def session_received(self, *_: int) -> bool:
-        return False
+    def session_received(self, *_: int) -> None:
+        pass
 
     def drained(self) -> None:
         pass
@@ -75,6 +85,15 @@ class Listener:
 
     def unit_received(self, member: int, unit: object) -> None:
         self.messages.append((member, unit))
+
+    def membership_received(self, unit: ControlUnit) -> None:
+        self.messages.append((unit.source, unit))
+
+    def outside_received(self, unit: object, address: str) -> None:
+        self.messages.append((UNKNOWN, (unit, address)))
+
+    def other_view_received(self, place: int) -> None:
+        self.messages.append((place, "other view"))
 
 
 def lines_of(me: int) -> tuple[Transport, Deaf, Listener]:
@@ -347,3 +366,182 @@ def test_a_channel_that_is_a_member_is_watched_as_members_are() -> None:
 def say_something(lines: Transport) -> None:
     lines.send(Ready(1, 0, (0, 0, 0), Status(1, (0, 0, 0), (0, 0, 0))), None)
     lines.flush()
+
+
+# --- views ---
+
+PEOPLE = tuple(Incarnation(name, number, str(ADDRESSES[number])) for number, name in enumerate("ABC"))
+FIRST = founding_view(PEOPLE, SESSION.to_bytes(8, "big"))
+WITHOUT_B = NextView(1, 0b101, (), 0b101, ((1, Reason.SILENT),), Cut((0, 0, 0)), 0, (), 3, "B did not answer")
+SECOND = view_after(FIRST, WITHOUT_B)
+TAG = int.from_bytes(SECOND.tag, "big")
+THIRD = view_after(SECOND, NextView(2, 0b11, (), 0b11, (), Cut((0, 0)), 0, (), 3, "again"))
+
+
+def of_order(nodes: int, source: int) -> bytes:
+    vector = (0,) * nodes
+    return pack_records([CODEC.encode(Ready(source, 0, vector, Status(0, vector, vector)))])
+
+
+def entered(me: int = 2, channel: Channel = Channel.ANY) -> tuple[Transport, Deaf, Listener]:
+    """C, in the view after B was left out: its place was 2, and is 1."""
+    lines, endpoint, listener = lines_of(me)
+    relay = ADDRESSES[0] if channel is Channel.ONE else None
+    lines.enter_view(FIRST, 2, ADDRESSES, channel, relay)
+    lines.enter_view(SECOND, 1, [ADDRESSES[0], ADDRESSES[2]], channel, relay)
+    return lines, endpoint, listener
+
+
+def test_in_a_view_members_are_its_places() -> None:
+    lines, endpoint, listener = entered()
+    seal = seal_for("g", None)
+    endpoint.receive(seal.seal(0, 0, TAG, 0, of_order(2, 0)))
+    endpoint.receive(seal.seal(0, 2, TAG, 0, BEAT))  # this place is no more
+    endpoint.receive(seal.seal(0, 0, TAG, 1, BEAT, to=3))  # that was our own
+    endpoint.receive(seal.seal(0, 0, TAG, 2, BEAT, to=2))
+    endpoint.receive(seal.seal(0, 0, TAG, 3, of_order(3, 0)))
+    assert [(place, type(message)) for place, message in listener.messages] == [(0, Ready), (0, Heartbeat)]
+    assert lines.dropped == {"non_member": 1, "not_addressed": 1, "invalid": 1}
+    lines.send_control(Heartbeat(Stage.OPEN), 0)
+    assert endpoint.to == [ADDRESSES[0]]
+    assert seal.open(endpoint.sent[0]) == Datagram(0, 1 | UNORDERED, TAG, 0, BEAT, to=1)
+
+
+def test_of_the_view_before_only_membership_units_count_and_who_sends_in_it_is_named() -> None:
+    lines, endpoint, listener = entered()
+    seal = seal_for("g", None)
+    leave = pack_records([CODEC.encode(Leave(0, 1))])
+    endpoint.receive(seal.seal(0, 1, SESSION, 0, leave))
+    endpoint.receive(seal.seal(0, 1, SESSION, 1, of_order(3, 1)))
+    endpoint.receive(seal.seal(TO_RELAY, 1, SESSION, 2, RELAY_INCARNATION.pack(0) + of_order(3, 1)))
+    assert listener.messages == [(1, Leave(0, 1)), (1, "other view"), (1, "other view")]
+    endpoint.receive(seal.seal(0, 1, SESSION, 2, leave))
+    endpoint.receive(seal.seal(0, 1, SESSION, 3, BEAT))
+    endpoint.receive(seal.seal(0, 3, SESSION, 0, leave))
+    endpoint.receive(seal.seal(0, 0, SESSION, 0, leave))  # it names another place
+    endpoint.receive(seal.seal(0, 1, SESSION, 4, leave, to=1))
+    endpoint.receive(seal.seal(0, 1, SESSION, 5, pack_records([CODEC.encode(Leave(1, 1))])))
+    endpoint.receive(seal.seal(0, 1, SESSION, 6, pack_records([b"x"])))
+    endpoint.receive(seal.seal(0, 1, SESSION, 7, b"x"))
+    assert len(listener.messages) == 3
+    expected = {"replayed": 1, "session": 1, "non_member": 1, "invalid": 2, "not_addressed": 1, "malformed": 2}
+    assert lines.dropped == expected
+
+
+def test_a_view_before_the_last_two_is_forgotten() -> None:
+    lines, endpoint, listener = entered()
+    lines.enter_view(THIRD, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ANY, None)
+    seal = seal_for("g", None)
+    endpoint.receive(seal.seal(0, 0, SESSION, 0, BEAT))
+    endpoint.receive(seal.seal(0, 0, TAG, 0, pack_records([CODEC.encode(Leave(1, 0))])))
+    assert listener.messages == [(0, Leave(1, 0))]
+    assert lines.dropped == {"session": 1}
+
+
+def test_what_waits_for_the_end_of_a_turn_is_not_sent_in_the_next_view() -> None:
+    lines, endpoint, _ = lines_of(me=2)
+    lines.enter_view(FIRST, 2, ADDRESSES, Channel.ANY, None)
+    lines.send(Ready(2, 0, (0,) * 3, Status(0, (0,) * 3, (0,) * 3)), None)
+    lines.enter_view(SECOND, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ANY, None)
+    lines.flush()
+    assert endpoint.sent == []
+
+
+def test_membership_units_are_sent_in_both_views_under_the_place_of_each() -> None:
+    lines, endpoint, _ = entered()
+    lines.send_membership(Leave(1, 1), 0, 1)
+    lines.send_membership(Leave(0, 2), 1, 0)
+    lines.send_membership(Leave(0, 2), None, 0)
+    lines.send_membership(Leave(7, 0), None, 7)
+    assert endpoint.to == [ADDRESSES[0], ADDRESSES[1], ADDRESSES[0], ADDRESSES[1]]
+    seal = seal_for("g", None)
+    found = [seal.open(datagram) for datagram in endpoint.sent]
+    assert [(each.sender ^ UNORDERED, each.tag, each.to) for each in found if isinstance(each, Datagram)] == [
+        *((1, TAG, 1), (2, SESSION, 2), (2, SESSION, 1), (2, SESSION, 2)),
+    ]
+
+
+def test_a_membership_unit_may_be_the_last_of_its_view() -> None:
+    """What stands behind it in the same datagram is of the view before."""
+    lines, endpoint, listener = lines_of(me=2)
+    lines.enter_view(FIRST, 2, ADDRESSES, Channel.ANY, None)
+
+    def enters(unit: ControlUnit) -> None:
+        listener.messages.append((unit.source, unit))
+        lines.enter_view(SECOND, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ANY, None)
+
+    listener.membership_received = enters  # type: ignore[method-assign]
+    records = [CODEC.encode(Leave(0, 0)), CODEC.encode(Ready(0, 0, (0,) * 2, Status(0, (0,) * 2, (0,) * 2)))]
+    endpoint.receive(seal_for("g", None).seal(0, 0, SESSION, 0, pack_records(records)))
+    assert listener.messages == [(0, Leave(0, 0))]
+
+
+def test_own_datagrams_are_known_by_place_and_view() -> None:
+    """B was at the place that is ours now: what it sends in the view before is not our own."""
+    lines, endpoint, listener = entered()
+    seal = seal_for("g", None)
+    endpoint.receive(seal.seal(0, 1, TAG, 0, BEAT))
+    endpoint.receive(seal.seal(0, 2, SESSION, 0, BEAT))
+    endpoint.receive(seal.seal(HANDSHAKE, 2, 1, 0, BEAT))
+    assert (listener.messages, lines.dropped) == ([], {})
+    endpoint.receive(seal.seal(0, 1, SESSION, 0, pack_records([CODEC.encode(Leave(0, 1))])))
+    assert listener.messages == [(1, Leave(0, 1))]
+
+
+def test_the_relay_of_the_view_before_is_not_heard() -> None:
+    """Its clock may be ahead of that of the next one, which is another member."""
+    lines, endpoint, listener = entered(channel=Channel.ONE)
+    endpoint.receive(passed_on(incarnation=10_000, session=SESSION))
+    endpoint.receive(passed_on(incarnation=10, session=TAG, origin=0))
+    assert [place for place, _ in listener.messages] == [1, 0]
+    assert listener.messages[0] == (1, "other view")
+    assert lines.dropped == {}
+
+
+def test_a_relay_of_its_own_counts_on_over_a_view() -> None:
+    async def test() -> None:
+        lines, endpoint, listener = lines_of(me=2)
+        relay = Address("127.0.0.1", 7100)
+        lines.enter_view(FIRST, 2, ADDRESSES, Channel.ONE, relay, max_hold=SECOND_OF_TIME)
+        sent: list[bytes] = []
+        process = Relay(seal_for("g", None), 10, sent.append)
+        for tag in (SESSION, SESSION, TAG):
+            process.pass_on(0, tag, BEAT)
+        endpoint.receive(sent[0])
+        lines.enter_view(SECOND, 1, [ADDRESSES[0], ADDRESSES[2]], Channel.ONE, relay, max_hold=SECOND_OF_TIME)
+        endpoint.receive(sent[1])
+        endpoint.receive(sent[2])
+        assert [message for _, message in listener.messages] == [
+            *(Heartbeat(Stage.OPEN), "other view", Heartbeat(Stage.OPEN)),
+        ]
+        lines.close()
+
+    asyncio.run(test())
+
+
+def test_who_is_in_no_view_is_answered_at_the_address_that_it_names() -> None:
+    lines, endpoint, listener = entered()
+    find = Find("g", "D", 9, 1)
+    seal = seal_for("g", None)
+    for counter, address in enumerate(("10.0.0.9:7000", "nowhere")):
+        record = CODEC.encode(Outside(address, find))
+        endpoint.receive(seal.seal(HANDSHAKE, UNKNOWN, 9, counter, pack_records([record])))
+    assert listener.messages == [(UNKNOWN, (find, "10.0.0.9:7000"))]
+    assert lines.dropped == {"invalid": 1}
+    lines.send_outside(find, "10.0.0.9:7000")
+    assert endpoint.to == [Address("10.0.0.9", 7000)]
+    sent = seal.open(endpoint.sent[0])
+    assert isinstance(sent, Datagram)
+    assert (sent.flags, sent.sender, sent.tag) == (HANDSHAKE, UNKNOWN, 1)
+    assert sent.body == pack_records([CODEC.encode(Outside(str(ADDRESSES[2]), find))])
+
+
+def test_what_goes_to_one_member_leaves_no_gap_for_the_others() -> None:
+    lines, endpoint, _ = entered()
+    lines.send_control(Heartbeat(Stage.OPEN), 0)
+    lines.send_membership(Leave(1, 1), 0, 1)
+    lines.send_records(of_order(2, 1), 0)
+    found = [seal_for("g", None).open(datagram) for datagram in endpoint.sent]
+    assert [(each.sender, each.counter) for each in found if isinstance(each, Datagram)] == [
+        *((1 | UNORDERED, 0), (1 | UNORDERED, 1), (1, 0)),
+    ]

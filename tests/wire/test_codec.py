@@ -15,12 +15,17 @@ from ordercast.explorer.scenarios import default_scripts, scenario
 from ordercast.explorer.state_space import StateSpace
 from ordercast.model.errors import ConfigError
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.epoch import Cut, EpochReport
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS
+from ordercast.protocols.membership.view import GroupView, Incarnation
+from ordercast.protocols.membership.view import NextView as NextMembership
 from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast, NextView, Offer, Propose
 from ordercast.protocols.spo.units import Data, Ready, Status
 from ordercast.protocols.to.units import Heading, OrderedData
 from ordercast.wire.checks import CHECKS, is_valid
 from ordercast.wire.codec import KINDS, Codec, Malformed
 from ordercast.wire.control import CONTROL
+from ordercast.wire.outside import Outside
 
 NODES = 3
 
@@ -55,7 +60,7 @@ def test_what_is_really_sent_survives_the_wire(protocol: str) -> None:
 
 def test_every_kind_has_a_number_of_its_own_and_a_check() -> None:
     every = {kind for kinds in KINDS.values() for kind in kinds}
-    tags = [kind.__struct_config__.tag for kind in (*every, *CONTROL)]
+    tags = [kind.__struct_config__.tag for kind in (*every, *CONTROL, Outside, *CONTROL_UNITS, *OUTSIDE_UNITS)]
     assert len(tags) == len(set(tags))
     assert every == CHECKS.keys()
 
@@ -70,12 +75,20 @@ def test_the_documents_have_every_kind_and_field() -> None:
     of: dict[type[msgspec.Struct], list[str]] = {
         kind: [name for name, kinds in KINDS.items() if kind in kinds] for kinds in KINDS.values() for kind in kinds
     }
-    for kind in (*of, *CONTROL):
+    every: list[type[msgspec.Struct]] = [*of, *CONTROL, Outside]
+    for kind in every:
         fields = ", ".join(kind.__struct_fields__)
         protocols = ", ".join(of.get(kind, ["all"]))
         assert f"| {kind.__struct_config__.tag} | {kind.__name__} | {protocols} | {fields} |" in text
-    for part in (Packet, Status, Heading, NextView):
+    for kinds, of_whom in ((CONTROL_UNITS, "membership"), (OUTSIDE_UNITS, "outside")):
+        for unit in kinds:
+            fields = ", ".join(unit.__struct_fields__)
+            assert f"| {unit.__struct_config__.tag} | {unit.__name__} | {of_whom} | {fields} |" in text
+    for part in (Packet, Status, Heading, NextView, Incarnation):
         assert f"| {part.__name__} | {', '.join(part.__struct_fields__)} |" in text
+    for inner, where in ((EpochReport, "Report"), (Cut, "NextView"), (GroupView, "Welcome")):
+        assert f"| {inner.__name__}, in `{where}` | {', '.join(inner.__struct_fields__)} |" in text
+    assert f"| NextView, of membership | {', '.join(NextMembership.__struct_fields__)} |" in text
 
 
 COSTS = {

@@ -258,13 +258,13 @@ class _Node:
             self._say(f"{group.me} is in the group {group.name} with {', '.join(_others(group))}")
             return await self._take_part(group, task)
         except asyncio.CancelledError:
-            return await self._abort()
+            return await self._leave()
         except GroupError as error:
             self._say(str(error))
             return 1
         except ConfigError:  # of this member alone: the others need not wait for the failure timeout
             if self._group is not None:
-                await self._group.abort("its standard input cannot be read")
+                await self._group.leave(_LEAVES_WITHIN)
             raise
 
     async def _take_part(self, group: "Group", task: "asyncio.Task[Any]") -> int:
@@ -327,11 +327,15 @@ class _Node:
             self._stopped = why
             task.cancel()
 
-    async def _abort(self) -> int:
+    async def _leave(self) -> int:
+        """The others continue."""
         assert self._stopped is not None
-        self._say(f"{self._stopped}; the group is aborted" if self._group else self._stopped)
+        self._say(f"{self._stopped}; {self._group.me} leaves the group" if self._group else self._stopped)
         if self._group is not None:
-            await self._group.abort(self._stopped)
+            try:
+                await self._group.leave(_LEAVES_WITHIN)
+            except GroupError as error:
+                self._say(str(error))
             self._report_recording(self._group)
         return BROKEN_PIPE if self._stopped == _READER_GONE else 1
 
@@ -349,6 +353,8 @@ class _Node:
                 print(line, file=sys.stderr, flush=True)  # noqa: T201 (for people)
 
 
+_LEAVES_WITHIN = 5.0
+"""Seconds in which its last messages must have arrived when it is stopped."""
 _READER_GONE = "the reader of its output has gone"
 
 

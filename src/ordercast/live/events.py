@@ -11,8 +11,7 @@ from ordercast.model.machine import Level
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A change of membership: from here on the group consists of these members.
 
-    Every member that takes part in a view is handed it at the same position among the messages. Only groups with the
-    order "sequenced" change their views; in other orders the failure of a member aborts the group.
+    Every member that takes part in a view is handed it at the same position among the messages.
     """
 
     number: int
@@ -128,6 +127,8 @@ class Tracked(Protocol):
 
 class Receipt:
     """How far a message has got. A level that will never be reached raises `GroupAborted` or `GroupClosed`.
+
+    If all destinations left the group or failed before, it raises `Undelivered`.
 
     Messages that share a packet share a receipt.
     """

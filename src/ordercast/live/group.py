@@ -15,7 +15,7 @@ from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
-from ordercast.model.nodes import everybody
+from ordercast.protocols.membership.events import TO_ALL
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255
@@ -25,11 +25,9 @@ _SHOWN_LENGTH = 80  # of what is not a name
 class Group:
     """An open group. `ordercast.join` makes one; it is used inside one event loop.
 
-    As a context manager it is closed at the end of the block: the block ends when all members have closed and have
-    received everything, and raises `GroupAborted` if the group was aborted. If the block is left by an exception, the
-    group is aborted for all members, since nobody knows what was left unsent. The others learn the name of this member
-    and the type of the exception ("B failed (ValueError)"), or that it was interrupted; the exception's text stays in
-    this process.
+    As a context manager it is left at the end of the block, as by `leave`: the block ends when all messages of this
+    member have arrived, and raises `GroupAborted` if the group was aborted; the others continue. If the block is left
+    by an exception, this member leaves at once: its last messages may be lost.
     """
 
     def __init__(self, name: str, member: Member, *, selective: bool, prioritised: bool) -> None:
@@ -40,8 +38,7 @@ class Group:
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
         self._names = member.names
-        self._everybody = everybody(len(member.names))
-        self._places = {each: place for place, each in enumerate(member.names)}
+        self._nodes = {each: node for node, each in enumerate(member.names)}
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
         self._view = View(number=0, position=0, members=member.names, joined=member.names, why="the group opened")
 
@@ -60,13 +57,22 @@ class Group:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            await self._abort(_failure(self.me, error))
+            await self._leave_now()
             return
         try:
-            await self.close()
-        except asyncio.CancelledError:  # the others must not wait for a member that does not wait for them
-            await self._abort(f"{self.me} was interrupted while closing")
+            if self._member.is_closing:
+                await self.close()
+            else:
+                await self.leave()
+        except asyncio.CancelledError:
+            await self._leave_now()
             raise
+
+    async def _leave_now(self) -> None:
+        """Without waiting for own messages."""
+        if not self._member.left.done():
+            self._member.leave_group(None, drain=False)
+            await self._is_over()
 
     @property
     def name(self) -> str:
@@ -82,6 +88,11 @@ class Group:
     def view(self) -> View:
         """The last view that was handed out; at first the one that the group opened with."""
         return self._view
+
+    @property
+    def blocked(self) -> bool:
+        """Too few members can be reached to continue: nothing is delivered, until they can be reached again."""
+        return self._member.is_blocked
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -133,7 +144,7 @@ class Group:
             priority = _whole_number(priority)
         if len(payload) > member.max_message_size or not 0 <= priority <= self._max_priority:
             self._refuse(payload, priority)
-        receipt = self._outbox.add(payload, self._everybody if to is None else self._destinations(to), priority)
+        receipt = self._outbox.add(payload, TO_ALL if to is None else self._destinations(to), priority)
         if not self._scheduler.flushing:
             self._scheduler.message_added()
         return receipt
@@ -163,14 +174,17 @@ class Group:
         if not isinstance(names, Iterable):
             raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
+        now = self._member.membership.view.members  # members that went may still be in the view that was handed out
         for name in names:
-            place = self._places.get(name) if isinstance(name, str) else None
-            if place is None:
-                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self._names)}")
-            mask |= 1 << place
+            node = self._nodes.get(name) if isinstance(name, str) else None
+            if node is None or not (now >> node & 1 or name in self._view.members):
+                raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self.members)}")
+            mask |= 1 << node
         if not mask:
             raise LocalProtocolError("a message needs at least one destination")
-        if mask != self._everybody and not self._selective:
+        if now & ~mask == 0:
+            return TO_ALL
+        if not self._selective:
             raise LocalProtocolError("in this order every message goes to all members; use order='partial' or 'total'")
         return mask
 
@@ -267,6 +281,21 @@ class Group:
         if isinstance(self._member.end, GroupAborted):
             raise self._member.end.with_traceback(None)
 
+    async def leave(self, timeout: float | None = None) -> None:
+        """Sends nothing more, and leaves when all own messages have arrived. The others continue without this member.
+
+        `timeout`: seconds after which it leaves whatever has arrived; receipts of the rest raise `GroupClosed`. What
+        was delivered can still be read afterwards. A member that waits in `close` for others may leave instead. Raises
+        `GroupAborted` if the group was aborted meanwhile, or if so few members can be reached that nobody could agree
+        that this one has left.
+        """
+        require_seconds(timeout=timeout)
+        if self._member.end is None or self._member.is_closing:
+            self._member.leave_group(timeout)
+        await self._is_over()
+        if isinstance(self._member.end, GroupAborted):
+            raise self._member.end.with_traceback(None)
+
     async def abort(self, why: str) -> None:
         """Aborts the group for all members; `GroupAborted.why` has the name of this member and this text."""
         await self._abort(f"{self.me} aborted the group" + (f": {why}" if why else ""))
@@ -281,15 +310,6 @@ class Group:
 
 
 _UNTIL = {"accepted": Receipt.accepted, "stable": Receipt.stable, "known_stable": Receipt.known_stable}
-
-
-def _failure(name: str, error: BaseException) -> str:
-    """What is sent to the others: never the exception's text, which may contain data of the application."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if isinstance(error, Exception):
-        return f"{name} failed ({type(error).__name__})"
-    return f"{name} was interrupted"
 
 
 def _shortened(name: object) -> str:

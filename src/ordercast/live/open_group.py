@@ -28,9 +28,11 @@ from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.runs import Channel
 from ordercast.model.services import PRIORITISED, SELECTIVE
-from ordercast.protocols.registry import machine_class
+from ordercast.protocols.membership.units import CONTROL_UNITS
+from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
 _log = logging.getLogger("ordercast.join")
@@ -42,6 +44,7 @@ _RECORDER = "ordercast.live.host.trace_recorder"
 def load(options: JoinOptions) -> None:
     """Imports all that a member with these options needs, and tries its folder. Called in a thread."""
     machine_class(options.parameters.protocol, Rules.SOUND)
+    flush_class(options.parameters.protocol)
     seal_for(options.group, options.keys)
     if options.record is not None:
         import_module(_RECORDER)
@@ -51,7 +54,10 @@ def load(options: JoinOptions) -> None:
 async def open_group(options: JoinOptions) -> Group:
     """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
     begun = time.monotonic()
-    seal, codec = seal_for(options.group, options.keys), Codec(options.parameters.protocol, CONTROL)
+    seal, codec = (
+        seal_for(options.group, options.keys),
+        Codec(options.parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS)),
+    )
     discovery = None
     if options.bind is None:
         me, own = _bind(options)
@@ -122,15 +128,18 @@ def _member(
         names,
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
         encode_parameters(options.group, names, parameters.compared()),
-        has_views=machine.has_views,
+        has_views=True,
+        detects_failures=False,
         config=SessionConfig.for_failure_timeout(
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),
     )
-    relay = _relay(options, me, seal, endpoint) if machine.needs is Channel.ONE else None
+    relay = _relay(options, seal, endpoint) if machine.needs is Channel.ONE else None
     recorder = _recorder(options, me)
     member = Member(
-        names, me, parameters, transport, session, relay, recorder, group=options.group, busy_poll=options.busy_poll
+        *(tuple(options.members.items()), me, parameters, transport, session, relay, recorder),
+        group=options.group,
+        busy_poll=options.busy_poll,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
@@ -208,10 +217,8 @@ def _endpoint(options: JoinOptions, own: socket, interface: str, others: Sequenc
         raise
 
 
-def _relay(options: JoinOptions, me: int, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
-    """The relay: a process of its own, or the first member."""
+def _relay(options: JoinOptions, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
+    """The relay: a process of its own, or made by whoever is the first member of a view."""
     if options.relay is not None:
         return options.relay
-    if me == 0:
-        return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)
-    return next(iter(options.members.values()))
+    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)

@@ -5,7 +5,8 @@ OrdercastError
 ├── GroupError           a live group, and this member's part in it
 │   ├── JoinError        the group did not open: a member is missing, or has other settings
 │   ├── GroupAborted     the group was aborted; the error has what was delivered and what may be lost
-│   └── GroupClosed      the group is closed: nothing can be sent any more
+│   ├── GroupClosed      the group is closed: nothing can be sent any more
+│   └── Undelivered      all destinations of a message left the group, or failed, before it was delivered
 ├── LocalProtocolError   the application requested what the protocol does not support (a message without destinations)
 ├── PipelineError        Spark failed
 └── TraceError           a trace cannot be written or read: the message names the file
@@ -56,6 +57,10 @@ class GroupAborted(GroupError):  # noqa: N818 (it names what happened)
 
 class GroupClosed(GroupError):  # noqa: N818 (it names what happened)
     """The group is closed: nothing can be sent any more, and after the last message nothing received."""
+
+
+class Undelivered(GroupError):  # noqa: N818 (it names what happened)
+    """All destinations of a message left the group, or failed, before it was delivered."""
 
 
 class LocalProtocolError(OrdercastError):

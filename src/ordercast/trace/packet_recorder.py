@@ -84,15 +84,19 @@ class PacketRecorder(EventRecorder):
     def __init__(self, node: int, sink: Callable[[PacketBatch], None], *, deliveries_only: bool) -> None:
         super().__init__(deliveries_only=deliveries_only)
         self._node, self._batch_sink = node, sink
+        self.nodes: tuple[int, ...] | None = None
+        """By place of a packet's view: node numbers, which rows have; None: they are the same."""
         self._entries: list[Entry] = []
         self._step = self._count = 0  # of the first entry; rows of all
 
     def send(self, time: int, packet: Packet) -> None:
         """Each message of a packet got its number."""
         lengths = packet.lengths
-        to, priority = members(packet.destinations), packet.priority or None
+        to, priority, source = members(packet.destinations), packet.priority or None, packet.source
+        if self.nodes is not None:
+            to, source = tuple(self.nodes[place] for place in to), self.nodes[source]
         event = EventKind.SEND.value
-        self._add((len(lengths), time, event, packet.source, packet.first, to, priority, lengths, None, None))
+        self._add((len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
 
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""
@@ -112,6 +116,8 @@ class PacketRecorder(EventRecorder):
     ) -> None:
         del node
         source, first, count = packet.source, packet.first, len(packet.lengths)
+        if self.nodes is not None:
+            source = self.nodes[source]
         self._add((count, time, event, source, first, None, None, None, detail, number))
 
     def _other(self, time: int, node: int, event: str, detail: str | None, number: int | None) -> None:

@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership import units as membership
+from ordercast.protocols.membership.epoch import Cut, EpochReport
+from ordercast.protocols.membership.view import GroupView
+from ordercast.protocols.membership.view import NextView as NextMembership
 from ordercast.protocols.prito.units import RunMarker
 from ordercast.protocols.sequencer.units import (
     Accept,
@@ -43,6 +47,7 @@ from ordercast.protocols.to.units import (
 
 _MAX_NUMBER = 1 << 60
 _MAX_PRIORITY = 255
+_MAX_NAME = 64
 
 
 def is_valid(unit: Unit, nodes: int) -> bool:
@@ -240,3 +245,49 @@ CHECKS: dict[type[Unit], Callable[[Any, int], bool]] = {
     Supply: lambda unit, nodes: _numbers(unit.view, unit.number) and _packet(unit.packet, nodes),
 }
 """The check of each kind of unit."""
+
+
+# --- membership ---
+
+
+def is_valid_in_view(unit: membership.ControlUnit, view: GroupView) -> bool:
+    """True if a member of this view may be given the membership unit: a correct member of it can have sent it."""
+    return 0 <= unit.view < _MAX_NUMBER and membership.problem_of(unit, view) is None and _is_bounded(unit, view)
+
+
+def is_valid_outside(unit: membership.OutsideUnit) -> bool:
+    """The same for a unit from or to one that is in no view."""
+    numbers: tuple[int, ...] = ()
+    if isinstance(unit, membership.Find):
+        texts = unit.group, unit.name
+        if isinstance(unit, membership.Found):
+            numbers = unit.view, unit.to
+        if not all(0 < len(text) <= _MAX_NAME for text in texts) or unit.nonce < 0:
+            return False
+    elif isinstance(unit, membership.Apply):
+        numbers = unit.view, unit.to, unit.nonce, 0 if unit.old is None else unit.old
+    return min(numbers, default=0) >= 0 and membership.problem_of_outside(unit) is None
+
+
+def _is_bounded(unit: membership.ControlUnit, view: GroupView) -> bool:
+    """Sums stay below 64 bits."""
+    if isinstance(unit, membership.Report):
+        value = unit.accepted[1] if unit.accepted else None
+        return _ends(unit.report) and (value is None or _next_membership(value))
+    if isinstance(unit, membership.Propose | membership.Install):
+        return _next_membership(unit.value)
+    if isinstance(unit, membership.Fetch):
+        return _ranges(unit.ranges)
+    if isinstance(unit, membership.Supply):
+        return _numbers(unit.number) and _packet(unit.packet, len(view.members))
+    return True
+
+
+def _ends(found: EpochReport | Cut) -> bool:
+    vectors = (found.expected, found.stable) if isinstance(found, EpochReport) else (found.ends,)
+    every = [number for vector in (*vectors, found.base, found.units) for number in vector]
+    return _numbers(found.round, found.numbered_below, *every)
+
+
+def _next_membership(value: NextMembership) -> bool:
+    return _numbers(value.number, value.next_node) and _ends(value.cut)

@@ -2,7 +2,7 @@
 
 Every field is bounded, so that a decoded message cannot use much memory; whether its vectors fit the group is checked
 by whoever handles it. `Join` and the other messages of discovery and handshake travel under the sender's incarnation,
-`Heartbeat` and `AbortNotice` under the session that was agreed on; see `IN_SESSION`.
+the others under the tag of a view, at first that of the session that was agreed on; see `IN_SESSION`.
 """
 
 from enum import IntEnum
@@ -129,10 +129,31 @@ class AbortNotice(msgspec.Struct, frozen=True, array_like=True, tag=105):
     """The member that is suspected to have failed."""
 
 
-Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice
-CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice)
-IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice)
-"""These travel under the session's tag, all others under the sender's incarnation."""
+class LastHeardRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=106):
+    """Asks another watcher of a member when it last heard from it."""
+
+    member: Index
+    """Its place in the view."""
+    tick: Number
+    """The sender's tick in which it asks."""
+
+
+class LastHeard(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=107):
+    """The answer."""
+
+    member: Index
+    tick: Number
+    """That of the request."""
+    ago: Number
+    """Nanoseconds since the sender heard from that member."""
+
+
+Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice | LastHeardRequest | LastHeard
+CONTROL: tuple[type[Control], ...] = (
+    *(Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice, LastHeardRequest, LastHeard),
+)
+IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice, LastHeardRequest, LastHeard)
+"""These travel under the tag of a view, all others under the sender's incarnation."""
 
 
 def truncated(why: str) -> str:

@@ -28,6 +28,12 @@ RELAY = 0xFFFF
 UNKNOWN = 0xFFFE
 """The sender number of a process that does not know its index among the members yet."""
 
+UNORDERED = 0x8000
+"""In a sender's number: control messages and membership units, which have counters of their own.
+
+Most go to one member only; if they were counted with the units of the order, all others would miss something.
+"""
+
 TO_ALL = 0
 """The destination: all members. Any other number is one more than the index of the member that it is for."""
 

@@ -41,24 +41,32 @@ class ReplayWindow:
 class ReplayWindows:
     """The windows of all senders and tags.
 
-    Those of the open session are kept for good: somebody who recorded datagrams of very many incarnations could else
-    replay them all, and push out the windows that matter. Of the others those stay that accepted something last.
+    Those of the current view and of the one before are kept for good: somebody who recorded datagrams of very many
+    incarnations could else replay them all, and push out the windows that matter. Of the others those stay that
+    accepted something last.
     """
 
     def __init__(self) -> None:
         self._held: int | None = None
-        self._windows: dict[int, ReplayWindow] = {}  # of the session, by sender
+        self._windows: dict[int, ReplayWindow] = {}  # of the current view, by sender
+        self._previous: int | None = None
+        self._previous_windows: dict[int, ReplayWindow] = {}  # of the view before
         self._recent: LruMap[tuple[int, int], ReplayWindow] = LruMap()  # by tag and sender
 
     def hold(self, tag: int) -> None:
-        """Keeps the windows of the session with this tag for good; a seal has one session."""
-        self._held = tag
+        """Keeps the windows of this tag for good, until the second call after this one."""
+        self._previous, self._previous_windows = self._held, self._windows
+        self._held, self._windows = tag, {}
         for key in [key for key in self._recent if key[0] == tag]:
             self._windows[key[1]] = self._recent.pop(key)
 
     def find(self, tag: int, sender: int) -> ReplayWindow | None:
         """The window to check, if there is one. Finding it changes nothing: a forger can cause it, too."""
-        return self._windows.get(sender) if tag == self._held else self._recent.get((tag, sender))
+        if tag == self._held:
+            return self._windows.get(sender)
+        if tag == self._previous:
+            return self._previous_windows.get(sender)
+        return self._recent.get((tag, sender))
 
     def take(self, tag: int, sender: int, window: ReplayWindow | None, counter: int) -> None:
         """Accepts a counter that is new, of an authenticated datagram; `window` is the one that was found."""
@@ -66,8 +74,10 @@ class ReplayWindows:
             window = ReplayWindow()
             if tag == self._held:
                 self._windows[sender] = window
+            elif tag == self._previous:
+                self._previous_windows[sender] = window
             else:
                 self._recent.keep((tag, sender), window)
-        elif tag != self._held:
+        elif tag != self._held and tag != self._previous:  # noqa: PLR1714 (the quicker)
             self._recent.move_to_end((tag, sender))
         window.take(counter)

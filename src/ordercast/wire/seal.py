@@ -31,8 +31,8 @@ class Seal(Protocol):
         """The opened datagram, each at most once; or why it is rejected."""
         ...
 
-    def hold(self, session: int) -> None:
-        """Counters received with this tag are never forgotten, whatever else is received."""
+    def hold(self, tag: int) -> None:
+        """Counters received with this tag are not forgotten, whatever else is received, until the second call after."""
         ...
 
     def rotate(self, keys: GroupKeys) -> None:

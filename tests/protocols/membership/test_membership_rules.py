@@ -7,7 +7,18 @@ import msgspec
 import pytest
 
 from ordercast.model.errors import ConfigError, LocalProtocolError
-from ordercast.model.machine import Discard, Drained, GiveUp, Receive, SetTimer, Stopped, Submit, Suspect, TimerFired
+from ordercast.model.machine import (
+    Discard,
+    Drained,
+    GiveUp,
+    Numbered,
+    Receive,
+    SetTimer,
+    Stopped,
+    Submit,
+    Suspect,
+    TimerFired,
+)
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import (
     Blocked,
@@ -22,6 +33,7 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     CONTROL_UNITS,
     Accept,
@@ -51,6 +63,7 @@ from ordercast.protocols.membership.view import (
     places_after,
     view_after,
 )
+from ordercast.protocols.spo.units import Data
 from tests.protocols.membership.group import Group, disturb
 from tests.protocols.membership.hand import Hand, person
 from tests.protocols.membership.orders import ONE_STREAM, STREAMS
@@ -708,3 +721,69 @@ def test_a_crash_in_a_group_of_64_costs_six_datagrams_for_each_member() -> None:
     assert sum(sizes) <= 6 * 63 + 63 + suspicions
     largest = max(unit.size() for _, _, _, unit in hand.sent if isinstance(unit, CONTROL_UNITS))
     assert largest < 1400, "each fits into one datagram"
+
+
+# --- message numbers over views, with the machine of an order with selected destinations ---
+
+
+def _numbered(outputs: list[Any]) -> list[tuple[bytes, int]]:
+    return [(each.packet.payload, each.packet.first) for each in outputs if isinstance(each, Numbered)]
+
+
+def test_a_message_keeps_its_number_when_one_behind_it_was_withdrawn_in_an_earlier_view() -> None:
+    hand = Hand(4, order_of("spo"))
+    hand.give(0, Submit(0b0010, (1,), b"p"))
+    hand.give(0, Submit(0b1000, (1, 1), b"qq"))
+    hand.flush(0, 1, 2)
+    hand.choose(0)
+    hand.accept(0, 1)
+    entering = hand.last
+    assert _numbered(entering) == [(b"p", 0)]
+    assert [(each.submit.payload, each.first) for each in entering if isinstance(each, Withdrawn)] == [(b"qq", 1)]
+    hand.install(0, 1, 2)
+    hand.flush(0, 1, 2)
+    hand.accept(0, 1)
+    assert hand.members[0].current.view.number == 2
+    assert _numbered(hand.last) == [(b"p", 0)], "it is before what was withdrawn"
+    assert _numbered(hand.give(0, Submit(0b0010, (1,), b"r"))) == [(b"r", 3)]
+
+
+def test_an_own_packet_of_the_cut_whose_destinations_are_all_gone_is_withdrawn() -> None:
+    """It is in the cut, since nobody that goes on lacks it; whether it was delivered, nobody knows."""
+    hand = Hand(3, order_of("spo"))
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    hand.passes(Data, 0, 1)
+    hand.flush(0, 1)
+    hand.choose(0)
+    hand.accept(0, 1)
+    assert [(each.submit.payload, each.first) for each in hand.last if isinstance(each, Withdrawn)] == [(b"x", 0)]
+    assert hand.view_of(0) == "0,1"
+
+
+def test_an_own_packet_for_one_that_leaves_is_not_withdrawn() -> None:
+    """It finishes its last view."""
+    hand = Hand(3, order_of("spo"))
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    for receiver in (1, 2):
+        hand.passes(Data, 0, receiver)
+    hand.leave(2, drain=False)
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2)
+    hand.accept(0, 1)
+    assert hand.view_of(0) == "0,1"
+    assert not [each for each in hand.last if isinstance(each, Withdrawn)]
+
+
+def test_one_that_leaves_and_lost_the_word_of_the_view_asks_for_it() -> None:
+    hand = Hand(3)
+    hand.leave(2)
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2)
+    hand.accept(0, 1, 2)
+    assert hand.view_of(0) == "0,1"
+    assert hand.told[2][-1] != "LeftGroup", "the word was lost"
+    assert sent(hand.give(2, TimerFired("view.leave")), Leave) == [(None, Leave(0, 2))]
+    hand.passes(Leave, 2, 0)
+    hand.passes(Install, 0, 2)
+    assert hand.members[2].phase is Phase.RETIRED
+    assert hand.told[2][-1] == "LeftGroup"

@@ -38,6 +38,7 @@ class OutgoingBatch:
     )
 
     def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
+        """`destinations`: node numbers, which are bound when the application sends; `TO_ALL`: when it is numbered."""
         self.destinations, self.priority, self.mark = destinations, priority, mark
         self.parts = [payload]
         self.messages = 0
@@ -49,12 +50,12 @@ class OutgoingBatch:
         """Why no higher level will be reached."""
         self._waiting: list[tuple[int, Future[None]]] = []
 
-    def submission(self) -> Submit:
-        """The input for the protocol; the payloads are released."""
+    def submission(self, places: int) -> Submit:
+        """The input for the protocol, to these places of the view; the payloads are released."""
         parts, self.parts = self.parts, []
         self.messages = len(parts) if self.mark == WHOLE else int(self.mark == LAST_FRAGMENT)
         lengths = tuple(map(len, parts))
-        return Submit(self.destinations, lengths, self.mark + b"".join(parts), self.priority)
+        return Submit(places, lengths, self.mark + b"".join(parts), self.priority)
 
     def reached(self, level: int) -> None:
         """It has reached this level."""

@@ -1,9 +1,12 @@
 """A protocol's machine in real time: inputs one at a time, outputs carried out in their order.
 
 outbox → machine → transport        machine → inbox
+
+The machine is that of the current view, and belongs to a member of the membership protocol, which replaces it at each
+view. Inputs of the order are given to it directly, unless the member says otherwise: so views cost nothing while none
+begins. The application's destinations are node numbers, which never change; a machine's are places of its view.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,7 +17,7 @@ from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.timers import Timers
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.transport.transport import Transport
-from ordercast.model.errors import GroupAborted
+from ordercast.model.errors import GroupAborted, Undelivered
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -24,7 +27,6 @@ from ordercast.model.machine import (
     GiveUp,
     Input,
     Level,
-    Machine,
     Numbered,
     Reached,
     Receive,
@@ -36,16 +38,42 @@ from ordercast.model.machine import (
     TimerFired,
     ViewInstalled,
 )
+from ordercast.model.nodes import mask_of
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.events import (
+    TO_ALL,
+    Blocked,
+    Excluded,
+    InstallView,
+    LeaveGroup,
+    LeftGroup,
+    MemberInput,
+    Retired,
+    SendControl,
+    SendOutside,
+    Unblocked,
+    Withdrawn,
+)
+from ordercast.protocols.membership.machine import Member, Phase
 
 _DRAINED = Drained()
+_CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 
 
 class HostOwner(Protocol):
     """Who is told what becomes of the group."""
 
-    def view_installed(self, view: ViewInstalled) -> None:
-        """The group continues with these members. The machine is in the middle of a turn."""
+    def view_installed(self, change: InstallView) -> None:
+        """The group continues with these members. The machine is in the middle of a turn, as in all that follow."""
+
+    def left_group(self) -> None:
+        """The others continue without this member, as it wanted."""
+
+    def excluded(self, why: str) -> None:
+        """The others continue without this member."""
+
+    def blocked(self, lacks: int) -> None:
+        """Too few members can be reached to agree on the next view: these places are silent; 0: it is over."""
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
@@ -62,8 +90,7 @@ class Host:
 
     def __init__(  # noqa: PLR0913 (what it connects)
         self,
-        machine: Machine,
-        me: int,
+        member: Member,
         *,
         highest_level: Level,
         outbox: Outbox,
@@ -74,18 +101,24 @@ class Host:
         owner: HostOwner,
     ) -> None:
         """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
-        self.machine, self._me, self._highest_level = machine, me, highest_level
+        self.member, self._highest_level = member, highest_level
+        self.machine, self._me = member.machine, member.current.place
+        self._direct = member.is_direct  # the order's inputs go to the machine
+        self._nodes, self._everybody = member.current.view.nodes, member.current.view.everybody
+        self._places: dict[int, int] = {}  # of the current view, by nodes, of those that occurred
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
-        self._submitted: deque[OutgoingBatch] = deque()  # given to the machine, not numbered yet
+        self._next_message = 0  # the number of the next message that is given to the machine
+        self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
         self._unstable: dict[int, OutgoingBatch] = {}  # numbered, below the highest level, by first message
         self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
         self.bytes_in_flight = 0
         """The sum of these."""
         self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
         self.closed = False
+        self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             Send: self._send,
@@ -97,8 +130,16 @@ class Host:
             CancelTimer: self._timers.cancel,
             Stopped: self._stopped,
             Resumed: self._resumed,
-            ViewInstalled: self._view,
             Abort: self._abort,
+            SendControl: self._send_control,
+            SendOutside: lambda output: transport.send_outside(output.unit, output.address),
+            InstallView: self._install,
+            Withdrawn: self._withdrawn,
+            LeftGroup: lambda _: owner.left_group(),
+            Excluded: lambda output: owner.excluded(output.why),
+            Blocked: lambda output: owner.blocked(output.lacks),
+            Unblocked: lambda _: owner.blocked(0),
+            Retired: lambda _: None,
         }
 
     # --- inputs ---
@@ -121,9 +162,14 @@ class Host:
             self._handle_drained()
             self._submit()
 
-    def suspect(self, members: int) -> None:
-        """These members seem to have failed: a protocol with views may continue without them."""
-        self.handle(Suspect(members))
+    def suspect(self, places: int) -> None:
+        """These members seem to have failed: the group may continue without them."""
+        self.change(Suspect(places))
+        self.pump()
+
+    def leave(self, *, drain: bool) -> None:
+        """The group is to continue without this member."""
+        self.change(LeaveGroup(drain))
         self.pump()
 
     def give_up(self, why: str) -> None:
@@ -132,7 +178,9 @@ class Host:
 
     def handle(self, event: Input) -> None:
         """Gives the machine one input, and carries out what follows."""
-        if not (self.closed or self._failed):
+        if not self._direct:
+            self.change(event)
+        elif not (self.closed or self._failed):
             handlers = self._handlers
             try:
                 for output in self.machine.handle(event):
@@ -140,6 +188,20 @@ class Host:
             except Exception as error:  # an error of ours, whatever it is
                 self._failed = True
                 self._owner.protocol_failed(error)
+
+    def change(self, event: MemberInput) -> None:
+        """Gives the member one input, which may be the machine's. Who has left still answers the others."""
+        member = self.member
+        if self._failed or (self.closed and member.phase is not Phase.RETIRED):
+            return
+        handlers = self._handlers
+        try:
+            for output in member.handle(event):
+                handlers[type(output)](output)
+        except Exception as error:  # an error of ours, whatever it is
+            self._failed = True
+            self._owner.protocol_failed(error)
+        self._direct = member.is_direct
 
     def _handle_drained(self) -> None:
         if not self.closed:
@@ -154,9 +216,25 @@ class Host:
             batch = outbox.take()
             if batch is None:
                 break
-            submitted.append(batch)
+            places = self._places_of(batch.destinations)
+            if not places:
+                batch.give_up(Undelivered("no destination of the message is a member any more"))
+                continue
+            submitted[self._next_message] = batch
+            self._next_message += len(batch.parts)
             self.recorder.turn()
-            self.handle(batch.submission())
+            self.handle(batch.submission(places))
+
+    def _places_of(self, nodes: int) -> int:
+        """Those of the current view; what is to all goes to the members of the view in which it is numbered."""
+        if nodes == TO_ALL:
+            return self._everybody if self._direct else TO_ALL
+        found = self._places.get(nodes)
+        if found is None:
+            found = mask_of(place for place, node in enumerate(self._nodes) if nodes >> node & 1)
+            if len(self._places) < _CACHED_DESTINATIONS:
+                self._places[nodes] = found
+        return found
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
@@ -166,7 +244,9 @@ class Host:
         return drained
 
     def _fire(self, name: str) -> None:
-        if not self.closed:
+        if name.startswith("view."):
+            self.change(TimerFired(name))
+        elif not self.closed:
             self.recorder.timeout(name)
             self.handle(TimerFired(name))
 
@@ -178,11 +258,15 @@ class Host:
 
     def is_at_rest(self) -> bool:
         """True if everything that was sent is known to be stable, as far as the protocol reports it."""
-        return not (self._outbox or self._submitted or self._unstable or self.machine.waits_for())
+        return not (self.has_unsent() or self.member.stopped or self.machine.waits_for())
+
+    def has_unsent(self) -> bool:
+        """True if one of our messages is not known to be stable, as far as the protocol reports it."""
+        return bool(self._outbox or self._submitted or self._unstable)
 
     def unconfirmed(self) -> int:
         """Our messages that are not known to be stable, sent or not."""
-        batches = (*self._unstable.values(), *self._submitted)
+        batches = (*self._unstable.values(), *self._submitted.values())
         lacking = sum(batch.messages for batch in batches if batch.level < Level.STABLE)
         return lacking + self._outbox.messages()
 
@@ -205,8 +289,11 @@ class Host:
                 "recoveries": counts.recoveries,
             }
         )
-        self._timers.cancel_all()
-        for batch in (*self._unstable.values(), *self._submitted):
+        if self.member.phase is Phase.RETIRED:
+            self._timers.cancel_others("view.")
+        else:
+            self._timers.cancel_all()
+        for batch in (*self._unstable.values(), *self._submitted.values()):
             batch.give_up(why)
         self._outbox.give_up(why)
 
@@ -224,7 +311,9 @@ class Host:
 
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
-        batch = self._submitted.popleft()
+        batch = self._submitted.pop(packet.first, None)
+        if batch is None:
+            return  # it had a number in an earlier view: its receipt goes on
         self._counts.sent += batch.messages
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
@@ -261,16 +350,37 @@ class Host:
         self._counts.discarded[output.why] += 1
 
     def _stopped(self, output: Stopped) -> None:
-        self._counts.recoveries += 1
         self.recorder.stopped(output.why)
-        self._owner.recovery_started(output.why)
+        if output.why == "view":
+            self._stopped_for_view = True
+        else:
+            self._counts.recoveries += 1
+            self._owner.recovery_started(output.why)
 
     def _resumed(self, output: Resumed) -> None:
         self.recorder.resumed(output)
 
-    def _view(self, output: ViewInstalled) -> None:
-        self.recorder.view(output)
+    def _send_control(self, output: SendControl) -> None:
+        self._transport.send_membership(output.unit, output.to, output.view)
+
+    def _install(self, output: InstallView) -> None:
+        """From here on outputs are of the machine of this view."""
+        view = output.view
+        self._timers.cancel_others("view.")
+        self.machine, self._me = self.member.machine, output.place
+        self._nodes, self._everybody, self._places = view.nodes, view.everybody, {}
+        if self._stopped_for_view:
+            self._stopped_for_view = False
+            self.recorder.resumed(Resumed(0, 0, 0))
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), output.why), view.nodes)
         self._owner.view_installed(output)
+
+    def _withdrawn(self, output: Withdrawn) -> None:
+        first = output.first
+        batch = self._submitted.pop(first, None) or self._unstable.pop(first, None)
+        self.bytes_in_flight -= self._in_flight.pop(first, 0)
+        if batch is not None:
+            batch.give_up(Undelivered("all destinations of the message have left the group or failed"))
 
     def _abort(self, output: Abort) -> None:
         self.recorder.abort(output.why)

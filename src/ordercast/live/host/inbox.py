@@ -16,7 +16,8 @@ class Inbox:
     """A queue with an end: when the group is over, what is left can be read, and then the reason is raised."""
 
     def __init__(self, names: tuple[str, ...], max_message_size: int) -> None:
-        self._names = names
+        """`names`: of the members of the first view, in their places."""
+        self._names = names  # in the view that is being read
         self.reassembler = MessageReassembler(max_message_size)
         self._queue: deque[Packet | View] = deque()
         self._position = self._view = 0  # of the next message to be read
@@ -26,8 +27,16 @@ class Inbox:
         self._end: BaseException | None = None
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
-        self.delivered = [0] * len(names)
+        self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
+        self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
+
+    @property
+    def delivered(self) -> dict[str, int]:
         """Messages that were put here, by sender."""
+        found = dict(self._totals)
+        for name, count in zip(self._places, self._counts, strict=True):
+            found[name] = found.get(name, 0) + count
+        return found
 
     @property
     def too_large(self) -> int:
@@ -38,12 +47,14 @@ class Inbox:
         """Adds a packet that was delivered."""
         self._queue.append(packet)
         self.bytes += len(packet.payload)
-        self.delivered[packet.source] += messages_in(packet)
+        self._counts[packet.source] += messages_in(packet)
         if self._waiting:
             self._arrived.set()
 
     def put_view(self, view: View) -> None:
-        """Adds a change of membership, at its place among the packets."""
+        """Adds a change of membership, at its place among the packets: those that follow have places of this view."""
+        self._totals = self.delivered
+        self._places, self._counts = view.members, [0] * len(view.members)
         self._queue.append(view)
         self._arrived.set()
 
@@ -57,15 +68,19 @@ class Inbox:
         while self._queue:
             found = self._queue.popleft()
             if isinstance(found, View):
-                self._view = found.number
-                for name in found.left:
-                    self.reassembler.forget(self._names.index(name))
+                self._enter(found)
                 return found
             self.bytes -= len(found.payload)
             messages = self._messages(found)
             if messages:
                 return messages
         return None
+
+    def _enter(self, view: View) -> None:
+        """What follows is of this view. A message that began before goes on, if its sender does."""
+        places = {name: place for place, name in enumerate(view.members)}
+        self.reassembler.move({old: places[name] for old, name in enumerate(self._names) if name in places})
+        self._view, self._names, self._destinations = view.number, view.members, {}
 
     async def wait(self) -> None:
         """Waits for the next arrival, after `take` has found nothing; raises the reason if there is an end.

@@ -7,18 +7,21 @@
                                          SessionHost (session machine)
 
 `Member` is told what becomes of the session and of the protocol, and passes on what arrives to one of them.
+
+The session counts the members that founded the group, and so do traces: these numbers are nodes, and never change. The
+protocol and the transport count the places of the current view.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
-
-import msgspec
+from enum import Enum
 
 from ordercast.live.events import View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
@@ -32,15 +35,21 @@ from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import SECOND, Rules
+from ordercast.model.config import MILLISECOND, SECOND
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level, ViewInstalled
+from ordercast.model.nodes import mask_of
+from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Unit
-from ordercast.protocols.registry import machine_class
-from ordercast.wire.control import Control
+from ordercast.protocols.membership import machine as membership
+from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
+from ordercast.protocols.membership.order import order_of
+from ordercast.protocols.membership.units import ControlUnit, OutsideUnit, Suspicion
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, founding_view
+from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
@@ -50,7 +59,18 @@ CLOSING_INBOX_LIMIT = 256 << 20
 
 It need not read any more, and if more was dropped the others could never close.
 """
+_TIMES_TOLD = 3  # that this member has failed: some may be lost
+_ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
+
+
+class Leaving(Enum):
+    """How far a member has got that leaves."""
+
+    WAITING = "waiting"
+    """Own messages have not arrived everywhere."""
+    SAID = "said"
+    """The others are told."""
 
 
 class Member:
@@ -58,7 +78,7 @@ class Member:
 
     def __init__(  # noqa: PLR0913, PLR0917 (what it connects)
         self,
-        names: tuple[str, ...],
+        founders: tuple[tuple[str, Address], ...],
         me: int,
         parameters: Parameters,
         transport: Transport,
@@ -69,8 +89,13 @@ class Member:
         group: str = "",
         busy_poll: bool = True,
     ) -> None:
-        """`relay`: makes the group's relay, if it is this member, or its address; `group`: the name in log records."""
+        """`founders`: names and addresses. `relay`: makes the relay of a view, or is the address of one of its own.
+
+        `group`: the name in log records.
+        """
+        names = tuple(name for name, _ in founders)
         self.names, self.me, self.parameters, self.transport = names, me, parameters, transport
+        self._group, self._addresses = group, dict(founders)
         self._relay, self._new_recorder = relay, new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
@@ -91,14 +116,35 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self._known_active = 0  # members whose traffic the session knows of, in this half of a heartbeat
+        self._detection = FailureDetection(
+            transport,
+            parameters.failure_timeout,
+            stage=lambda: session.closing.stage,
+            suspect=self._suspect,
+            drained=self.drained,
+            paused=self.paused,
+        )
+        self._view: GroupView  # the current one
+        self._max_hold = 0
+        self._leaving: Leaving | None = None
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
+        self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
+
+    @property
+    def is_blocked(self) -> bool:
+        """Too few members can be reached to agree on the next view."""
+        return self._lacks != 0
 
     @property
     def name(self) -> str:
         """Our own name."""
         return self.names[self.me]
+
+    @property
+    def is_closing(self) -> bool:
+        """The application has closed the group, for all members."""
+        return self._at_rest is not None
 
     # --- what the application asks for ---
 
@@ -117,6 +163,8 @@ class Member:
             self.session.handle(events.Close(_nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
+            if self.is_blocked:
+                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif within is not None:
             self.session.handle(events.Close(_nanoseconds(within)))
 
@@ -129,11 +177,47 @@ class Member:
         """Aborts the group, for all members."""
         self.session.handle(events.GiveUp(why))
 
+    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
+        """Sends nothing more, and leaves when all own messages have arrived; the others continue.
+
+        After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
+        """
+        if self.host is None or self.host.closed:
+            return
+        if self._leaving is None:
+            self._leaving = Leaving.WAITING
+            self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
+            self._logs.shutdown.debug("%s leaves the group", self.name)
+            self.outbox.release()
+        if self.is_blocked:
+            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
+        elif not drain:
+            self._say_leave(drain=False)
+        elif within is not None:
+            self._loop.call_later(within, self._leave_undrained)
+        self._leave_if_sent()
+
+    def _leave_undrained(self) -> None:
+        if not self.left.done():
+            self._say_leave(drain=False)
+
+    def _leave_if_sent(self) -> None:
+        if self._leaving is Leaving.WAITING and self.host is not None and not self.host.has_unsent():
+            self._say_leave(drain=True)
+
+    def _say_leave(self, *, drain: bool) -> None:
+        self._leaving = Leaving.SAID
+        if self.host is not None:
+            if not drain:
+                self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
+            self.host.leave(drain=drain)
+
     def leave(self) -> None:
         """Sends and receives nothing any more."""
         if self.left.done():
             return
         self.session.stop()
+        self._detection.stop()
         self.transport.close()
         self.left.set_result(None)
 
@@ -144,22 +228,52 @@ class Member:
 
     # --- what arrives (transport.Receiver) ---
 
-    def session_received(self, member: int, session: int) -> bool:
+    def session_received(self, member: int, session: int) -> None:
         """A member that sends in the session that we agreed to knows that all agree."""
         if self.host is None and session == self.session.machine.session:
             self.session.handle(events.TrafficReceived(member))
-        return self.host is not None and session == self.session.machine.session
 
     def control_received(self, member: int, message: Control) -> None:
-        """A control message arrived."""
+        """A control message arrived: from a place of the current view, or from a founder that is in no view yet."""
         self._report_rest()  # a heartbeat may be all that the session waits for, and units before it may not be handled
-        self.session.control_received(member, message)
+        if not isinstance(message, IN_SESSION) or self.host is None:
+            self.session.control_received(member, message)
+            return
+        self._is_active(member)
+        if isinstance(message, LastHeardRequest):
+            self._detection.answer(member, message)
+        elif isinstance(message, LastHeard):
+            self._detection.answered(message)
+        else:
+            self.session.control_received(self._view.nodes[member], message)
+
+    def membership_received(self, unit: ControlUnit) -> None:
+        """A membership unit arrived."""
+        if self.host is not None:
+            if unit.view == self._view.number:
+                self._is_active(unit.source)
+            self.host.change(ReceiveControl(unit))
+
+    def outside_received(self, unit: OutsideUnit, address: str) -> None:
+        """A unit arrived from one that is in no view of ours."""
+        if self.host is not None:
+            self.host.change(ReceiveOutside(unit, address))
+
+    def other_view_received(self, place: int) -> None:
+        """A member of the view before has not heard of the current one."""
+        if self.host is not None:
+            self.host.change(OtherView(place))
+
+    def _is_active(self, place: int) -> None:
+        """Something arrived from this place: it is alive."""
+        if not self._detection.known_active >> place & 1:
+            self._detection.active(place)
+            self.session.handle(events.TrafficReceived(self._view.nodes[place]))
 
     def unit_received(self, member: int, unit: Unit) -> None:
         """A unit arrived."""
-        if not self._known_active >> member & 1:
-            self._known_active |= 1 << member
-            self.session.handle(events.TrafficReceived(member))
+        if not self._detection.known_active >> member & 1:
+            self._is_active(member)
         host = self.host
         if host is None:
             return
@@ -188,6 +302,8 @@ class Member:
             self.host.drained()
             self.scheduler.drained()
             self._report_rest()
+            if self._leaving is not None:
+                self._leave_if_sent()
 
     def paused(self) -> None:
         """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
@@ -213,7 +329,8 @@ class Member:
             case events.Left():
                 self.leave()
             case events.Suspected(member=member):
-                self._suspect(member)
+                if member in self.session.places:
+                    self._suspect(1 << self.session.places[member])
 
     def session_failed(self, error: Exception) -> None:
         """Nobody can be told any more: the others will find this member unreachable."""
@@ -233,13 +350,19 @@ class Member:
         """The machine of a session and what runs it. Outbox, inbox and counters are the member's, and stay."""
         parameters = self.parameters
         config = parameters.config_for(self.session.round_trips.typical())
-        config = msgspec.structs.replace(config, first_seq=opened.first_seqs)
-        machine = machine_class(parameters.protocol, Rules.SOUND)(self.me, config)
-        relay = self._relay() if callable(self._relay) else self._relay
-        self.transport.open(opened.session, machine.needs, relay, max_hold=longest_wait(config.timing.guard))
+        founders = tuple(
+            Incarnation(name, incarnation, str(self._addresses[name]))
+            for name, incarnation in zip(self.names, opened.incarnations, strict=True)
+        )
+        view = founding_view(founders, opened.session.to_bytes(8, "big"))
+        self._max_hold = longest_wait(config.timing.guard)
+        member = membership.Member(
+            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
+            group=self._group,
+        )
+        self._enter_view(view, self.me, member.machine.needs)
         return Host(
-            machine,
-            self.me,
+            member,
             highest_level=HIGHEST_LEVEL.get(parameters.protocol, Level.KNOWN_STABLE),
             outbox=self.outbox,
             inbox=self.inbox,
@@ -249,16 +372,26 @@ class Member:
             owner=self,
         )
 
-    def _suspect(self, member: int) -> None:
-        self._logs.membership.warning(
-            "%s suspects that %s has failed", self.name, self.names[member], extra={"peer": self.names[member]}
-        )
+    def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
+        """From now on the places of this view are used."""
+        self._view = view
+        addresses = [self._addresses.get(member.name) or address_of(member.address) for member in view.members]
+        own = self._relay
+        relay = own if not callable(own) else own() if place == 0 else addresses[0]
+        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
+        self.session.places = {node: each for each, node in enumerate(view.nodes)}
+        self._detection.enter_view(place, len(view.members))
+
+    def _suspect(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
-            self.host.suspect(1 << member)
+            self.host.suspect(places)
 
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
+        self._detection.stop()
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -273,12 +406,11 @@ class Member:
     def _account(self, why: str) -> GroupAborted | JoinError:
         if self.host is None:
             return JoinError(why)
-        delivered = dict(zip(self.names, self.inbox.delivered, strict=True))
-        return GroupAborted(why, delivered, self.host.unconfirmed())
+        return GroupAborted(why, self.inbox.delivered, self.host.unconfirmed())
 
     def _failure(self, error: Exception) -> str:
         """What the others are told of an error in our own code; its text stays in the local log."""
-        self._logs.live.error("internal error: %s aborts the group", self.name, exc_info=error)
+        self._logs.live.error("internal error: %s leaves the group", self.name, exc_info=error)
         return f"{self.name} failed ({type(error).__name__})"
 
     def _report_rest(self) -> None:
@@ -291,23 +423,69 @@ class Member:
 
     # --- what becomes of the protocol (host.HostOwner) ---
 
-    def view_installed(self, view: ViewInstalled) -> None:
+    def view_installed(self, change: InstallView) -> None:
         """The group continues with these members."""
-        change = self.membership.install(view, position=sum(self.inbox.delivered))
-        self.inbox.put_view(change)
+        view = change.view
+        self._enter_view(view, change.place, self._channel())
+        nodes = mask_of(view.nodes)
+        told = self.membership.install(
+            ViewInstalled(view.number, nodes, change.why), position=sum(self.inbox.delivered.values())
+        )
+        self.inbox.put_view(told)
         self._logs.membership.warning(
             "view %d: %s (%s)",
-            change.number,
-            ", ".join(change.members),
-            change.why,
-            extra={"view": change.number, "members": change.members, "left": change.left, "reason": change.why},
+            told.number,
+            ", ".join(told.members),
+            told.why,
+            extra={"view": told.number, "members": told.members, "left": told.left, "reason": told.why},
         )
-        self._loop.call_soon(self._continue_with, change, view.members)  # when the machine's turn is over
+        self._loop.call_soon(self._continue_with, told, nodes)  # when the machine's turn is over
 
-    def _continue_with(self, view: View, members: int) -> None:
+    def _channel(self) -> Channel:
+        assert self.host is not None, "a view is installed in an open session"
+        return self.host.machine.needs
+
+    def _continue_with(self, view: View, nodes: int) -> None:
         self._report_rest()
-        self.session.handle(events.Remaining(members))
+        self.session.handle(events.Remaining(nodes))
         self.membership.tell(view, self._logs)
+
+    def left_group(self) -> None:
+        """The others continue without this member, as it wanted."""
+        notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
+        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
+
+    def excluded(self, why: str) -> None:
+        """The others continue without this member."""
+        sentence = f"the group continues without {self.name}: {why}"
+        self._loop.call_soon(self._end_alone, sentence, self.session.machine.config.notice_period)
+
+    def _end_alone(self, why: GroupClosed | str, notice: int) -> None:
+        """The group is over for this member only. For so long it still answers those that ask for the next view."""
+        if self.left.done():
+            return
+        self.session.stop()
+        self.stop(self._account(why) if isinstance(why, str) else why)
+        self._loop.call_later(notice / SECOND, self.leave)
+
+    def blocked(self, lacks: int) -> None:
+        """Too few members can be reached, or enough again."""
+        self._lacks = lacks
+        if lacks and (self._leaving is not None or self._at_rest is not None):
+            self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
+        elif lacks:
+            names = self._view.names(lacks)
+            self._logs.membership.warning(
+                "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
+                *(self.name, names, self._view.number),
+                extra={"peer": names, "view": self._view.number},
+            )
+        else:
+            self._logs.membership.warning("%s is not blocked any more", self.name)
+
+    def _unreached(self, lacks: int) -> str:
+        names = self._view.names(lacks)
+        return f"{self.name} ended alone: it did not reach {names}, and without them no majority is left"
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
@@ -320,14 +498,17 @@ class Member:
         self.give_up(f"{self.name} aborted the group: {self.membership.with_names(why)}{by}")
 
     def protocol_failed(self, error: Exception) -> None:
-        """There is an error in our own code."""
-        self.give_up(self._failure(error))
+        """There is an error in our own code: the others continue without this member, and need not wait to find out."""
+        why, view = self._failure(error), self._view
+        place = self.session.places[self.me]
+        for _ in range(_TIMES_TOLD):
+            self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
+        self._loop.call_soon(self._end_alone, why, 0)
 
     # --- now and then ---
 
     def tick(self) -> None:
         """Twice in a heartbeat: adapts to losses, watches the relay, logs what operators should know."""
-        self._known_active = 0
         host = self.host
         if host is not None and not host.closed:
             self._congestion.adapt(self.counts)
@@ -351,3 +532,16 @@ class Member:
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
+
+
+def _membership_config(parameters: Parameters) -> MembershipConfig:
+    """The timing of the agreement on views."""
+    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
+    return MembershipConfig(
+        repeat=repeat,
+        failure_timeout=timeout,
+        gather=repeat,
+        guard=repeat,
+        blocked_repeat=min(2 * SECOND, timeout),
+        has_state=False,
+    )

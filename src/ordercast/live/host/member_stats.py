@@ -21,7 +21,7 @@ def stats_of(member: Member, group: str) -> Stats:
         uptime=member.uptime(),
         round_trip=None if measured is None else measured / SECOND,
         messages_sent=counts.sent,
-        messages_delivered=dict(zip(member.names, member.inbox.delivered, strict=True)),
+        messages_delivered=member.inbox.delivered,
         units_sent=counts.transmitted,
         retransmissions=counts.retransmitted,
         retransmission_requests=counts.requests,

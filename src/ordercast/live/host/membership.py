@@ -30,7 +30,7 @@ class Membership:
             members=self.members,
             joined=chosen(self.names, view.members & ~before),
             left=chosen(self.names, before & ~view.members),
-            why=self.with_names(view.why),
+            why=view.why,
         )
 
     def tell(self, view: View, logs: GroupLogs) -> None:
@@ -41,5 +41,5 @@ class Membership:
             logs.live.exception("on_view raised an exception")
 
     def with_names(self, why: str) -> str:
-        """A machine's sentence for users."""
-        return with_names(why, self.names)
+        """A sentence of the machine of the current view, which knows places of that view, for users."""
+        return with_names(why, self.members)

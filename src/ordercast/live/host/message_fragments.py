@@ -7,6 +7,8 @@ Not to be confused with `transport.fragmentation`, which is below the protocols:
 the packets of the network, and a fragment that is lost there is never retransmitted by itself.
 """
 
+from collections.abc import Mapping
+
 from ordercast.model.units import Packet
 
 WHOLE, FRAGMENT, LAST_FRAGMENT = b"\0", b"\1", b"\2"
@@ -29,10 +31,14 @@ class MessageReassembler:
         self.too_large = 0
         """Messages that were dropped for their size."""
 
-    def forget(self, source: int) -> None:
-        """A source has left: the messages that it began will never be complete."""
-        for key in [key for key in self._fragments if key[0] == source]:
-            del self._fragments[key], self._sizes[key]
+    def move(self, places: Mapping[int, int]) -> None:
+        """A view begins: sources have other places in it, by their old ones; the messages of the others end here.
+
+        Whoever was given the first fragments of a message in the view before was given the same ones as all that go
+        on, and its sender sends the rest in this view.
+        """
+        self._fragments = {(places[key[0]], key[1]): kept for key, kept in self._fragments.items() if key[0] in places}
+        self._sizes = {(places[key[0]], key[1]): size for key, size in self._sizes.items() if key[0] in places}
 
     def messages(self, packet: Packet) -> list[bytes]:
         """The message that a packet with a fragment completes, or nothing."""

@@ -11,7 +11,7 @@ from ordercast.live.session import events
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.transport import Transport
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.wire.control import Control, Join
+from ordercast.wire.control import IN_SESSION, Control, Join
 
 Change = events.Opened | events.Refused | events.Suspected | events.Aborted | events.Closed | events.Left
 """The outputs that are not carried out here."""
@@ -45,6 +45,8 @@ class SessionHost:
         self.round_trips = RoundTrips(machine.me, nodes)
         self._timers = Timers(self._fire, before=transport.read, drained=drained, paused=paused)
         self._inputs: deque[events.Input] = deque()  # the first is being handled
+        self.places: dict[int, int] = {member: member for member in range(nodes)}
+        """By the session's members: their places in the current view; without those that it does not have."""
 
     def handle(self, event: events.Input) -> None:
         """Handles one input after the other: an input that follows from another waits until that one is done."""
@@ -75,7 +77,10 @@ class SessionHost:
             case events.SendControl(message=message, to=to):
                 if isinstance(message, Join):
                     self.round_trips.sent(message, time.monotonic_ns())
-                self._transport.send_control(message, to)
+                if to is None or not isinstance(message, IN_SESSION):
+                    self._transport.send_control(message, to)
+                elif to in self.places:
+                    self._transport.send_control(message, self.places[to])
             case SetTimer():
                 self._timers.set(output)
             case CancelTimer():

@@ -51,6 +51,11 @@ class Timers:
         if handle is not None:
             handle.cancel()
 
+    def cancel_others(self, prefix: str) -> None:
+        """Forgets all timers whose names do not begin so."""
+        for name in [name for name in self._handles if not name.startswith(prefix)]:
+            self._handles.pop(name).cancel()
+
     def cancel_all(self) -> None:
         """Forgets all timers."""
         for handle in self._handles.values():

@@ -49,6 +49,8 @@ class TraceRecorder(MemberRecorder):
         self._trace, self._row, self._me = trace, row, me
         self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = time.time_ns()
+        self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
+        self._undelivered: dict[tuple[int, int], int] = {}  # by source and first message: levels of accepted packets
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ordercast-record")
@@ -70,10 +72,17 @@ class TraceRecorder(MemberRecorder):
 
     def deliver(self, packet: Packet) -> None:
         """A packet was handed to the application."""
+        self._undelivered.pop((packet.source, packet.first), None)
         self._recorder.deliver(self._now, self._me, packet)
 
     def level(self, level: Level, packet: Packet, *, by_view: bool = False) -> None:
-        """A packet has reached a level; `by_view`: because it is in the cut that ends a view."""
+        """A packet has reached a level, told once, also if a view sends it again; `by_view`: because it is in its cut."""
+        key = (packet.source, packet.first)
+        known = self._undelivered.get(key)
+        if known is not None and level <= known:
+            return
+        if level is Level.ACCEPTED or known is not None:
+            self._undelivered[key] = level
         self._recorder.level(self._now, self._me, level, packet, by_view=by_view)
 
     def transmit(self, unit: Unit, *, again: bool) -> None:
@@ -91,9 +100,16 @@ class TraceRecorder(MemberRecorder):
         """A unit was discarded."""
         self._recorder.discard(self._now, self._me, unit, why)
 
-    def view(self, view: ViewInstalled) -> None:
+    def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
         """A view was installed."""
         self._recorder.view(self._now, self._me, view)
+        before = self._nodes
+        self._nodes = self._recorder.nodes = nodes
+        self._undelivered = {
+            (nodes.index(node), first): level
+            for (place, first), level in self._undelivered.items()
+            if (node := place if before is None else before[place]) in nodes
+        }
 
     def exclude(self, number: int, why: str) -> None:
         """The member was told that the view of this number is without it."""

@@ -2,10 +2,8 @@
 
 Time is measured by our own timer, which may be late as well.
 
-Protocols count unanswered questions of their own, as the last resort, since what blocks them may be alive: the
-sequencer's members suspect each other after `SequencerConfig.suspect_after` questions (protocols/sequencer), the other
-protocols abort after `GroupConfig.polls_to_abort` polls. `host.parameters` derives both from the failure timeout, so
-that they do not fire before this detector does.
+Live groups use it no more: `host.failure_detection` runs the detector of the membership protocol, for the members of
+the current view. It is used by sessions that detect failures themselves, as those of the tests do.
 """
 
 from typing import Final

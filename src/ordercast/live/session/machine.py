@@ -67,6 +67,7 @@ class Session(DeclaredState):
     me: Final[int]
     names: Final[tuple[str, ...]]
     has_views: Final[bool]
+    detects_failures: Final[bool]
     config: Final[SessionConfig]
     handshake: Handshake
     failure_detector: FailureDetector
@@ -86,7 +87,7 @@ class Session(DeclaredState):
     """Members that were answered since we last sent it ourselves: nobody gets more than one answer in a round."""
     stamp: int
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what differs between groups)
         self,
         me: int,
         names: tuple[str, ...],
@@ -94,12 +95,17 @@ class Session(DeclaredState):
         parameters: str,
         *,
         has_views: bool = False,
+        detects_failures: bool = True,
         config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
     ) -> None:
-        """`has_views`: the protocol continues without members that are suspected; else the group is aborted."""
+        """`has_views`: the protocol continues without members that are suspected; else the group is aborted.
+
+        `detects_failures`: else somebody else does, and heartbeats are sent only while this member closes.
+        """
         require(0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
         require(len(set(names)) == len(names), "every member needs a name of its own")
         self.me, self.names, self.has_views, self.config = me, names, has_views, config
+        self.detects_failures = detects_failures
         self.handshake = Handshake(me, names, mine, parameters, config)
         self.failure_detector = FailureDetector(len(names), config)
         self.closing = Closing(len(names), others=everybody(len(names)) & ~(1 << me))
@@ -270,8 +276,12 @@ class Session(DeclaredState):
 
     def _tick(self, now: int, out: list[Output]) -> None:
         out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
-        asked, suspected = self.failure_detector.tick(now, self.closing.watched())
         self.half_heartbeat = not self.half_heartbeat
+        if not self.detects_failures:
+            if not self.half_heartbeat and self.closing.stage is not Stage.OPEN:
+                out.append(SendControl(Heartbeat(self.closing.stage)))
+            return
+        asked, suspected = self.failure_detector.tick(now, self.closing.watched())
         if not self.half_heartbeat:
             out.append(SendControl(Heartbeat(self.closing.stage)))
         out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(asked)]

@@ -71,6 +71,11 @@ class Endpoint:
                 with suppress(OSError):  # then each segment is read alone
                     place.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
 
+    def reach(self, others: Sequence[Address]) -> None:
+        """From now on these receive what is sent to all, unless there is a multicast address."""
+        self._others = tuple(others)
+        self.knows(others)
+
     def knows(self, addresses: Iterable[Address]) -> None:
         """Members have these addresses: their fragments are kept apart from those of strangers."""
         self.reassembler.knows(map(source_address, addresses))

@@ -43,3 +43,7 @@ class Packer:
             bodies.append((to, pack_records(waiting)))
         self._records, self._sizes = {}, {}
         return bodies
+
+    def clear(self) -> None:
+        """Forgets what waits."""
+        self._records, self._sizes = {}, {}

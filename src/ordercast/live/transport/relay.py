@@ -75,7 +75,7 @@ class RelayClient:
 
     def __init__(self, address: Address, *, is_member: bool, max_hold: int) -> None:
         """`is_member`: then the failure detector watches it; `max_hold`: of what it sends, for the reorder buffer."""
-        self.address, self._is_member, self._max_hold = address, is_member, max_hold
+        self.address, self.is_member, self._max_hold = address, is_member, max_hold
         self.incarnation = 0
         """The one that was received from last; 0: none yet."""
         self.stream = Stream(max_hold)
@@ -99,7 +99,7 @@ class RelayClient:
 
     def tick(self) -> int:
         """For how many ticks, of which this is one, nothing of ours has come back; 0 if nothing should have."""
-        if not self._unanswered or self._is_member:
+        if not self._unanswered or self.is_member:
             return 0
         self._silent_ticks += 1
         return self._silent_ticks

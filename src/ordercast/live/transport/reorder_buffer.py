@@ -206,12 +206,15 @@ class OrderedStreams:
         read: Callable[[], bool],
         dropped: Counter[str],
         released: Callable[[bool], None],
+        process_held: Callable[[Datagram], None] | None = None,
     ) -> None:
         """`process`: is handed each datagram when it is in its order; `dropped`: counts those that are `late`.
 
         `read` is called before anything is released since its time has come, `released` after it: see `ReleaseTimer`.
+        `process_held`: instead of `process`, for what was held, or became ready together with other datagrams.
         """
         self._process, self._dropped, self._released = process, dropped, released
+        self._process_held = process if process_held is None else process_held
         self._buffer = ReorderBuffer()
         self._timer = ReleaseTimer(self._buffer, self._release, read)
         self._closed = False
@@ -246,4 +249,4 @@ class OrderedStreams:
     def _process_all(self, datagrams: list[Datagram]) -> None:
         for datagram in datagrams:
             if not self._closed:  # what was processed before may have been the end
-                self._process(datagram)
+                self._process_held(datagram)

@@ -1,7 +1,10 @@
 """The transport of one member: units and control messages to datagrams, and back.
 
     out:  encode → pack → seal → route (one member, all, relay) → endpoint
-    in:   endpoint → open → filter (session, destination) → reorder → unpack → decode → check → receiver
+    in:   endpoint → open → filter (view, destination) → reorder → unpack → decode → check → receiver
+
+Members are places of a view: their addresses, our own place and the tag belong to it, and `enter_view` replaces them
+all. Until the next call, membership units are also sent and received in the view before.
 
 Whatever arrives from the network is understood, or dropped and counted by reason; nothing of it raises anything here.
 """
@@ -9,16 +12,19 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
+from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
-from ordercast.wire.checks import is_valid
+from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit, OutsideUnit
+from ordercast.protocols.membership.view import GroupView
+from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import IN_SESSION, Control
 from ordercast.wire.datagram import (
@@ -31,26 +37,37 @@ from ordercast.wire.datagram import (
     TO_ALL,
     TO_RELAY,
     UNKNOWN,
+    UNORDERED,
     Datagram,
     Rejection,
     pack_records,
     unpack_records,
 )
 from ordercast.wire.keys import GroupKeys
+from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal
 
 
 class Receiver(Protocol):
     """Who is handed what arrives."""
 
-    def session_received(self, member: int, session: int) -> bool:
-        """Something of a session arrived that we are not in; True if that made us open it."""
+    def session_received(self, member: int, session: int) -> None:
+        """Something of a session arrived, and we are in none: it may be the one that we have agreed to."""
 
     def control_received(self, member: int, message: Control) -> None:
         """A control message arrived."""
 
     def unit_received(self, member: int, unit: Unit) -> None:
-        """A valid unit of the open session arrived."""
+        """A valid unit of the order arrived in the current view."""
+
+    def membership_received(self, unit: ControlUnit) -> None:
+        """A valid membership unit arrived, in the current view or in the one before."""
+
+    def outside_received(self, unit: OutsideUnit, address: str) -> None:
+        """A unit arrived from one that is in no view of ours; answers go to this address."""
+
+    def other_view_received(self, place: int) -> None:
+        """Something of the order arrived from a member of the view before ours."""
 
     def drained(self) -> None:
         """Nothing more has arrived for now."""
@@ -76,10 +93,13 @@ class Transport:
         self._nodes = len(addresses)
         endpoint.knows(addresses)
         self._receiver: Receiver
+        self._founders, self._place_at_first = addresses, me  # of the handshake
         self._own_senders = {me}  # a multicast brings us our own
         self._for_us = (TO_ALL, me + 1)
         self._incarnation = 0
-        self._session: int | None = None
+        self._session: int | None = None  # the tag of the current view
+        self._view: GroupView | None = None
+        self._previous: _Previous | None = None  # the view before
         self._counters: dict[int, int] = {}  # of datagrams that were sent, by tag
         self._packer = Packer(max_datagram_size, seal.overhead + ORIGIN_SIZE)
         self._control_too_large = 0
@@ -95,7 +115,9 @@ class Transport:
         """Who answers those that look for a group by multicast."""
         self.dropped: Counter[str] = Counter()
         """Datagrams and records that were dropped, by reason."""
-        self._in_order = OrderedStreams(self._process, endpoint.read, self.dropped, self._released)
+        self._in_order = OrderedStreams(
+            self._process, endpoint.read, self.dropped, self._released, process_held=self._process_held
+        )
 
     def start(self, incarnation: int, receiver: Receiver) -> None:
         """Begins to receive."""
@@ -113,15 +135,45 @@ class Transport:
         self._keeps_order = channel is Channel.MANY or isinstance(relay, Relay)
         self._streams = [Stream(max_hold) for _ in range(self._nodes)]
         self.relayed = channel is Channel.ONE
+        self._own_relay = None
+        self._own_senders = {self._me, self._me | UNORDERED, self._place_at_first}
+        if self._previous is not None:
+            self._own_senders |= {self._previous.me, self._previous.me | UNORDERED}
         if isinstance(relay, Relay):
-            self._own_relay = relay
+            self._own_relay, self._relay = relay, None
             self._own_senders.add(RELAY)
-        elif relay is not None:
+        elif relay is None:
+            self._relay = None
+        elif self._relay is None or self._relay.address != relay or relay in self._addresses:
             is_member = relay in self._addresses
             self._relay = RelayClient(relay, is_member=is_member, max_hold=max_hold)
             if not is_member:
                 self._endpoint.knows([relay])
                 self._send_to_relay(self._relay, b"")  # it answers with its incarnation
+        # a relay of its own that was used in the view before counts on
+
+    def enter_view(
+        self,
+        view: GroupView,
+        me: int,
+        addresses: list[Address],
+        channel: Channel,
+        relay: Relay | Address | None,
+        *,
+        max_hold: int = 0,
+    ) -> None:
+        """From now on members are the places of this view. What waits to be sent in the view before is lost."""
+        tag = int.from_bytes(view.tag, "big")
+        if self._view is not None and self._session is not None:
+            self._previous = _Previous(self._session, self._view, self._me, self._addresses)
+            kept = (self._session, ~self._session, ~self._incarnation)
+            self._counters = {each: self._counters.get(each, 0) for each in kept}
+        self._view, self._me, self._addresses, self._nodes = view, me, addresses, len(addresses)
+        self._for_us = (TO_ALL, me + 1)
+        self._endpoint.reach([address for place, address in enumerate(addresses) if place != me])
+        self._packer.clear()
+        self._looped_back.clear()
+        self.open(tag, channel, relay, max_hold=max_hold)
 
     @property
     def session(self) -> int | None:
@@ -166,9 +218,33 @@ class Transport:
             return
         body, target = pack_records([record]), ALL if to is None else to
         if isinstance(message, IN_SESSION):
-            self._send(target, self._sealed(0, self._session or 0, body, target))
+            self._send(target, self._sealed_as(self._me | UNORDERED, 0, self._session or 0, body, target))
         else:  # it names the incarnations that it is for: who has other members counts other places
-            self._send(target, self._sealed(HANDSHAKE, self._incarnation, body, ALL))
+            datagram = self._sealed_outside(self._place_at_first, body)
+            if to is None:
+                self._endpoint.send_to_all(datagram)
+            else:
+                self._endpoint.send(datagram, self._founders[to])
+
+    def send_membership(self, unit: ControlUnit, to: int | None, view: int) -> None:
+        """Sends a membership unit at once, to one place or all other places of the current view or the one before."""
+        body, target = pack_records([self._codec.encode(unit)]), ALL if to is None else to
+        if self._view is not None and view == self._view.number:
+            assert self._session is not None, "a view has a tag"
+            self._send(target, self._sealed_as(self._me | UNORDERED, 0, self._session, body, target))
+        elif self._previous is not None and view == self._previous.view.number:
+            previous = self._previous
+            targets = range(len(previous.addresses)) if to is None else (to,)
+            for place in targets:
+                if place != previous.me:
+                    datagram = self._sealed_as(previous.me | UNORDERED, 0, previous.tag, body, place)
+                    self._endpoint.send(datagram, previous.addresses[place])
+
+    def send_outside(self, unit: OutsideUnit, address: str) -> None:
+        """Sends a unit to one that may be in no view of ours."""
+        own = str(self._addresses[self._me])
+        record = self._codec.encode(Outside(own, unit))
+        self._endpoint.send(self._sealed_outside(UNKNOWN, pack_records([record])), address_of(address))
 
     def send(self, unit: Unit, to: int | None) -> None:
         """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
@@ -223,6 +299,14 @@ class Transport:
         self._counters[tag] = counter + 1
         return self._seal.seal(flags, self._me, tag, counter, body, TO_ALL if target == ALL else target + 1)
 
+    def _sealed_as(self, sender: int, flags: int, tag: int, body: bytes, target: int) -> bytes:
+        counter = self._counters.get(~tag, 0)  # those of units are counted apart
+        self._counters[~tag] = counter + 1
+        return self._seal.seal(flags, sender, tag, counter, body, TO_ALL if target == ALL else target + 1)
+
+    def _sealed_outside(self, sender: int, body: bytes) -> bytes:
+        return self._sealed_as(sender, HANDSHAKE, self._incarnation, body, ALL)
+
     def _send(self, target: int, datagram: bytes) -> None:
         if target == ALL:
             self._endpoint.send_to_all(datagram)
@@ -245,39 +329,131 @@ class Transport:
             self._receiver.drained()  # else the event loop finds the rest
 
     def _receive(self, data: bytes | memoryview) -> None:
-        if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders:
+        if len(data) >= HEADER.size and int.from_bytes(data[4:6]) in self._own_senders and self._is_own(data):
             return
         datagram = self._seal.open(data)
         if isinstance(datagram, Rejection):
             self.dropped[datagram] += 1
         elif datagram.flags & FROM_RELAY:
             self._receive_relayed(datagram)
-        elif datagram.sender >= self._nodes:
-            self._receive_from_non_member(datagram)
         elif datagram.flags & HANDSHAKE:
-            self._unpack(datagram.sender, datagram.body, in_session=False)
-        elif datagram.tag != self._session and not self._receiver.session_received(datagram.sender, datagram.tag):
-            self.dropped["session"] += 1
+            self._receive_handshake(datagram)
+        elif datagram.tag != self._session and not self._is_opened_by(datagram):
+            pass
         elif datagram.to not in self._for_us:
             self.dropped["not_addressed"] += 1
+        elif datagram.sender >= self._nodes:
+            self._receive_unordered(datagram)
         elif self._keeps_order:
             self._in_order.take(self._streams[datagram.sender], datagram)
         else:
             self._process(datagram)
 
-    def _receive_from_non_member(self, datagram: Datagram) -> None:
-        if datagram.sender == UNKNOWN and datagram.flags & HANDSHAKE and self.answer_discovery is not None:
+    def _receive_unordered(self, datagram: Datagram) -> None:
+        place = datagram.sender ^ UNORDERED
+        if place < self._nodes and not datagram.flags & TO_RELAY:
+            self._unpack(place, datagram.body, in_session=True)
+        else:
+            self.dropped["non_member"] += 1
+
+    def _is_own(self, data: bytes | memoryview) -> bool:
+        """Whether we have sent it: in another view our place may be another member's."""
+        sender, tag = int.from_bytes(data[4:6]), int.from_bytes(data[8:16])
+        if sender == RELAY:
+            return self._own_relay is not None and tag == self._own_relay.incarnation
+        previous = self._previous
+        if previous is not None and tag == previous.tag:
+            return sender & ~UNORDERED == previous.me
+        return (sender & ~UNORDERED == self._me and tag == self._session) or tag == self._incarnation
+
+    def _is_opened_by(self, datagram: Datagram) -> bool:
+        """Whether what has another tag than the current view's made us open the session that it belongs to."""
+        previous = self._previous
+        if previous is not None and datagram.tag == previous.tag:
+            self._receive_from_previous(datagram, previous)
+            return False
+        place = datagram.sender & ~UNORDERED
+        if self._session is None and place < self._nodes:
+            self._receiver.session_received(place, datagram.tag)
+        opened = datagram.tag == self._session
+        if not opened:
+            self.dropped["session"] += 1
+        return opened
+
+    def _receive_from_previous(self, datagram: Datagram, previous: "_Previous") -> None:
+        """Only membership units count; who sends units of the order has not heard of the current view."""
+        place = datagram.sender & ~UNORDERED
+        if place >= len(previous.addresses):
+            self.dropped["non_member"] += 1
+        elif datagram.to not in {TO_ALL, previous.me + 1}:
+            self.dropped["not_addressed"] += 1
+        elif datagram.flags & TO_RELAY:
+            self._receiver.other_view_received(place)
+        else:
+            records = unpack_records(datagram.body)
+            if isinstance(records, Rejection):
+                self.dropped[records] += 1
+                return
+            for record in records:
+                try:
+                    message = self._codec.decode(record)
+                except Malformed:
+                    self.dropped["malformed"] += 1
+                    continue
+                if isinstance(message, CONTROL_UNITS):
+                    self._check_membership(message, place, previous.view)  # type: ignore[arg-type]
+                elif isinstance(message, Unit):
+                    self._receiver.other_view_received(place)
+                else:
+                    self.dropped["session"] += 1
+
+    def _check_membership(self, unit: ControlUnit, place: int, view: GroupView) -> None:
+        if unit.source == place and unit.view == view.number and is_valid_in_view(unit, view):
+            self._receiver.membership_received(unit)
+        else:
+            self.dropped["invalid"] += 1
+
+    def _receive_handshake(self, datagram: Datagram) -> None:
+        if datagram.sender < len(self._founders):
+            self._unpack(datagram.sender, datagram.body, in_session=False)
+        elif datagram.sender == UNKNOWN and self._session is not None and self._receive_outside(datagram.body):
+            pass
+        elif datagram.sender == UNKNOWN and self.answer_discovery is not None:
             self.answer_discovery(datagram.body)
         else:
             self.dropped["non_member"] += 1
 
+    def _receive_outside(self, body: bytes) -> bool:
+        """True if it is a unit from one outside."""
+        records = unpack_records(body)
+        if isinstance(records, Rejection) or len(records) != 1:
+            return False
+        try:
+            message = self._codec.decode(records[0])
+        except Malformed:
+            return False
+        if not isinstance(message, Outside):
+            return False
+        if is_valid_outside(message.unit) and _is_address(message.address):
+            self._receiver.outside_received(message.unit, message.address)
+        else:
+            self.dropped["invalid"] += 1
+        return True
+
     def _receive_relayed(self, datagram: Datagram) -> None:
-        relay = self._relay
-        if datagram.sender != RELAY or (relay is None and self._session is not None):
+        relay, previous = self._relay, self._previous
+        if datagram.sender != RELAY:
             self.dropped["non_member"] += 1
-        elif len(datagram.body) < ORIGIN_SIZE:
+            return
+        if len(datagram.body) < ORIGIN_SIZE:
             self.dropped[Rejection.TRUNCATED] += 1
-        elif relay is None or ORIGIN.unpack_from(datagram.body)[1] != self._session:
+            return
+        origin, tag = ORIGIN.unpack_from(datagram.body)
+        if tag != self._session and previous is not None and tag == previous.tag and (not relay or relay.is_member):
+            self._receive_relayed_before(origin)  # by the relay of that view, which may be another
+        elif relay is None and self._session is not None:
+            self.dropped["non_member"] += 1
+        elif relay is None or (tag != self._session and (previous is None or tag != previous.tag)):
             self.dropped["session"] += 1  # its incarnation must not count: its clock may be ahead
         elif datagram.tag < relay.incarnation:
             self.dropped["late"] += 1
@@ -294,10 +470,20 @@ class Transport:
         else:
             self._receiver.paused()
 
+    def _process_held(self, datagram: Datagram) -> None:
+        """The same for one that was held: the view may be another one now."""
+        if datagram.flags & FROM_RELAY or datagram.tag == self._session:
+            self._process(datagram)
+        else:
+            self.dropped["session"] += 1
+
     def _process(self, datagram: Datagram) -> None:
         """Handles a datagram that is in its order."""
         if datagram.flags & FROM_RELAY:
-            origin, _ = ORIGIN.unpack_from(datagram.body)
+            origin, tag = ORIGIN.unpack_from(datagram.body)
+            if tag != self._session:
+                self._receive_relayed_before(origin)
+                return
             if self._relay is not None and (origin == self._me or origin == RELAY):  # noqa: PLR1714 (the quicker)
                 self._relay.answered()
             self._unpack_relayed(origin, memoryview(datagram.body)[ORIGIN_SIZE:])
@@ -312,6 +498,13 @@ class Transport:
             else:
                 self._looped_back.append((datagram.sender, records))
                 self._receive_looped_back()
+
+    def _receive_relayed_before(self, origin: int) -> None:
+        """Who sends in the view before has not heard of the current one."""
+        if self._previous is not None and origin < len(self._previous.addresses):
+            self._receiver.other_view_received(origin)
+        else:
+            self.dropped["session"] += 1
 
     def _receive_looped_back(self) -> None:
         """In the order in which it was passed on, whatever follows from it."""
@@ -347,5 +540,25 @@ class Transport:
                     self.dropped["session"] += 1
             elif in_session and message.source == member and is_valid(message, self._nodes):
                 self._receiver.unit_received(member, message)
+            elif in_session and isinstance(message, CONTROL_UNITS) and self._view is not None:
+                self._check_membership(message, member, self._view)  # type: ignore[arg-type]
+                return  # it travels alone, and the view may be another one now
             else:
                 self.dropped["invalid"] += 1
+
+
+class _Previous(NamedTuple):
+    """The view before the current one, as far as units are still exchanged in it."""
+
+    tag: int
+    view: GroupView
+    me: int
+    addresses: list[Address]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address_of(text)
+    except ConfigError:
+        return False
+    return True

@@ -113,9 +113,14 @@ class Unblocked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Withdrawn(msgspec.Struct, frozen=True, gc=False):
-    """Output: none of the destinations of a submission is a member any more. Places are of the old view."""
+    """Output: none of the destinations of a submission is a member any more: it may never have been delivered.
+
+    Places are of the old view.
+    """
 
     submit: Submit
+    first: int
+    """The number of its first message, which is not given again."""
 
 
 class Retired(msgspec.Struct, frozen=True, gc=False):

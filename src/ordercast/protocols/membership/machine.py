@@ -28,7 +28,18 @@ from typing import Final
 
 from ordercast.model.config import GroupConfig
 from ordercast.model.errors import LocalProtocolError
-from ordercast.model.machine import Discard, Drained, GiveUp, Machine, Receive, Submit, Suspect, TimerFired
+from ordercast.model.machine import (
+    Discard,
+    Drained,
+    GiveUp,
+    Level,
+    Machine,
+    Reached,
+    Receive,
+    Submit,
+    Suspect,
+    TimerFired,
+)
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState, Snapshot
 from ordercast.model.units import Packet
@@ -440,7 +451,7 @@ class Member(DeclaredState):
     def _enter(self, value: NextView, told_by: int | None, out: list[MemberOutput]) -> None:
         """R9: the end of the old epoch, the view, the beginning of the new epoch."""
         current, flush = self.current, self.epoch.flush
-        out += flush.finish(value.cut, self.acceptor.supplied)
+        self._finish(value, out)
         if self.blocked:
             self.blocked = False
             out.append(Unblocked())
@@ -463,10 +474,23 @@ class Member(DeclaredState):
         for name in ("round", "blocked", "fetch", "install"):
             current.cancel_timer(name, out)
         self._tell_view(old, value, out)
-        self._resubmit(again, value, out)
+        self._resubmit(again, next_message, value, out)
         self.installer.begin(told_by, value, out)
         if self.acceptor.leaving:
             self._say_leave(out)
+
+    def _finish(self, value: NextView, out: list[MemberOutput]) -> None:
+        """The end of the epoch. An own packet that only members were to get that are gone was perhaps never given."""
+        place, finishing = self.current.place, value.stay
+        for leaver, reason in value.left:
+            finishing |= (reason is Reason.LEFT) << leaver
+        for output in self.epoch.flush.finish(value.cut, self.acceptor.supplied):
+            if isinstance(output, Reached) and output.level is Level.ACKNOWLEDGED:
+                packet = output.packet
+                if packet.source == place and not packet.destinations & finishing:
+                    submit = Submit(packet.destinations, packet.lengths, packet.payload, packet.priority)
+                    out.append(Withdrawn(submit, packet.first))
+            out.append(output)
 
     def _tell_view(self, old: GroupView, value: NextView, out: list[MemberOutput]) -> None:
         """Between the last message of the old epoch and the first of the new one."""
@@ -476,16 +500,29 @@ class Member(DeclaredState):
         gives = current.place in value.donors
         out.append(InstallView(current.view, current.place, joined, left, value.why, value, gives_state=gives))
 
-    def _resubmit(self, again: list[Submit], value: NextView, out: list[MemberOutput]) -> None:
-        """R12: what was not in the cut comes first, then what waited, to those that are still members."""
+    def _resubmit(self, again: list[Submit], number: int, value: NextView, out: list[MemberOutput]) -> None:
+        """R12: what was not in the cut comes first, then what waited, to those that are still members.
+
+        `number`: of the first message. What was withdrawn at the end of an earlier view lies between the two.
+        """
         waited, self.waiting = self.waiting, deque()
-        for event in (*again, *waited):
-            to = self._in_next_view(event, value)
-            if to:
-                self._give_to_epoch(event, to, out)
-            else:
-                self.skips += event.skips + len(event.lengths)
-                out.append(Withdrawn(event))
+        before, self.skips = self.skips, 0
+        for event in again:
+            number = self._resubmit_one(event, number, value, out)
+        self.skips += before
+        number += before
+        for event in waited:
+            number = self._resubmit_one(event, number, value, out)
+
+    def _resubmit_one(self, event: Submit, number: int, value: NextView, out: list[MemberOutput]) -> int:
+        """The number of the message after it."""
+        first, to = number + event.skips, self._in_next_view(event, value)
+        if to:
+            self._give_to_epoch(event, to, out)
+        else:
+            self.skips += event.skips + len(event.lengths)
+            out.append(Withdrawn(event, first))
+        return first + len(event.lengths)
 
     def _in_next_view(self, event: Submit, value: NextView) -> int:
         """The destinations, as places of the current view."""
@@ -620,7 +657,7 @@ class Member(DeclaredState):
             self._look_again(out)
 
     def _leave_due(self, out: list[MemberOutput]) -> None:
-        if self.acceptor.leaving and not self.stopped:
+        if self.acceptor.leaving:  # also while stopped: who has gone on answers with the view
             self._say_leave(out)
         else:
             self._leave_if_drained(out)
