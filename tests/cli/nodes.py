@@ -53,6 +53,7 @@ class Nodes(AbstractContextManager["Nodes"]):
         """Without a chance to say anything."""
         process = self.processes.pop(name)
         process.kill()
+        process.wait(_PATIENCE)  # or its port may still be taken when another is started in its place
         self._killed.append(process)
 
     def say(self, name: str, text: bytes) -> None:
