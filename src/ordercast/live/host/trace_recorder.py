@@ -76,7 +76,10 @@ class TraceRecorder(MemberRecorder):
         self._recorder.deliver(self._now, self._me, packet)
 
     def level(self, level: Level, packet: Packet, *, by_view: bool = False) -> None:
-        """A packet has reached a level, told once, also if a view sends it again; `by_view`: because it is in its cut."""
+        """A packet has reached a level, told once, also if a view sends it again.
+
+        `by_view`: because it is in the cut that ends a view.
+        """
         key = (packet.source, packet.first)
         known = self._undelivered.get(key)
         if known is not None and level <= known:
