@@ -128,7 +128,7 @@ def _signature(_app: Sphinx, kind: str, name: str, *rest: Any) -> tuple[str, str
 
 
 def words_of_alias(name: str, value: object) -> list[str]:
-    """The string below the assignment that gives a type a name: Python would show the docstring of `dict` or `tuple`."""
+    """The string below the assignment that names a type: Python would show the docstring of `dict` or `tuple`."""
     for module in [each for each in sys.modules if each.startswith("ordercast.")]:
         if vars(sys.modules[module]).get(name) is value:
             written = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
