@@ -127,10 +127,11 @@ def node_command(
         ),
     ] = True,
     record: Annotated[
-        Path | None, typer.Option(help="Folder for a trace of this member.", rich_help_panel=_OUTPUT_PANEL)
+        Path | None, typer.Option(help="Record a trace of this member in this folder.", rich_help_panel=_OUTPUT_PANEL)
     ] = None,
     record_detail: Annotated[
-        Literal["all", "deliveries"], typer.Option(help="What the trace contains.", rich_help_panel=_OUTPUT_PANEL)
+        Literal["all", "deliveries"],
+        typer.Option(help="What the trace in --record contains.", rich_help_panel=_OUTPUT_PANEL),
     ] = "all",
     metrics: Annotated[
         str | None,
