@@ -677,6 +677,7 @@ class Member(DeclaredState):
         if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
             out.append(Blocked(current.view.everybody & ~reached))
+        self.acceptor.reached = 1 << current.place  # those that answered and then failed are not reached next time
         self.asked += 1
         find = Find(self.applicants.group, current.me.name, current.me.number, self.asked)
         addresses = [current.view.members[place].address for place in members(current.others)]
