@@ -30,7 +30,7 @@ GOOD: dict[int, str] = {
 ACKNOWLEDGED = edited(GOOD, 0, ("deliver p\n", "deliver p; ack a\n"))
 SERVICES = [
     *(Service.TOTAL, Service.PARTIAL, Service.SEQUENCED, Service.PRIORITY, Service.PRIORITY_TOTAL),
-    *sorted(SELECTIVE),
+    *sorted(SELECTIVE, key=str),
 ]
 
 
@@ -337,7 +337,7 @@ SELECTED: Script = {
 }
 
 
-@pytest.mark.parametrize("service", sorted(SELECTIVE))
+@pytest.mark.parametrize("service", sorted(SELECTIVE, key=str))
 def test_only_destinations_count(service: Service) -> None:
     assert broken(SELECTED, service) == {}
     assert "uniform" in broken(edited(SELECTED, 1, ("deliver b;", "")), service)
