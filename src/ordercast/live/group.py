@@ -254,6 +254,7 @@ class Group:
             else:
                 if isinstance(found, View):
                     self._view = found
+                    self._member.handed_out(found)
                 return found
         return None
 

@@ -26,11 +26,13 @@ from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.member_state import MemberState
 from ordercast.live.host.membership import Membership, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning
 from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.host.state_transfer import HOLD_LIMIT, StateOptions
 from ordercast.live.host.terms import GroupTerms
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
@@ -55,6 +57,7 @@ from ordercast.protocols.membership.units import (
     Answer,
     Apply,
     ControlUnit,
+    Entered,
     Find,
     Found,
     OutsideUnit,
@@ -104,6 +107,7 @@ class Member:
         group: str = "",
         busy_poll: bool = True,
         rejoin: bool = True,
+        state: StateOptions | None = None,
     ) -> None:
         """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
 
@@ -136,6 +140,8 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
+        timeout = parameters.failure_timeout / SECOND
+        self._state = None if state is None else MemberState(self, state, self.address, group, self.name, timeout)
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
@@ -215,6 +221,7 @@ class Member:
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self._stops_reading()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
@@ -230,6 +237,8 @@ class Member:
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self.transport.rotate_keys(keys)
+        if self._state is not None:
+            self._state.transfer.keys = keys
         self._logs.security.info("keys rotated: encrypts with key %d", keys.current, extra={"key_id": keys.current})
 
     def give_up(self, why: str) -> None:
@@ -248,6 +257,7 @@ class Member:
         if self._leaving is None:
             self._leaving = Leaving.WAITING
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
+            self._stops_reading()
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
         if self.is_blocked:
@@ -284,6 +294,24 @@ class Member:
         self.transport.close()
         self.left.set_result(None)
 
+    async def has_state(self) -> None:
+        """Returns when this member, which joined, has the application's state, if there is one; else raises.
+
+        It has left then. If this is cancelled, it leaves at once.
+        """
+        if self._state is not None:
+            await self._state.wait()
+
+    def handed_out(self, view: View) -> None:
+        """The application is handed a view."""
+        if self._state is not None:
+            self._state.transfer.handed_out(view.number)
+
+    def _stops_reading(self) -> None:
+        """The application need not read any more."""
+        if self._state is not None:
+            self._state.stops_reading()
+
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
         if self.host is not None:
@@ -316,6 +344,8 @@ class Member:
             return
         if unit.view == self._view.number:
             self._is_active(unit.source)
+            if self._state is not None and isinstance(unit, Entered):
+                self._state.transfer.received(unit, self._view)
         elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
             self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
             return
@@ -364,6 +394,8 @@ class Member:
 
     def _is_dropped(self, host: Host) -> bool:
         """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        if self.inbox.is_held and self.inbox.bytes <= HOLD_LIMIT and not host.recorder.behind:
+            return False  # the application reads when it has the state
         if self._at_rest is None or host.recorder.behind:
             self.counts.overrun += 1
             return True
@@ -478,7 +510,7 @@ class Member:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
 
-    def _address(self, person: Incarnation, node: int) -> Address:
+    def address_of(self, person: Incarnation, node: int) -> Address:
         """As it is used here."""
         if self._founders and node < len(self._founders):
             return self._founders[node][1]
@@ -488,7 +520,7 @@ class Member:
         """From now on the places of this view are used."""
         self._view = view
         self.membership.enter(view)
-        addresses = [self._address(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
+        addresses = [self.address_of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
@@ -505,6 +537,8 @@ class Member:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
         self._detection.stop()
+        if self._state is not None:
+            self._state.stop(why)
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -542,6 +576,8 @@ class Member:
         if welcome is None:
             self._enter_view(view, change.place, self._channel())
         position = self.inbox.position
+        if self._state is not None:
+            self._state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
@@ -569,7 +605,12 @@ class Member:
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
-        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
+        if self._state is not None and self._state.joins_anew:
+            again = membership_events.Excluded(self._view.number + 1, self._state.joins_anew, None)
+            self._loop.call_soon(self._return, again)
+            return
+        why = self._state.problem if self._state is not None else None
+        self._loop.call_soon(self._end_alone, why or GroupClosed(f"{self.name} has left the group"), notice)
 
     def position(self) -> int:
         """Messages that were delivered before the current view, as those that join count them."""
@@ -584,7 +625,8 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not self._rejoin or self._leaving is not None or self._at_rest is not None:
+        anew = self._state is not None and self._state.interrupt()
+        if not (self._rejoin or anew) or self._leaving is not None or self._at_rest is not None:
             self._end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
@@ -593,7 +635,8 @@ class Member:
         self._lacks = 0
         self.host.retire()
         counts = self._settle(self.host, output.end) if output.end is not None else (None, None)
-        self.inbox.put_notice(Excluded(sentence, *counts))
+        if not anew:
+            self.inbox.put_notice(Excluded(sentence, *counts))
         timeout = self.parameters.failure_timeout / SECOND
         self._returning = Returning(
             name=self.name,
@@ -612,7 +655,7 @@ class Member:
     def _contacts(self) -> list[Address]:
         """All addresses at which somebody may know of the group."""
         people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [self._address(person, node) for person, node in people]
+        found = [self.address_of(person, node) for person, node in people]
         found += [address for _, address in self._founders]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
@@ -702,6 +745,8 @@ class Member:
             self.transport.max_datagram_size = self._congestion.datagram
             self.outbox.room = self.parameters.room_in(self._congestion.datagram)
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
+            if self._state is not None:
+                self._state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
@@ -757,5 +802,5 @@ def _membership_config(parameters: Parameters) -> MembershipConfig:
         gather=repeat,
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
+        has_state=parameters.has_state,
     )

@@ -90,6 +90,10 @@ class StateTransfer:
         """The application is handed the view of this number: its state is that of the place."""
         self._donor.save(number)
 
+    def refuse_unsaved(self) -> None:
+        """The application will not be handed the views whose states are offered."""
+        self._donor.refuse_unsaved()
+
     def received(self, unit: Entered, view: GroupView) -> None:
         """A member of the current view has said whether it has the state."""
         if unit.has_state:

@@ -1,0 +1,166 @@
+"""The application's state at one member: what its transfer means for what the member sends, delivers and is.
+
+While the state is loaded, the member votes, receives and acknowledges as any other. It sends nothing of its own, and
+what it is delivered is held. If all donors are gone it leaves, and joins again as a new incarnation; if the application
+cannot load the state, it leaves for good.
+"""
+
+import asyncio
+from typing import Protocol
+
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.host import Host
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.state_transfer import StateOptions, StateTransfer
+from ordercast.live.logs import GroupLogs
+from ordercast.live.state.joiner import Loaded
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.transport import Transport
+from ordercast.model.errors import JoinError
+from ordercast.protocols.membership.events import InstallView, StateLoaded
+from ordercast.protocols.membership.units import Probe
+from ordercast.protocols.membership.view import Incarnation
+
+_FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
+_TICKS = 8  # between questions whether a joiner has the state
+
+
+class StateOwner(Protocol):
+    """The member."""
+
+    inbox: Inbox
+    outbox: Outbox
+    transport: Transport
+    host: Host | None
+    left: "asyncio.Future[None]"
+
+    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
+        """Leaves; the others continue."""
+
+    def address_of(self, person: Incarnation, node: int) -> Address:
+        """Of another member, as it is used here."""
+        ...
+
+
+class MemberState:
+    """The state of one member. Used inside one event loop."""
+
+    def __init__(
+        self, owner: StateOwner, options: StateOptions, own: Address, group: str, name: str, failure_timeout: float
+    ) -> None:
+        """`own`: the member's address; `failure_timeout` in seconds."""
+        self._owner, self._name, self._failure_timeout = owner, name, failure_timeout
+        self._logs, self._loop = GroupLogs(group, name), asyncio.get_running_loop()
+        self.transfer = StateTransfer(
+            options, own, group=group, name=name, failure_timeout=failure_timeout, is_busy=self._is_busy, owner=self
+        )
+        self._loaded: asyncio.Future[None] = self._loop.create_future()
+        self.joins_anew = ""
+        """Why this member leaves, and joins again."""
+        self.problem: str | None = None
+        """Why it leaves for good."""
+        self._reads, self._ticks, self._datagrams = True, 0, 0
+
+    async def wait(self) -> None:
+        """Returns when this member, which joined, has the state; raises `JoinError` when it has left without it."""
+        try:
+            await asyncio.shield(self._loaded)
+        except JoinError:
+            async with asyncio.timeout(2 * self._failure_timeout):
+                await asyncio.shield(self._owner.left)
+            raise
+        except BaseException:  # the application does not wait any longer
+            self.transfer.close()
+            self._owner.leave_group(None, drain=False)
+            raise
+
+    # --- what happens to the member ---
+
+    def view_installed(self, change: InstallView, *, joins: bool) -> None:
+        """A view; `joins`: the first one of an incarnation that joined."""
+        if not joins:
+            self.transfer.view_installed(change)
+        else:
+            owner = self._owner
+            assert owner.host is not None, "it is in a view"
+            self.joins_anew = ""
+            owner.inbox.hold()
+            owner.outbox.paused = True
+            people, nodes = change.view.members, change.view.nodes
+            me = owner.host.member.current.me
+            self.transfer.load(change, me, lambda place: owner.address_of(people[place], nodes[place]))
+        if not self._reads:
+            self.stops_reading()
+
+    def stops_reading(self) -> None:
+        """The application need not read any more: it may never come to the places of which states are offered."""
+        self._reads = False
+        self._loop.call_later(self._failure_timeout, self.transfer.refuse_unsaved)
+
+    def interrupt(self) -> bool:
+        """The others continue without this incarnation; True if it had not got the state."""
+        lacked = self._owner.inbox.is_held
+        self.transfer.interrupt()
+        self._owner.inbox.drop_held()
+        return lacked
+
+    def stop(self, why: BaseException) -> None:
+        """The group is over for this member."""
+        self.transfer.close()
+        if not self._loaded.done():
+            self._loaded.set_exception(JoinError(f"{self._name} did not get the state of the group: {why}"))
+            self._loaded.exception()  # marks it as retrieved: nobody may be waiting
+
+    def tick(self) -> None:
+        """Now and then: asks those that were offered a state whether they have it, since what they said may be lost."""
+        self._ticks += 1
+        host = self._owner.host
+        if self._ticks % _TICKS or host is None:
+            return
+        current = host.member.current
+        for place in self.transfer.unconfirmed(current.view):
+            self._owner.transport.send_membership(Probe(current.view.number, current.place), place, current.view.number)
+
+    def _is_busy(self) -> bool:
+        """Whether there is traffic, or own messages wait to be sent: the state gives way to them."""
+        arrived = self._owner.transport.endpoint.datagrams_in
+        busy = bool(self._owner.outbox) or arrived - self._datagrams > _FEW
+        self._datagrams = arrived
+        return busy
+
+    # --- what becomes of the state (state_transfer.LoadingOwner) ---
+
+    def state_loaded(self, loaded: Loaded) -> None:
+        """The application has it: it is given what was delivered meanwhile."""
+        owner, host = self._owner, self._owner.host
+        assert host is not None, "it is in a view"
+        self._logs.membership.info(
+            "%s has loaded %d bytes of state from %s",
+            self._name,
+            loaded.size,
+            loaded.donor.name,
+            extra={"peer": loaded.donor.name},
+        )
+        host.recorder.state(loaded.view, loaded.donor.node, loaded.size)
+        host.change(StateLoaded())
+        owner.outbox.paused = False
+        owner.inbox.release()
+        if not self._loaded.done():
+            self._loaded.set_result(None)
+        host.pump()
+
+    def state_not_loaded(self, error: JoinError) -> None:
+        """It leaves."""
+        self.problem = str(error)
+        self._logs.membership.error("%s leaves: %s", self._name, error)
+        if not self._loaded.done():
+            self._loaded.set_exception(error)
+            self._loaded.exception()  # marks it as retrieved: nobody may be waiting
+        self._owner.leave_group(None, drain=False)
+
+    def donors_gone(self, why: str) -> None:
+        """It leaves, and joins again: others have the state of a later view."""
+        self.joins_anew = f"all that could give it the state are gone ({why})"
+        self._logs.membership.warning("%s leaves and joins again: %s", self._name, self.joins_anew)
+        if self._owner.host is not None:
+            self._owner.host.leave(drain=False)
