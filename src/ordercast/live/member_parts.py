@@ -48,7 +48,9 @@ def recorder_for(options: JoinOptions) -> NewRecorder:
 
 def state_of(options: JoinOptions) -> StateOptions | None:
     """The application's state, if it has one."""
-    return None if options.state is None else StateOptions(options.state, options.state_timeout, options.keys)
+    if options.state is None:
+        return None
+    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys)
 
 
 def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:

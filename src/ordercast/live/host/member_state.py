@@ -60,6 +60,8 @@ class MemberState:
         self.problem: str | None = None
         """Why it leaves for good."""
         self._reads, self._ticks, self._datagrams = True, 0, 0
+        self._join_timeout = options.join_timeout
+        self._joining_again: asyncio.TimerHandle | None = None
 
     async def wait(self) -> None:
         """Returns when this member, which joined, has the state; raises `JoinError` when it has left without it."""
@@ -84,6 +86,8 @@ class MemberState:
             owner = self._owner
             assert owner.host is not None, "it is in a view"
             self.joins_anew = ""
+            if self._joining_again is not None:
+                self._joining_again.cancel()
             owner.inbox.hold()
             owner.outbox.paused = True
             people, nodes = change.view.members, change.view.nodes
@@ -107,6 +111,8 @@ class MemberState:
     def stop(self, why: BaseException) -> None:
         """The group is over for this member."""
         self.transfer.close()
+        if self._joining_again is not None:
+            self._joining_again.cancel()
         if not self._loaded.done():
             self._loaded.set_exception(JoinError(f"{self._name} did not get the state of the group: {why}"))
             self._loaded.exception()  # marks it as retrieved: nobody may be waiting
@@ -162,5 +168,12 @@ class MemberState:
         """It leaves, and joins again: others have the state of a later view."""
         self.joins_anew = f"all that could give it the state are gone ({why})"
         self._logs.membership.warning("%s leaves and joins again: %s", self._name, self.joins_anew)
+        if not self._loaded.done():
+            self._joining_again = self._loop.call_later(self._join_timeout, self._has_not_joined_again)
         if self._owner.host is not None:
             self._owner.host.leave(drain=False)
+
+    def _has_not_joined_again(self) -> None:
+        self.state_not_loaded(
+            JoinError(f"{self._name} could not join again within {self._join_timeout:g} s: {self.joins_anew}")
+        )

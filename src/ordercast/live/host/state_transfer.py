@@ -29,7 +29,9 @@ class StateOptions(NamedTuple):
 
     state: State
     timeout: float
-    """Seconds."""
+    """Seconds to load it."""
+    join_timeout: float
+    """Seconds to join, again if all donors are gone."""
     keys: GroupKeys | None
 
 
