@@ -69,9 +69,13 @@ class Groups:
         await asyncio.gather(*(self._found(name, names) for name in names))
 
     async def _found(self, name: str, names: str) -> None:
-        self.logs[name] = Log()
+        self.logs[name] = self.new_log()
         group = await join(self.name, members=list(names), name=name, state=self.logs[name], **self.options)
         self.open(name, group)
+
+    def new_log(self) -> Log:
+        """Of a member that opens the group."""
+        return Log()
 
     async def join(self, name: str, log: Log | None = None, **options: Any) -> None:
         self.logs[name] = state = log or Log()
