@@ -287,6 +287,40 @@ def test_a_joiner_that_dies_costs_the_donors_nothing() -> None:
     run(test)
 
 
+def test_two_that_join_at_once_both_get_the_state() -> None:
+    async def test() -> None:
+        async with groups(order="total") as found:
+            await found.send("A", *range(10))
+            await asyncio.gather(found.join("D"), found.join("E"))
+            await found.send("E", 99)
+        assert found.logs["D"].log == found.logs["E"].log == found.logs["A"].log
+        assert len(found.logs["A"].log) == 11
+
+    run(test)
+
+
+def test_the_last_one_with_the_state_leaves_when_the_joiner_has_it() -> None:
+    async def test() -> None:
+        async with groups("AB", order="sequenced") as found:
+            await found.send("A", *range(10))
+            await found.groups.pop("B").leave()
+            await found.tasks.pop("B")
+            log, begun, goes_on = held_up()
+            task = asyncio.create_task(found.join("D", log))
+            await begun.wait()
+            leaving = asyncio.create_task(found.groups.pop("A").leave())
+            await asyncio.sleep(TIMEOUT + 0.2)
+            assert not leaving.done()
+            goes_on.set()
+            await task
+            await leaving
+            await found.tasks.pop("A")
+            await until(lambda: found.groups["D"].members == ("D",))
+        assert log.log == [f"A{number}" for number in range(10)]
+
+    run(test)
+
+
 def test_a_load_that_raises_fails_the_joiner_alone() -> None:
     class Bad(Log):
         async def load(self, parts: AsyncIterator[bytes]) -> None:

@@ -37,6 +37,9 @@ class StateOwner(Protocol):
     def leave_group(self, within: float | None, *, drain: bool = True) -> None:
         """Leaves; the others continue."""
 
+    def leave(self) -> None:
+        """Sends and receives nothing any more."""
+
     def address_of(self, person: Incarnation, node: int) -> Address:
         """Of another member, as it is used here."""
         ...
@@ -67,13 +70,12 @@ class MemberState:
         """Returns when this member, which joined, has the state; raises `JoinError` when it has left without it."""
         try:
             await asyncio.shield(self._loaded)
-        except JoinError:
-            async with asyncio.timeout(2 * self._failure_timeout):
-                await asyncio.shield(self._owner.left)
-            raise
-        except BaseException:  # the application does not wait any longer
-            self.transfer.close()
-            self._owner.leave_group(None, drain=False)
+        except BaseException as error:
+            if not isinstance(error, JoinError):  # the application does not wait any longer
+                self.transfer.close()
+                self._owner.leave_group(None, drain=False)
+            await asyncio.wait((self._owner.left,), timeout=2 * self._failure_timeout)
+            self._owner.leave()
             raise
 
     # --- what happens to the member ---

@@ -68,6 +68,7 @@ class StateTransfer:
         self._owner = owner
         self._present: set[tuple[str, int]] = set()  # in the current view: names and incarnations
         self._loading: asyncio.Task[None] | None = None
+        self._interrupted: asyncio.Task[None] | None = None  # the one before
         self._donor = Donor(
             options.state,
             own,
@@ -129,14 +130,16 @@ class StateTransfer:
             failure_timeout=self._failure_timeout,
             state_timeout=self._options.timeout,
         )
-        self._loading = asyncio.get_running_loop().create_task(self._load(loader))
+        self._loading = asyncio.get_running_loop().create_task(self._load(loader, self._interrupted))
 
     def _source(self, view: GroupView, place: int, address: Address) -> Source:
         member = view.members[place]
         key = (member.name, member.number)
         return Source(member.name, view.nodes[place], address, lambda: key not in self._present)
 
-    async def _load(self, loader: StateLoader) -> None:
+    async def _load(self, loader: StateLoader, interrupted: "asyncio.Task[None] | None") -> None:
+        if interrupted is not None:
+            await asyncio.wait((interrupted,))  # the application may have to clean up
         try:
             loaded = await loader.load()
         except JoinError as error:
@@ -153,7 +156,7 @@ class StateTransfer:
         """The incarnation that loads is no member any more."""
         if self._loading is not None:
             self._loading.cancel()
-            self._loading = None
+            self._interrupted, self._loading = self._loading, None
 
     def close(self) -> None:
         """Nothing is offered or loaded any more."""
