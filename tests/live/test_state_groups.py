@@ -153,9 +153,9 @@ def test_a_joiner_has_the_state_and_then_everything_after_it(order: str) -> None
 
 
 def waiting(group: Group) -> frozenset[Any]:
-    state = member_of(group)._state
-    assert state is not None
-    return state.transfer._donor.waiting
+    transfer = member_of(group).state._transfer
+    assert transfer is not None
+    return transfer._donor.waiting
 
 
 def test_the_state_is_saved_when_the_application_is_handed_the_view() -> None:
@@ -349,7 +349,7 @@ def test_a_save_that_raises_fails_the_joiner_alone(caplog: pytest.LogCaptureFixt
     async def test() -> None:
         async with groups(order="sequenced") as found:
             for name in "BC":
-                member_of(found.groups[name])._state.transfer._donor._state = Bad()  # type: ignore[union-attr]
+                member_of(found.groups[name]).state._transfer._donor._state = Bad()  # type: ignore[union-attr]
             with pytest.raises(JoinError, match=r"C could not save its state \(RuntimeError.*B could not save"):
                 await found.join("D")
             assert "no memory for a copy" in caplog.text

@@ -282,7 +282,7 @@ class Host:
     def _bound(self, batch: OutgoingBatch) -> int:
         """The nodes of a fragment: where messages go to any members, those of the first one."""
         large = batch.large
-        if batch.destinations != TO_ALL or large is None or self.member.order.to_all:
+        if batch.destinations != TO_ALL or large is None or self.member.epoch.order.to_all:
             return batch.destinations
         if large.bound is None:
             large.bound = mask_of(self._nodes)
@@ -364,7 +364,7 @@ class Host:
         for submit in flush.left_over(cut):
             found[number + submit.skips] = submit
             number += submit.skips + len(submit.lengths)
-        number += member.skips
+        number += member.submissions.skips
         for submit in member.waiting:
             found[number + submit.skips] = submit
             number += submit.skips + len(submit.lengths)
