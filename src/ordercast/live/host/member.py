@@ -33,9 +33,8 @@ from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wa
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
-from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.state_transfer import HOLD_LIMIT, StateOptions
-from ordercast.live.host.timers import nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events

@@ -75,8 +75,3 @@ class Timers:
             self._drained()
         else:
             self._paused()
-
-
-def nanoseconds(within: float | None) -> int:
-    """Of so many seconds; 0: no limit."""
-    return 0 if within is None else max(int(within * SECOND), 1)
