@@ -112,7 +112,8 @@ class Applicants(DeclaredState):
             tuple(member.address for member in view.members),
             coordinator,
             view.members[coordinator].number,
-            ticket=self.ticket,
+            self.terms,
+            self.ticket,
         )
 
     # --- applying (J3, J4, J9) ---

@@ -54,7 +54,7 @@ class Joiner(DeclaredState):
 
     me: Final[Incarnation]
     group: Final[str]
-    terms: Final[Terms]
+    terms: Final[Terms | None]
     settings: Final[MembershipConfig]
     old: Final[int | None]
     first_nonce: Final[int]
@@ -75,10 +75,13 @@ class Joiner(DeclaredState):
         nonce: int,
         settings: MembershipConfig,
         *,
-        terms: Terms = (),
+        terms: Terms | None = (),
         old: int | None = None,
     ) -> None:
-        """`nonce`: a random number; the questions count up from it. `old`: the node that this process was before."""
+        """`nonce`: a random number; the questions count up from it. `old`: the node that this process was before.
+
+        `terms`: what it has in common with all members; None: whatever the members have.
+        """
         self.me, self.group, self.settings, self.terms, self.old = me, group, settings, terms, old
         self.first_nonce = nonce
         self.contacts = contacts
@@ -170,8 +173,9 @@ class Joiner(DeclaredState):
     def _apply(self, out: list[JoinerOutput]) -> None:
         found = self.found
         assert found is not None, "it applies where it found the group"
+        terms = found.terms if self.terms is None else self.terms
         ticket = self.tickets.get(found.apply_at, 0)
-        apply = Apply(self.me, found.to, found.view, self.terms, self.old, self.reached, self._nonce(), ticket)
+        apply = Apply(self.me, found.to, found.view, terms, self.old, self.reached, self._nonce(), ticket)
         out.append(SendOutside(apply, found.addresses[found.apply_at]))
         self._set_apply_timer(APPLY_ROUNDS, out)
 
