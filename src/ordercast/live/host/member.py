@@ -135,6 +135,7 @@ class Member:
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -478,6 +479,12 @@ class Member:
         self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.suspect(places)
+
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
 
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
