@@ -148,3 +148,48 @@ def test_nobody_answers() -> None:
         assert waits == [f"waiting for a member of {name} at 127.0.0.1:9"]
 
     run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_messages_larger_than_a_datagram_while_members_come_and_go(order: str) -> None:
+    """Whoever is in a view is given all messages that end in it, whole: also if they began before."""
+
+    async def test() -> None:
+        count = 12
+        options = {"order": order, "failure_timeout": TIMEOUT, "max_datagram_size": 1500, "window": 8}
+        async with group_of(*"ABC", close=False, **options) as groups:
+            readers = {name: Reader(group) for name, group in groups.items()}
+            sending = [asyncio.create_task(_send_large(group, count)) for group in groups.values()]
+            began_before = 0
+            for name in "DE":
+                await asyncio.sleep(0.02)
+                groups[name] = await joins(groups["B"], name)
+                readers[name] = Reader(groups[name])
+                began_before += sum(len(member_of(group)._partials._donor._kept) for group in groups.values())
+                sending.append(asyncio.create_task(_send_large(groups[name], 3)))
+            await asyncio.gather(*sending)
+            await groups.pop("D").leave()
+            await asyncio.gather(*(group.close() for group in groups.values()))
+            await asyncio.gather(*(reader.task for reader in readers.values()))
+            assert {name: readers["A"].log(name) for name in "ABC"} == {name: _large(name, count) for name in "ABC"}
+            for name in "DE":
+                first = readers[name].views()[0].number
+                for sender in "ABC":
+                    whole = [event for event in readers["A"].events if isinstance(event, Message)]
+                    due = [event.payload for event in whole if event.sender == sender and event.view >= first]
+                    if name == "D":
+                        due = due[: len(readers[name].log(sender))]
+                    assert readers[name].log(sender) == due
+                assert readers["A"].log(name) == _large(name, 3)
+
+    run(test)
+
+
+def _large(name: str, count: int) -> list[bytes]:
+    return [b"%s%d" % (name.encode(), number) * 5000 for number in range(count)]
+
+
+async def _send_large(group: Group, count: int) -> None:
+    for payload in _large(group.me, count):
+        await group.send(payload)
+        await asyncio.sleep(0.005)

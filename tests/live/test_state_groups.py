@@ -12,8 +12,8 @@ import pytest
 import ordercast
 from ordercast import Group, GroupAborted, JoinError, Message, View
 from ordercast.audit import audit
+from ordercast.live.host import inbox
 from ordercast.live.host import member as member_module
-from ordercast.live.host import state_transfer
 from ordercast.wire.keys import GroupKeys
 from tests.live.groups import ORDERS, crash, join, member_of, new_name, run
 from tests.live.state_transfer import until
@@ -436,9 +436,9 @@ def test_a_group_that_is_closed_while_nobody_reads_does_not_wait_for_a_joiner() 
 
 
 def test_what_is_delivered_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_module, "INBOX_LIMIT", 1 << 16)
-    monkeypatch.setattr(member_module, "HOLD_LIMIT", 1 << 18)
-    assert state_transfer.HOLD_LIMIT == 256 << 20
+    assert inbox.HOLD_LIMIT == 256 << 20
+    monkeypatch.setattr(inbox, "INBOX_LIMIT", 1 << 16)
+    monkeypatch.setattr(inbox, "HOLD_LIMIT", 1 << 18)
 
     async def test() -> None:
         async with groups("AB", order="sequenced", max_datagram_size=8192) as found:
