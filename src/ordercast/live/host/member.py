@@ -29,7 +29,7 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
-from ordercast.live.host.membership import Membership, places_of, told
+from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
@@ -534,13 +534,9 @@ class Member:
             self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        self._logs.membership.warning(
-            "view %d: %s (%s)",
-            *(new.number, ", ".join(new.members), new.why),
-            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
-        )
-        joined = tuple((view.nodes[place], view.members[place].name) for place in _joined_places(change))
-        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        log_view(new, self._logs)
+        nodes, joined = mask_of(view.nodes), joined_nodes(change)
+        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
         if welcome is not None:
             self.joined_view = new
 
@@ -682,7 +678,7 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
@@ -695,11 +691,6 @@ class Member:
     def uptime(self) -> float:
         """Seconds since the group opened."""
         return self._loop.time() - self._opened_at
-
-
-def _joined_places(change: InstallView) -> range:
-    """Of those that joined with a view."""
-    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
 
 
 def _nanoseconds(within: float | None) -> int:
