@@ -202,6 +202,25 @@ def test_an_application_that_reads_messages_alone_saves_at_the_same_place() -> N
     run(test)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_large_messages_that_are_under_way_reach_the_joiner_whole(order: str) -> None:
+    async def test() -> None:
+        async with groups(order=order, max_datagram_size=4096) as found:
+            sending = asyncio.create_task(send_large(found.groups["A"]))
+            await asyncio.sleep(0.02)
+            await found.join("D")
+            await sending
+        assert sorted(found.logs["D"].log) == sorted(found.logs["A"].log)
+        assert len(found.logs["A"].log) == 12
+
+    async def send_large(group: Group) -> None:
+        for number in range(12):
+            await group.send(b"%d" % number + b"x" * 100_000)
+            await asyncio.sleep(0.01)
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ["partial", "total"])
 def test_messages_to_the_joiner_alone_follow_its_state(order: str) -> None:
     async def test() -> None:

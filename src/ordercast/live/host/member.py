@@ -29,15 +29,14 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
-from ordercast.live.host.member_state import MemberState
-from ordercast.live.host.membership import Membership, joined_places, places_of, told
+from ordercast.live.host.member_state import MemberState, StateOptions
+from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
-from ordercast.live.host.state_transfer import StateOptions
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -527,7 +526,8 @@ class Member:
         """The group continues with these members."""
         view, welcome, self._welcome = change.view, self._welcome, None
         if welcome is None:
-            self._enter_view(view, change.place, self._channel())
+            assert self.host is not None, "a view is installed in an open session"
+            self._enter_view(view, change.place, self.host.machine.needs)
         position = self.inbox.position
         self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
@@ -539,23 +539,15 @@ class Member:
             self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        self._logs.membership.warning(
-            "view %d: %s (%s)",
-            *(new.number, ", ".join(new.members), new.why),
-            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
-        )
-        joined = tuple((view.nodes[place], view.members[place].name) for place in joined_places(change))
-        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        log_view(new, self._logs)
+        nodes, joined = mask_of(view.nodes), joined_nodes(change)
+        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
         if welcome is not None:
             self.joined_view = new
 
     def _partials_lost(self) -> None:
         """Messages began before this member joined, and those that have their beginnings are gone."""
         self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
-
-    def _channel(self) -> Channel:
-        assert self.host is not None, "a view is installed in an open session"
-        return self.host.machine.needs
 
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
@@ -692,7 +684,7 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
             self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:

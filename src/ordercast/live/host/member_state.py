@@ -24,6 +24,8 @@ from ordercast.protocols.membership.units import Probe
 from ordercast.protocols.membership.view import Incarnation
 from ordercast.wire.keys import GroupKeys
 
+__all__ = ["MemberState", "StateOptions"]
+
 _FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
 _TICKS = 8  # between questions whether a joiner has the state
 
