@@ -1,7 +1,8 @@
 """Runs of groups whose members change, written down as scripts: one line for each event of a node.
 
 A script is by node: `view 1 = 0 1 2 heard 0 1`, `send a 0 1 2`, `renumber a 0 1 3`, `deliver a`,
-`ack a`, `state 0 1` (of view 1 from node 0), `leave drained`, `exclude 2`, `crash`. Letters name messages; a source's are numbered as it sends them.
+`ack a`, `state 0 1` (of view 1 from node 0), `leave drained`, `exclude 2`, `crash`.
+Letters name messages; a source's are numbered as it sends them.
 """
 
 from collections.abc import Mapping

@@ -149,18 +149,17 @@ def test_messages_larger_than_a_datagram_while_members_come_and_go(order: str) -
     """Whoever is in a view is given all messages that end in it, whole: also if they began before."""
 
     async def test() -> None:
-        count = 12
-        options = {"order": order, "failure_timeout": TIMEOUT, "max_datagram_size": 1500, "window": 8}
+        count, began_before = 3, 0
+        options = {"order": order, "failure_timeout": TIMEOUT, "max_datagram_size": 1500, "window": 4}
         async with group_of(*"ABC", close=False, **options) as groups:
             readers = {name: Reader(group) for name, group in groups.items()}
             sending = [asyncio.create_task(_send_large(group, count)) for group in groups.values()]
-            began_before = 0
             for name in "DE":
                 await asyncio.sleep(0.02)
                 groups[name] = await joins(groups["B"], name)
                 readers[name] = Reader(groups[name])
-                began_before += sum(len(member_of(group)._partials._donor._kept) for group in groups.values())
-                sending.append(asyncio.create_task(_send_large(groups[name], 3)))
+                began_before += member_of(groups["A"])._partials.size(groups[name].view.number)
+                sending.append(asyncio.create_task(_send_large(groups[name], 1)))
             await asyncio.gather(*sending)
             await groups.pop("D").leave()
             await asyncio.gather(*(group.close() for group in groups.values()))
@@ -174,16 +173,30 @@ def test_messages_larger_than_a_datagram_while_members_come_and_go(order: str) -
                     if name == "D":
                         due = due[: len(readers[name].log(sender))]
                     assert readers[name].log(sender) == due
-                assert readers["A"].log(name) == _large(name, 3)
+                assert readers["A"].log(name) == _large(name, 1)
+            assert began_before, "a view came in the middle of a message"
 
     run(test)
 
 
 def _large(name: str, count: int) -> list[bytes]:
-    return [b"%s%d" % (name.encode(), number) * 5000 for number in range(count)]
+    return [b"%s%d" % (name.encode(), number) * 30_000 for number in range(count)]
 
 
 async def _send_large(group: Group, count: int) -> None:
     for payload in _large(group.me, count):
         await group.send(payload)
         await asyncio.sleep(0.005)
+
+
+def test_a_group_on_this_machine_is_joined_by_its_name() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False) as groups:
+            name = groups["A"].name
+            new = [await ordercast.join(name, contacts="local", name=each, timeout=10) for each in "DE"]
+            assert new[1].members == ("A", "B", "D", "E")
+            await asyncio.gather(*(group.close() for group in (*groups.values(), *new)))
+        with pytest.raises(JoinError, match=f"no member of the group {name} runs on this machine: start"):
+            await ordercast.join(name, contacts="local", name="F", timeout=0.5)
+
+    run(test)
