@@ -138,8 +138,24 @@ class Coordinator(DeclaredState):
         if unit.ballot != self.ballot or not self.is_active or self._has_chosen():
             out.append(Discard(unit, "old"))
             return None
+        were_enough = self._are_enough()
         self.reports[unit.source] = unit
+        if self.rounds and not were_enough and self._are_enough():
+            self._hear_the_rest(out)
         return self._choose_if_gathered(out)
+
+    def _are_enough(self) -> bool:
+        """Whether those that have reported may choose."""
+        size = self.current.size
+        return is_quorum(mask_of(self.reports), size) and len(self.reports) >= self.epoch.reports_needed(size)
+
+    def _hear_the_rest(self, out: list[MemberOutput]) -> None:
+        """Too few could be reached until now. Whoever can be reached again, as they can, has its time from here on."""
+        if self.blocked:
+            self.suspects, self.blocked = 0, False
+        self.rounds = 0
+        self._set_timer(1, out)
+        self._flush(out)
 
     def _learns(self, accepted: Accepted, place: int) -> bool:
         """Whether reports, of whatever ballots, show that this value is decided."""
@@ -156,11 +172,10 @@ class Coordinator(DeclaredState):
 
     def has_gathered(self) -> bool:
         """R6: whether it is time to choose."""
-        heard, size = mask_of(self.reports), self.current.size
-        silent = self.current.view.everybody & ~heard
+        silent = self.current.view.everybody & ~mask_of(self.reports)
         if not silent:
             return True
-        if not is_quorum(heard, size) or len(self.reports) < self.epoch.reports_needed(size):
+        if not self._are_enough():
             return False
         settings = self.current.settings
         return self.rounds >= (settings.patience if silent & ~self.suspects else settings.suspected_patience)
