@@ -264,6 +264,10 @@ class Host:
         """True if one of our messages is not known to be stable, as far as the protocol reports it."""
         return bool(self._outbox or self._submitted or self._unstable)
 
+    def is_drained(self) -> bool:
+        """True if all of our messages are in every cut: a view delivers them, even if it is without this member."""
+        return not (self._outbox or self._submitted) and self.member.is_drained()
+
     def unconfirmed(self) -> int:
         """Our messages that are not known to be stable, sent or not."""
         batches = (*self._unstable.values(), *self._submitted.values())

@@ -61,6 +61,7 @@ It need not read any more, and if more was dropped the others could never close.
 """
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
+_MIN_GRACE = 10 * MILLISECOND  # for a suspected member to answer after all
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
@@ -202,7 +203,7 @@ class Member:
             self._say_leave(drain=False)
 
     def _leave_if_sent(self) -> None:
-        if self._leaving is Leaving.WAITING and self.host is not None and not self.host.has_unsent():
+        if self._leaving is Leaving.WAITING and self.host is not None and self.host.is_drained():
             self._say_leave(drain=True)
 
     def _say_leave(self, *, drain: bool) -> None:
@@ -357,7 +358,7 @@ class Member:
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         self._max_hold = longest_wait(config.timing.guard)
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config, self._membership_config()),
             group=self._group,
         )
         self._enter_view(view, self.me, member.machine.needs)
@@ -370,6 +371,20 @@ class Member:
             recorder=self._new_recorder(opened.session),
             counts=self.counts,
             owner=self,
+        )
+
+    def _membership_config(self) -> MembershipConfig:
+        """The timing of the agreement on views."""
+        timeout, repeat = self.parameters.failure_timeout, min(50 * MILLISECOND, self.parameters.heartbeat)
+        round_trip = max(self.session.round_trips.typical() or 0, self.parameters.round_trip)
+        return MembershipConfig(
+            repeat=repeat,
+            failure_timeout=timeout,
+            gather=repeat,
+            guard=repeat,
+            blocked_repeat=min(2 * SECOND, timeout),
+            grace=max(_MIN_GRACE, 2 * round_trip),
+            has_state=False,
         )
 
     def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
@@ -532,16 +547,3 @@ class Member:
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
-
-
-def _membership_config(parameters: Parameters) -> MembershipConfig:
-    """The timing of the agreement on views."""
-    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
-    return MembershipConfig(
-        repeat=repeat,
-        failure_timeout=timeout,
-        gather=repeat,
-        guard=repeat,
-        blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
-    )

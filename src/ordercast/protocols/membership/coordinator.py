@@ -103,6 +103,7 @@ class Coordinator(DeclaredState):
         if not places & self.current.others & ~self.suspects:
             return None
         self.suspects |= places & self.current.others
+        self._shorten_patience(out)
         return self.consider(why, out)
 
     def leaves(self, place: int, out: list[MemberOutput]) -> NextView | None:
@@ -142,7 +143,9 @@ class Coordinator(DeclaredState):
         self.reports[unit.source] = unit
         if self.rounds and not were_enough and self._are_enough():
             self._hear_the_rest(out)
-        return self._choose_if_gathered(out)
+        decided = self._choose_if_gathered(out)
+        self._shorten_patience(out)
+        return decided
 
     def _are_enough(self) -> bool:
         """Whether those that have reported may choose."""
@@ -179,6 +182,17 @@ class Coordinator(DeclaredState):
             return False
         settings = self.current.settings
         return self.rounds >= (settings.patience if silent & ~self.suspects else settings.suspected_patience)
+
+    def _shorten_patience(self, out: list[MemberOutput]) -> None:
+        """Only suspected members have not reported: these are asked once more, and waited for a little."""
+        settings = self.current.settings
+        last = settings.suspected_patience - 1
+        silent = self.current.view.everybody & ~mask_of(self.reports)
+        is_due = settings.grace and self.is_active and not self._has_chosen() and self.rounds < last
+        if is_due and silent and not silent & ~self.suspects and self._are_enough():
+            self.rounds = last
+            self._flush(out)
+            self.current.set_timer("round", settings.grace, out, self.acceptor.highest_round)
 
     def _choose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
         if not self.has_gathered():
