@@ -350,7 +350,8 @@ class Member:
     def _new_host(self, opened: events.Opened) -> Host:
         """The machine of a session and what runs it. Outbox, inbox and counters are the member's, and stay."""
         parameters = self.parameters
-        config = parameters.config_for(self.session.round_trips.typical())
+        measured = self.session.round_trips.typical()
+        config = parameters.config_for(measured)
         founders = tuple(
             Incarnation(name, incarnation, str(self._addresses[name]))
             for name, incarnation in zip(self.names, opened.incarnations, strict=True)
@@ -358,7 +359,7 @@ class Member:
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         self._max_hold = longest_wait(config.timing.guard)
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, self._membership_config()),
+            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters, measured)),
             group=self._group,
         )
         self._enter_view(view, self.me, member.machine.needs)
@@ -371,20 +372,6 @@ class Member:
             recorder=self._new_recorder(opened.session),
             counts=self.counts,
             owner=self,
-        )
-
-    def _membership_config(self) -> MembershipConfig:
-        """The timing of the agreement on views."""
-        timeout, repeat = self.parameters.failure_timeout, min(50 * MILLISECOND, self.parameters.heartbeat)
-        round_trip = max(self.session.round_trips.typical() or 0, self.parameters.round_trip)
-        return MembershipConfig(
-            repeat=repeat,
-            failure_timeout=timeout,
-            gather=repeat,
-            guard=repeat,
-            blocked_repeat=min(2 * SECOND, timeout),
-            grace=max(_MIN_GRACE, 2 * round_trip),
-            has_state=False,
         )
 
     def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
@@ -547,3 +534,17 @@ class Member:
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
+
+
+def _membership_config(parameters: Parameters, round_trip: int | None) -> MembershipConfig:
+    """The timing of the agreement on views. `round_trip`: as it was measured."""
+    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
+    return MembershipConfig(
+        repeat=repeat,
+        failure_timeout=timeout,
+        gather=repeat,
+        guard=repeat,
+        blocked_repeat=min(2 * SECOND, timeout),
+        grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),
+        has_state=False,
+    )
