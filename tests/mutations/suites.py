@@ -181,8 +181,13 @@ SUITES = (
             *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
             *(
                 f"membership.{part}"
-                for part in ("coordinator", "applicants", "joiner", "installer", "machine", "by_node")
+                for part in ("coordinator", "applicants", "joiner", "installer", "submissions", "leaving")
             ),
+            *(
+                f"membership.{part}"
+                for part in ("retirement", "blocking", "admission", "view_change", "control_reception", "machine")
+            ),
+            *(f"membership.{part}" for part in ("by_node", "node_packets", "silence")),
         ),
         Battery(
             [

@@ -14,6 +14,7 @@ from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
 from ordercast.live.host.recording import NewRecorder, no_recorder, require_writable
 from ordercast.live.join_options import JoinOptions
+from ordercast.live.local_groups import register
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -97,11 +98,20 @@ async def open_group(options: JoinOptions) -> Group:
         member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
+    _note_address(options, member)
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
     protocol = options.parameters.protocol
     selective = protocol in {service.value for service in SELECTIVE}
     return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
+
+
+def _note_address(options: JoinOptions, member: Member) -> None:
+    """Until this member ends, others on this machine find it by the name of its group."""
+    address = options.members[member.name]
+    if address.is_loopback():
+        registration = register(options.group, member.name, address)
+        member.left.add_done_callback(lambda _: registration.remove())
 
 
 async def _tell_others(member: Member) -> None:

@@ -664,9 +664,9 @@ class Restored(Member):
     def handle(self, event: Any) -> list[Any]:
         before, me = self.snapshot(), self.current.me
         twin = Member(
-            *(me, founding_view((me,), b"founding"), self.order, self.epoch.config, self.current.settings),
+            *(me, founding_view((me,), b"founding"), self.epoch.order, self.epoch.config, self.current.settings),
             group="g",
-            contacts=self.contacts,
+            contacts=self.blocking.contacts,
         )
         twin.restore(before)
         assert twin.snapshot() == before

@@ -13,7 +13,7 @@ from ordercast.model.machine import Discard, Stopped
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.current import Current
-from ordercast.protocols.membership.epoch import EpochReport
+from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import MemberOutput, SendControl
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.units import (
@@ -47,10 +47,12 @@ class Acceptor(DeclaredState):
     supplied: dict[int, Packet]  # fetched and put aside
     leaving: bool  # this member has said that it leaves
     reached: int  # places that something was heard of since this member stopped
+    kept: dict[int, Packet]  # packets of the previous view that others may have to fetch (sequencer)
 
     def __init__(self, current: Current, epoch: Epoch) -> None:
         self.current, self.epoch = current, epoch
         self.leaving = False
+        self.kept = {}
         self.start_view()
 
     def start_view(self) -> None:
@@ -63,6 +65,11 @@ class Acceptor(DeclaredState):
         self.supplied = {}
         self.reached = 0
 
+    @property
+    def has_stopped(self) -> bool:
+        """The epoch is given no inputs: the next view is being agreed on."""
+        return self.report is not None
+
     # --- promises ---
 
     def promise(self, ballot: Ballot, out: list[MemberOutput]) -> None:
@@ -73,7 +80,7 @@ class Acceptor(DeclaredState):
 
     def stop(self, out: list[MemberOutput]) -> None:
         """From here on nothing rises that a report says."""
-        if self.report is None:
+        if not self.has_stopped:
             self.report = self.epoch.flush.report()
             self.reached = 1 << self.current.place
             out.append(Stopped("view"))
@@ -145,14 +152,21 @@ class Acceptor(DeclaredState):
 
     # --- what is fetched (sequencer) ---
 
-    def receive_fetch(self, unit: Fetch, kept: dict[int, Packet], out: list[MemberOutput]) -> None:
+    def keep(self, cut: Cut) -> None:
+        """The epoch ends at this cut: keeps what others may have to fetch. What is older than this is with all."""
+        self.kept = dict(self.supplied)
+        if cut.numbered_below:
+            oldest = max(0, cut.numbered_below - 2 * self.epoch.config.sequencer.history)
+            self.kept |= dict(self.epoch.flush.supply(((oldest, cut.numbered_below),)))
+
+    def receive_fetch(self, unit: Fetch, out: list[MemberOutput]) -> None:
         """Sends copies: of the current epoch, or, if the unit is of the previous view, of what was kept of that."""
         current = self.current
         if unit.view == current.view.number:
             found = {**self.supplied, **dict(self.epoch.flush.supply(_first(unit.ranges)))}
             source: int | None = current.place
         else:
-            found, source = kept, current.previous_place
+            found, source = self.kept, current.previous_place
         if source is None:
             return
         for first, stop in _first(unit.ranges):
