@@ -155,10 +155,10 @@ def test_one_that_is_killed_leaves_the_group_to_the_others_and_its_record(tmp_pa
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
             metrics = page.read().decode()
         nodes.kill("C")
-        assert nodes.error("A") == b"ordercast: C did not answer\n"
-        assert nodes.error("A") == b"view 1: A, B\n"
         nodes.say("A", b"still here\n")
         assert nodes.hear("B", 1) == [b"A\tstill here\n"]
+        assert nodes.error("A") == b"ordercast: C did not answer\n"
+        assert nodes.error("A") == b"view 1: A, B\n"
         outcomes = nodes.end()
     assert {status for status, _, _ in outcomes.values()} == {0}
     assert f'{{group="{nodes.group}",member="A",protocol="st",sender="C"}} 1.0\n' in metrics

@@ -508,6 +508,15 @@ def test_who_reaches_a_quorum_is_not_blocked_however_long_it_takes() -> None:
     assert Blocked(0b10111) in hand.give(3, TimerFired("view.blocked"))
 
 
+def test_who_reaches_a_quorum_no_more_is_blocked() -> None:
+    """Those that answered first have failed since."""
+    hand = Hand(3)
+    hand.flush(0, 1)
+    hand.passes(Flush, 0, 1)
+    assert not any(isinstance(output, Blocked) for output in hand.give(1, TimerFired("view.blocked")))
+    assert Blocked(0b101) in hand.give(1, TimerFired("view.blocked"))
+
+
 def test_a_blocked_member_goes_on_when_it_is_healed() -> None:
     hand = Hand(3)
     hand.flush(2)

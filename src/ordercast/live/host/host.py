@@ -38,7 +38,7 @@ from ordercast.model.machine import (
     TimerFired,
     ViewInstalled,
 )
-from ordercast.model.nodes import mask_of
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.events import (
     TO_ALL,
@@ -55,8 +55,11 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 _DRAINED = Drained()
+_ENDS = InstallView | LeftGroup
+"""Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 
 
@@ -135,12 +138,14 @@ class Host:
             SendOutside: lambda output: transport.send_outside(output.unit, output.address),
             InstallView: self._install,
             Withdrawn: self._withdrawn,
-            LeftGroup: lambda _: owner.left_group(),
-            Excluded: lambda output: owner.excluded(output.why),
-            Blocked: lambda output: owner.blocked(output.lacks),
-            Unblocked: lambda _: owner.blocked(0),
+            LeftGroup: self._left,
+            Excluded: self._excluded,
+            Blocked: self._blocked,
+            Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
+        value = member.current.value
+        self._record_view(member.current.view, value, "founded" if value is None else value.why)
 
     # --- inputs ---
 
@@ -194,10 +199,17 @@ class Host:
         member = self.member
         if self._failed or (self.closed and member.phase is not Phase.RETIRED):
             return
+        self.recorder.turn()
         handlers = self._handlers
         try:
-            for output in member.handle(event):
-                handlers[type(output)](output)
+            outputs = member.handle(event)
+            # What is reached before a view is told is reached because the view before ends.
+            ends = max((at for at, output in enumerate(outputs) if isinstance(output, _ENDS)), default=0)
+            for at, output in enumerate(outputs):
+                if at < ends and type(output) is Reached:
+                    self._reached(output, by_view=True)
+                else:
+                    handlers[type(output)](output)
         except Exception as error:  # an error of ours, whatever it is
             self._failed = True
             self._owner.protocol_failed(error)
@@ -316,8 +328,9 @@ class Host:
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
         batch = self._submitted.pop(packet.first, None)
-        if batch is None:
-            return  # it had a number in an earlier view: its receipt goes on
+        if batch is None:  # it had a number in an earlier view: its receipt goes on
+            self.recorder.renumber(packet, self.member.current.view.number)
+            return
         self._counts.sent += batch.messages
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
@@ -326,9 +339,9 @@ class Host:
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
 
-    def _reached(self, output: Reached) -> None:
+    def _reached(self, output: Reached, *, by_view: bool = False) -> None:
         packet, level = output.packet, output.level
-        self.recorder.level(level, packet)
+        self.recorder.level(level, packet, by_view=by_view)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
                 self._has_position(packet)
@@ -350,7 +363,8 @@ class Host:
         self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
 
     def _discard(self, output: Discard) -> None:
-        self.recorder.discard(output.unit, output.why)
+        if not self.closed:
+            self.recorder.discard(output.unit, output.why)
         self._counts.discarded[output.why] += 1
 
     def _stopped(self, output: Stopped) -> None:
@@ -376,8 +390,30 @@ class Host:
         if self._stopped_for_view:
             self._stopped_for_view = False
             self.recorder.resumed(Resumed(0, 0, 0))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), output.why), view.nodes)
+        self._record_view(view, output.value, output.why)
         self._owner.view_installed(output)
+
+    def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
+        """`value`: what was agreed on; None: the founding view."""
+        heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+
+    def _left(self, _: LeftGroup) -> None:
+        """What is in the cut of the last view is with all members that go on."""
+        self.recorder.leave(drained=not self.member.not_delivered())
+        self._owner.left_group()
+
+    def _excluded(self, output: Excluded) -> None:
+        self.recorder.exclude(output.number, output.why)
+        self._owner.excluded(output.why)
+
+    def _blocked(self, output: Blocked) -> None:
+        self.recorder.block(mask_of(self._nodes[place] for place in members(output.lacks)))
+        self._owner.blocked(output.lacks)
+
+    def _unblocked(self, _: Unblocked) -> None:
+        self.recorder.unblock()
+        self._owner.blocked(0)
 
     def _withdrawn(self, output: Withdrawn) -> None:
         first = output.first

@@ -59,6 +59,7 @@ class Blocking(DeclaredState):
         if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
             out.append(Blocked(current.view.everybody & ~reached))
+        self.acceptor.reached = 1 << current.place  # who answered first and failed then is not reached next time
         self.asked += 1
         find = Find(self.group, current.me.name, current.me.number, self.asked)
         addresses = [current.view.members[place].address for place in members(current.others)]
