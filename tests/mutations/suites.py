@@ -187,11 +187,12 @@ SUITES = (
                 f"membership.{part}"
                 for part in ("retirement", "blocking", "admission", "view_change", "control_reception", "machine")
             ),
-            *(f"membership.{part}" for part in ("by_node", "node_packets", "silence")),
+            *(f"membership.{part}" for part in ("by_node", "node_packets", "silence", "failure_detector")),
         ),
         Battery(
             [
                 *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
+                *_tests("membership", "untrusted_units", "failure_detector"),
                 *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),

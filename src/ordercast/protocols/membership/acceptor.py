@@ -20,14 +20,20 @@ from ordercast.protocols.membership.units import (
     MAX_COPIES,
     Accept,
     Accepted,
+    ControlUnit,
     Fetch,
     Flush,
+    Install,
     Overruled,
     Propose,
     Report,
     Supply,
 )
-from ordercast.protocols.membership.view import Ballot, NextView
+from ordercast.protocols.membership.view import Ballot, NextView, Reason
+
+MAX_BALLOTS_AHEAD = 1 << 20
+"""Rounds by which a ballot may be ahead of all that a member has seen: more cannot have been held meanwhile, and a
+member that followed would use up the rounds that there are."""
 
 
 class Acceptor(DeclaredState):
@@ -96,6 +102,35 @@ class Acceptor(DeclaredState):
         if self.promised != unit.ballot:
             self.promise(unit.ballot, out)
         return True
+
+    def objection(self, unit: ControlUnit) -> str | None:
+        """Why this member does not believe a unit that could be true for others; None: it does.
+
+        Nothing of this comes from members that keep to the protocol, and a member that believed it could not finish
+        its epoch.
+        """
+        if isinstance(unit, Propose | Install):
+            value: NextView | None = unit.value
+        else:
+            value = unit.accepted[1] if isinstance(unit, Report) and unit.accepted else None
+        if value is not None and (contradiction := self._contradiction(value)):
+            return contradiction
+        if isinstance(unit, Flush | Propose | Overruled):
+            ballot = unit.promised if isinstance(unit, Overruled) else unit.ballot
+            if ballot[0] > self.highest_round + MAX_BALLOTS_AHEAD:
+                return "its ballot is too far ahead"
+        return None
+
+    def _contradiction(self, value: NextView) -> str | None:
+        """What a value says of this member that is not so."""
+        place = self.current.place
+        if not value.heard >> place & 1:
+            return None
+        if self.report is None:
+            return "it names a report that was not made"
+        if (place, Reason.LEFT) in value.left and not self.leaving:
+            return "it names one as leaving that stays"
+        return self.epoch.flush.problem(value.cut)
 
     def report_for(self, ballot: Ballot) -> Report:
         """The same in every ballot, but for what was accepted."""

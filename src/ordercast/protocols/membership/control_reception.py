@@ -63,6 +63,7 @@ class ControlReception:
                 self.installer.receive_from_previous(unit, out)
             return
         problem = "of another view" if unit.view != current.view.number else problem_of(unit, current.view)
+        problem = problem or self.acceptor.objection(unit)
         if problem or unit.source == current.place:
             out.append(Discard(unit, problem or "own"))
             return

@@ -20,6 +20,7 @@ from ordercast.protocols.membership.view import (
     Incarnation,
     NextView,
     is_possible,
+    is_possible_welcome,
 )
 
 MAX_RANGES = 64
@@ -267,7 +268,9 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         ranges = unit.ranges
         good = 0 < len(ranges) <= MAX_RANGES and all(0 <= start < stop for start, stop in ranges)
     elif isinstance(unit, Supply):
-        good = unit.number >= 0 and 0 <= unit.packet.source < len(view.members)
+        packet = unit.packet
+        good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
+        good = good and min(unit.number, packet.seq, packet.first) >= 0
     elif isinstance(unit, Suspicion):
         good = 0 <= unit.members <= view.everybody and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
@@ -321,8 +324,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
         good = 0 <= unit.reach < 1 << MAX_MEMBERS and len(unit.why) <= MAX_WHY
     elif isinstance(unit, Welcome):
         good = (
-            unit.view.is_well_formed()
-            and unit.value.number == unit.view.number
+            is_possible_welcome(unit.value, unit.view)
             and 0 <= unit.source < len(unit.view.members)
             and len(unit.departed) <= MAX_DEPARTED
         )
