@@ -142,15 +142,12 @@ class Coordinator(DeclaredState):
         if unit.ballot != self.ballot or not self.is_active or self._has_chosen():
             out.append(Discard(unit, "old"))
             return None
-<<<<<<< HEAD
-        were_enough = self._are_enough()
-=======
         if not self._can_be_true(
             {self.current.place: self.reports[self.current.place].report, unit.source: unit.report}
         ):
             out.append(Discard(unit, CONTRADICTS))
             return None
->>>>>>> c18632a
+        were_enough = self._are_enough()
         self.reports[unit.source] = unit
         if self.rounds and not were_enough and self._are_enough():
             self._hear_the_rest(out)
