@@ -115,6 +115,7 @@ class Driver:
         groups = {
             order: {
                 "order": order,
+                **({"resilience": 2} if order == "sequenced" else {}),  # what anybody delivered is with a majority
                 "key": str(self.lab.key),
                 "record": str(self.lab.records),
                 **({} if options else {"members": self.lab.members(port)}),

@@ -278,7 +278,7 @@ class Host:
 
     def is_drained(self) -> bool:
         """True if all of our messages are in every cut: a view delivers them, even if it is without this member."""
-        return not (self._outbox or self._submitted) and self.member.is_drained()
+        return not (self._outbox or self._submitted) and self.member.leaving.is_drained()
 
     def unconfirmed(self) -> int:
         """Our messages that are not known to be stable, sent or not."""

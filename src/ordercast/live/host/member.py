@@ -212,6 +212,17 @@ class Member:
             if not drain:
                 self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
             self.host.leave(drain=drain)
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
+
+    def _leave_alone(self) -> None:
+        """Without this member too few are left for a view: nobody can agree that it has left."""
+        if self.left.done():
+            return
+        least = self.parameters.least_members
+        if len(self._view.members) <= least:
+            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+        else:
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
@@ -546,5 +557,6 @@ def _membership_config(parameters: Parameters, round_trip: int | None) -> Member
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
         grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),
+        least=parameters.least_members,
         has_state=False,
     )

@@ -114,6 +114,9 @@ class Coordinator(DeclaredState):
         if self.leavers >> place & 1:
             return None
         self.leavers |= 1 << place
+        current = self.current
+        if current.size <= current.settings.least and self.leavers != current.view.everybody:
+            return None  # nobody may go: too few would be left
         return self.consider(f"{self.current.view.members[place].name} leaves", out)
 
     # --- the own ballot ---
@@ -157,8 +160,9 @@ class Coordinator(DeclaredState):
 
     def _are_enough(self) -> bool:
         """Whether those that have reported may choose."""
-        size = self.current.size
-        return is_quorum(mask_of(self.reports), size) and len(self.reports) >= self.epoch.reports_needed(size)
+        size, settings = self.current.size, self.current.settings
+        needed = max(self.epoch.reports_needed(size), settings.least)
+        return is_quorum(mask_of(self.reports), size) and len(self.reports) >= needed
 
     def _hear_the_rest(self, out: list[MemberOutput]) -> None:
         """Too few could be reached until now. Whoever can be reached again, as they can, has its time from here on."""
