@@ -18,9 +18,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+
+import itertools
 
 from ordercast import Group, GroupAborted, GroupClosed, Settings, View, join
 from ordercast.live.settings import Order
@@ -112,7 +114,7 @@ async def end(talkers: list[Talker]) -> None:
 
 def crash(talker: Talker) -> None:
     """The member says nothing any more, and hears nothing, as if its process had been killed."""
-    member = talker.group._member
+    member = talker.group._member  # noqa: SLF001 (nobody else can do this)
     member.stop(GroupClosed("it crashed"))
     member.leave()
 
@@ -129,7 +131,7 @@ async def changed(stay: list[Talker], began: Callable[[], float | None], asked: 
     pauses = []
     for talker in stay:
         times = [each for each in talker.deliveries if each >= asked - 0.1]
-        pauses.append(max(after - before for before, after in zip(times, times[1:], strict=False)))
+        pauses.append(max(after - before for before, after in itertools.pairwise(times)))
     return Change(*(1000 * each for each in (min(firsts) - since, max(firsts) - since, max(pauses))))
 
 

@@ -447,7 +447,7 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
 
 
 def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
-    view = View(number=1, position=0, members=("A", "C"), left=("B",), why="B failed")
+    view = View(number=1, position=0, members=("A", "C"), left={"B": "silent"}, why="B failed")
     NodeProcess().on_view(view)
     assert capsys.readouterr().err == "ordercast: B failed\nview 1: A, C\n"
 

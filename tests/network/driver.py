@@ -4,13 +4,13 @@ Each process takes part in a group of each order, so that whatever happens, happ
 expects of a group is its list of members after each event.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from threading import Thread
 from typing import Any
@@ -80,10 +80,8 @@ class Actor:
             thread.join(10)
         for pipe in (self.child.stdin, self.child.stdout, self.child.stderr):
             if pipe is not None:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass
 
 
 class Driver:

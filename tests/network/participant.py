@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -137,10 +138,8 @@ async def obey(participants: list[Participant], talks: asyncio.Event) -> None:
 
 
 async def _end(group: Group, how: str) -> None:
-    try:
+    with suppress(GroupAborted):  # the stream of events says so, too
         await (group.leave() if how == "leave" else group.close(60))
-    except GroupAborted:
-        pass  # the stream of events says so, too
 
 
 if __name__ == "__main__":

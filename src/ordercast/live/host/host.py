@@ -8,7 +8,9 @@ begins. The application's destinations are node numbers, which never change; a m
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from ordercast.live.host.batching import Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
@@ -34,14 +36,17 @@ from ordercast.model.machine import (
     Send,
     SetTimer,
     Stopped,
+    Submit,
     Suspect,
     TimerFired,
     ViewInstalled,
 )
 from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import (
     TO_ALL,
+    Begin,
     Blocked,
     Excluded,
     InstallView,
@@ -55,12 +60,23 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.units import Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 _DRAINED = Drained()
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
+MAX_TOLD = 128
+"""Members that departed last, which one that joins is told: a datagram has to carry them."""
+
+
+class Settled(NamedTuple):
+    """Own batches of a member that was excluded, in the order in which they were submitted."""
+
+    delivered: list[OutgoingBatch]
+    not_delivered: list[OutgoingBatch]
+    unknown: list[OutgoingBatch]
 
 
 class HostOwner(Protocol):
@@ -72,8 +88,11 @@ class HostOwner(Protocol):
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
 
-    def excluded(self, why: str) -> None:
+    def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def position(self) -> int:
+        """Messages that were delivered before the current view, as those that join count them."""
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view: these places are silent; 0: it is over."""
@@ -135,7 +154,7 @@ class Host:
             Resumed: self._resumed,
             Abort: self._abort,
             SendControl: self._send_control,
-            SendOutside: lambda output: transport.send_outside(output.unit, output.address),
+            SendOutside: self._send_outside,
             InstallView: self._install,
             Withdrawn: self._withdrawn,
             LeftGroup: self._left,
@@ -148,6 +167,16 @@ class Host:
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
 
     # --- inputs ---
+
+    def begin(self) -> None:
+        """The first view of a member that joined."""
+        for output in self.member.handle(Begin()):
+            if isinstance(output, InstallView):
+                self._owner.view_installed(output)
+            else:
+                self._handlers[type(output)](output)
+        self._direct = self.member.is_direct
+        self.pump()
 
     def receive(self, unit: Unit) -> None:
         """A unit arrived. What follows may wait for `drained`."""
@@ -228,7 +257,7 @@ class Host:
             batch = outbox.take()
             if batch is None:
                 break
-            places = self._places_of(batch.destinations)
+            places = self._places_of(batch.destinations if batch.large is None else self._bound(batch))
             if not places:
                 batch.give_up(Undelivered("no destination of the message is a member any more"))
                 continue
@@ -247,6 +276,15 @@ class Host:
             if len(self._places) < _CACHED_DESTINATIONS:
                 self._places[nodes] = found
         return found
+
+    def _bound(self, batch: OutgoingBatch) -> int:
+        """The nodes of a fragment: where messages go to any members, those of the first one."""
+        large = batch.large
+        if batch.destinations != TO_ALL or large is None or self.member.epoch.order.to_all:
+            return batch.destinations
+        if large.bound is None:
+            large.bound = mask_of(self._nodes)
+        return large.bound
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
@@ -288,8 +326,53 @@ class Host:
 
     def stop(self, why: BaseException) -> None:
         """Nothing happens any more; receipts that are waited for raise `why`."""
-        if self.closed:
-            return
+        if not self.closed:
+            self._end(why)
+        for batch in (*self._unstable.values(), *self._submitted.values()):
+            batch.give_up(why)
+        self._outbox.give_up(why)
+
+    def retire(self) -> None:
+        """Excluded, and about to return: nothing happens here any more but answers to others."""
+        if not self.closed:
+            self._end(None)
+
+    def settle(self, end: int | None) -> "Settled":
+        """After the end: which own messages were delivered. `end`: own packets of the last view below it were.
+
+        None: nobody knows.
+        """
+        unsettled = {**self._unstable, **self._submitted}
+        self._unstable, self._submitted = {}, {}
+        if end is None:
+            return Settled([], [], list(unsettled.values()))
+        again = self._submissions_from(end)
+        settled = Settled([], [], [])
+        for first, batch in sorted(unsettled.items()):
+            if first in again:
+                batch.restore(again[first])
+                settled.not_delivered.append(batch)
+            else:
+                settled.delivered.append(batch)
+        return settled
+
+    def _submissions_from(self, end: int) -> dict[int, Submit]:
+        """Own submissions that are in no packet below this one, by first message."""
+        member, found = self.member, {}
+        size, place = member.current.size, member.current.place
+        cut = Cut(tuple(end if each == place else 0 for each in range(size)))
+        flush = member.epoch.flush
+        number = flush.next_message(cut)
+        for submit in flush.left_over(cut):
+            found[number + submit.skips] = submit
+            number += submit.skips + len(submit.lengths)
+        number += member.submissions.skips
+        for submit in member.waiting:
+            found[number + submit.skips] = submit
+            number += submit.skips + len(submit.lengths)
+        return found
+
+    def _end(self, why: BaseException | None) -> None:
         self.closed = True
         self.recorder.turn()
         if isinstance(why, GroupAborted):
@@ -309,9 +392,6 @@ class Host:
             self._timers.cancel_others("view.")
         else:
             self._timers.cancel_all()
-        for batch in (*self._unstable.values(), *self._submitted.values()):
-            batch.give_up(why)
-        self._outbox.give_up(why)
 
     # --- outputs ---
 
@@ -378,6 +458,12 @@ class Host:
     def _resumed(self, output: Resumed) -> None:
         self.recorder.resumed(output)
 
+    def _send_outside(self, output: SendOutside) -> None:
+        unit = output.unit
+        if type(unit) is Welcome:
+            unit = replace(unit, position=self._owner.position(), departed=unit.departed[-MAX_TOLD:])
+        self._transport.send_outside(unit, output.address)
+
     def _send_control(self, output: SendControl) -> None:
         self._transport.send_membership(output.unit, output.to, output.view)
 
@@ -405,7 +491,7 @@ class Host:
 
     def _excluded(self, output: Excluded) -> None:
         self.recorder.exclude(output.number, output.why)
-        self._owner.excluded(output.why)
+        self._owner.excluded(output)
 
     def _blocked(self, output: Blocked) -> None:
         self.recorder.block(mask_of(self._nodes[place] for place in members(output.lacks)))
