@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import itertools
 
-from ordercast import Group, GroupAborted, GroupClosed, Settings, View, join
+from ordercast import Group, GroupAborted, GroupClosed, Message, Settings, View, join
 from ordercast.live.settings import Order
 
 FAILURE_TIMEOUT = 0.5
@@ -75,7 +75,7 @@ class Talker:
                 now = time.perf_counter()
                 if isinstance(event, View):
                     self.view = event
-                else:
+                elif isinstance(event, Message):
                     self.deliveries.append(now)
                     self.first.setdefault(event.view, now)
         except GroupAborted:

@@ -69,7 +69,7 @@ class Actor:
         return list(self.last(group, "view").get("members", ()))
 
     def is_blocked(self, group: str) -> bool:
-        return bool(self.last(group, "blocked", "unblocked", "end").get("event") == "blocked")
+        return bool(self.last(group, "blocked", "unblocked", "excluded", "end").get("event") in {"blocked", "excluded"})
 
     def end(self) -> None:
         """Whatever it is doing."""
@@ -250,8 +250,8 @@ def check_group(order: str, actors: list[Actor]) -> dict[int, list[str]]:
     assert len(everything) == len(set(everything)), f"{order}: delivered twice"
     in_order: dict[str, list[int]] = defaultdict(list)
     for message in everything:
-        sender, _, number = message.rpartition("/")
-        in_order[sender].append(int(number))
+        sender, _, count = message.rpartition("/")
+        in_order[sender].append(int(count))
     for actor in actors:
         found = in_order[str(actor)]
         if order != "priority":
@@ -265,14 +265,18 @@ def check_group(order: str, actors: list[Actor]) -> dict[int, list[str]]:
     return segments
 
 
-def split_log(log: list[str | int]) -> list[tuple[int, list[str], bool]]:
-    """The messages of each view, and whether another view followed."""
+def split_log(log: list[str | int | None]) -> list[tuple[int, list[str], bool]]:
+    """The messages of each view, and whether this member was in the next one."""
     found: list[tuple[int, list[str], bool]] = []
+    excluded = False
     for entry in log:
         if isinstance(entry, int):
-            if found:
+            if found and not excluded:
                 found[-1] = (*found[-1][:2], True)
             found.append((entry, [], False))
+            excluded = False
+        elif entry is None:
+            excluded = True
         else:
             found[-1][1].append(entry)
     return found

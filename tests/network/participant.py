@@ -14,13 +14,11 @@ from typing import Any
 
 import msgspec
 
-from ordercast.live.events import Receipt, View
+from ordercast.live.events import Blocked, Excluded, Message, Receipt, View
 from ordercast.live.group import Group
 from ordercast.model.errors import GroupAborted, GroupClosed, OrdercastError, Undelivered
 from tests.live.groups import join
 from tests.network.member import say
-
-_LOOK = 0.02  # seconds between looks at whether a group is blocked
 
 
 class Task(msgspec.Struct, kw_only=True):
@@ -42,8 +40,8 @@ class Participant:
     def __init__(self, task: Task, group: str, talks: asyncio.Event) -> None:
         self.task, self.group_name, self.talks = task, group, talks
         self.sent = 0
-        self.log: list[str | int] = []
-        """Messages, and numbers of views."""
+        self.log: list[str | int | None] = []
+        """Messages, and numbers of views; None: the others went on, and it is about to return."""
         self.group: Group
         self.waiting: set[asyncio.Task[None]] = set()
 
@@ -59,7 +57,7 @@ class Participant:
             return
         self.log.append(self.group.view.number)
         self.tell("view", number=self.group.view.number, members=self.group.members, why="")
-        parts = [asyncio.create_task(part()) for part in (self.talk, self.listen, self.look)]
+        parts = [asyncio.create_task(part()) for part in (self.talk, self.listen)]
         why, status = "", 0
         try:
             await parts[1]
@@ -100,16 +98,13 @@ class Participant:
             if isinstance(event, View):
                 self.log.append(event.number)
                 self.tell("view", number=event.number, members=event.members, why=event.why)
-            else:
+            elif isinstance(event, Message):
                 self.log.append(event.payload.partition(b" ")[0].decode())
-
-    async def look(self) -> None:
-        was = False
-        while True:
-            if self.group.blocked != was:
-                was = not was
-                self.tell("blocked" if was else "unblocked")
-            await asyncio.sleep(_LOOK)
+            elif isinstance(event, Excluded):
+                self.log.append(None)
+                self.tell("excluded", why=event.why, delivered=event.delivered, not_delivered=event.not_delivered)
+            else:
+                self.tell("blocked" if isinstance(event, Blocked) else "unblocked")
 
 
 async def take_part_in_all(task: Task) -> None:
