@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.network.lab import ROOT, Lab
 from tests.network.results import ORDERS, holds
@@ -69,7 +69,7 @@ class Actor:
         return list(self.last(group, "view").get("members", ()))
 
     def is_blocked(self, group: str) -> bool:
-        return bool(self.last(group, "blocked", "unblocked", "excluded", "end").get("event") in {"blocked", "excluded"})
+        return self.last(group, "blocked", "excluded", "view", "end").get("event") in {"blocked", "excluded"}
 
     def end(self) -> None:
         """Whatever it is doing."""
@@ -230,53 +230,78 @@ class Driver:
         holds(self.lab)
 
 
-def check_group(order: str, actors: list[Actor]) -> dict[int, list[str]]:
-    """What all were given fits together; the messages of each view."""
+class Segment(NamedTuple):
+    """What a member was given in one view."""
+
+    view: int
+    messages: list[str]
+    joined: bool
+    """It was not in the view before."""
+    closed: bool
+    """It was in the next view, too."""
+
+
+def check_group(order: str, actors: list[Actor]) -> None:
+    """What all were given fits together."""
     names: dict[int, list[str]] = {}
     for actor in actors:
         for view in actor.of(order, "view"):
             known = names.setdefault(view["number"], view["members"])
             assert known == view["members"], f"{order}: two views {view['number']}: {known}, {view['members']}"
-    segments: dict[int, list[str]] = {}
-    logs = {actor: actor.last(order, "end").get("log", []) for actor in actors}
-    for actor, log in logs.items():
-        for number, segment, closed in split_log(log):
-            if not closed and not (number == max(names) and actor.last(order, "end")["status"] == 0):
-                continue  # it did not finish this view: its record is audited
-            known = segments.setdefault(number, segment)
-            same = sorted(known) == sorted(segment) if order == "partial" else known == segment
-            assert same, f"{order}: {actor} was given other messages in view {number}: {set(known) ^ set(segment)}"
-    everything = [message for number in sorted(segments) for message in segments[number]]
+    given: dict[int, dict[Actor, Segment]] = defaultdict(dict)
+    for actor in actors:
+        end = actor.last(order, "end")
+        for segment in split_log(end.get("log", [])):
+            if segment.closed or (segment.view == max(names) and end["status"] == 0):
+                given[segment.view][actor] = segment  # of others the record is audited
+    everything: list[str] = []
+    for number in sorted(given):
+        everything += same_messages(order, number, given[number])
     assert len(everything) == len(set(everything)), f"{order}: delivered twice"
     in_order: dict[str, list[int]] = defaultdict(list)
     for message in everything:
         sender, _, count = message.rpartition("/")
         in_order[sender].append(int(count))
     for actor in actors:
-        found = in_order[str(actor)]
-        if order != "priority":
-            assert found == list(range(len(found))), f"{order}: messages of {actor} are missing or out of order"
-        stable = {event["number"] for event in actor.of(order, "stable")}
-        lost = stable - set(found)
-        assert not lost, f"{order}: {actor} was told that {sorted(lost)} are stable, and they are lost"
-        end = actor.last(order, "end")
-        if end.get("status") == 0 and not end["why"]:
-            assert len(found) == end["sent"], f"{order}: {actor} sent {end['sent']}, {len(found)} were delivered"
-    return segments
+        check_sender(order, actor, in_order[str(actor)])
 
 
-def split_log(log: list[str | int | None]) -> list[tuple[int, list[str], bool]]:
-    """The messages of each view, and whether this member was in the next one."""
-    found: list[tuple[int, list[str], bool]] = []
-    excluded = False
+def same_messages(order: str, number: int, given: dict[Actor, Segment]) -> list[str]:
+    """All were given the same in a view; who joined with it lacks what was sent before, where messages have names."""
+    whole = max((segment.messages for segment in given.values() if not segment.joined), key=len, default=[])
+    for actor, segment in given.items():
+        found, wanted = segment.messages, whole
+        if segment.joined and order in {"partial", "total"}:
+            wanted = [message for message in whole if message in set(found)]
+        same = sorted(found) == sorted(wanted) if order == "partial" else found == wanted
+        lacks = sorted(set(found) ^ set(wanted))[:20]
+        assert same, f"{order}: {actor} was given other messages in view {number}, or in another order: {lacks}"
+    return whole
+
+
+def check_sender(order: str, actor: Actor, found: list[int]) -> None:
+    """Its messages are complete as far as they were given, and those that were stable are among them."""
+    if order != "priority":
+        assert found == list(range(len(found))), f"{order}: messages of {actor} are missing or out of order"
+    lost = {event["number"] for event in actor.of(order, "stable")} - set(found)
+    assert not lost, f"{order}: {actor} was told that {sorted(lost)} are stable, and they are lost"
+    end = actor.last(order, "end")
+    if end.get("status") == 0:
+        assert len(found) == end["sent"], f"{order}: {actor} sent {end['sent']}, {len(found)} were delivered"
+
+
+def split_log(log: list[str | int | None]) -> list[Segment]:
+    """What was given in each view."""
+    found: list[Segment] = []
+    joins = True
     for entry in log:
-        if isinstance(entry, int):
-            if found and not excluded:
-                found[-1] = (*found[-1][:2], True)
-            found.append((entry, [], False))
-            excluded = False
-        elif entry is None:
-            excluded = True
-        else:
-            found[-1][1].append(entry)
+        if entry is None:
+            joins = True
+        elif isinstance(entry, str):
+            found[-1].messages.append(entry)
+        elif not found or found[-1].view != entry:  # a joiner is told its first view twice
+            if found and not joins:
+                found[-1] = found[-1]._replace(closed=True)
+            found.append(Segment(entry, [], joins and entry > 0, closed=False))
+            joins = False
     return found
