@@ -245,8 +245,10 @@ def _nothing() -> None:
 
 def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:
     """The row of a run when it begins. `one_clock`: all members are on one machine, and share its clock."""
-    settings = agreed.as_dict()
-    config = {"group": settings.pop("config"), "live": {**settings, "members": list(names), "one_clock": one_clock}}
+    settings: dict[str, object] = {**agreed.as_dict(), "members": list(names), "one_clock": one_clock}
+    del settings["config"]
+    # Members may join: each knows of the nodes that there were until it ended.
+    config = {"group": {**msgspec.to_builtins(agreed.config), "views": True}, "live": settings}
     return {
         "protocol": agreed.protocol,
         "nodes": len(names),
