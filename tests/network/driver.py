@@ -64,6 +64,10 @@ class Actor:
         found = self.of(group, *kinds)
         return found[-1] if found else {}
 
+    def log(self, group: str) -> list[str | int | None]:
+        """What it was delivered: messages, numbers of views, and None where the others went on without it."""
+        return [entry for told in self.of(group, "log") for entry in told["entries"]]
+
     def members(self, group: str) -> list[str]:
         """Of its last view."""
         return list(self.last(group, "view").get("members", ()))
@@ -251,8 +255,8 @@ def check_group(order: str, actors: list[Actor]) -> None:
     given: dict[int, dict[Actor, Segment]] = defaultdict(dict)
     for actor in actors:
         end = actor.last(order, "end")
-        for segment in split_log(end.get("log", [])):
-            if segment.closed or (segment.view == max(names) and end["status"] == 0):
+        for segment in split_log(actor.log(order)):
+            if segment.closed or (segment.view == max(names) and end.get("status") == 0):
                 given[segment.view][actor] = segment  # of others the record is audited
     everything: list[str] = []
     for number in sorted(given):
@@ -268,7 +272,7 @@ def check_group(order: str, actors: list[Actor]) -> None:
 
 def same_messages(order: str, number: int, given: dict[Actor, Segment]) -> list[str]:
     """All were given the same in a view; who joined with it lacks what was sent before, where messages have names."""
-    whole = max((segment.messages for segment in given.values() if not segment.joined), key=len, default=[])
+    whole = max(given.values(), key=lambda segment: (not segment.joined, len(segment.messages))).messages
     for actor, segment in given.items():
         found, wanted = segment.messages, whole
         if segment.joined and order in {"partial", "total"}:
@@ -282,7 +286,7 @@ def same_messages(order: str, number: int, given: dict[Actor, Segment]) -> list[
 def check_sender(order: str, actor: Actor, found: list[int]) -> None:
     """Its messages are complete as far as they were given, and those that were stable are among them."""
     if order != "priority":
-        assert found == list(range(len(found))), f"{order}: messages of {actor} are missing or out of order"
+        assert found == list(range(len(found))), f"{order}: messages of {actor} are missing or out of order: {found}"
     lost = {event["number"] for event in actor.of(order, "stable")} - set(found)
     assert not lost, f"{order}: {actor} was told that {sorted(lost)} are stable, and they are lost"
     end = actor.last(order, "end")

@@ -20,6 +20,8 @@ from ordercast.model.errors import GroupAborted, GroupClosed, OrdercastError, Un
 from tests.live.groups import join
 from tests.network.member import say
 
+_TOLD = 0.1  # seconds between two lines of what was delivered
+
 
 class Task(msgspec.Struct, kw_only=True):
     """What a process is told when it starts."""
@@ -41,7 +43,7 @@ class Participant:
         self.task, self.group_name, self.talks = task, group, talks
         self.sent = 0
         self.log: list[str | int | None] = []
-        """Messages, and numbers of views; None: the others went on, and it is about to return."""
+        """Messages and numbers of views, not told yet; None: the others went on, and it is about to return."""
         self.group: Group
         self.waiting: set[asyncio.Task[None]] = set()
 
@@ -57,7 +59,7 @@ class Participant:
             return
         self.log.append(self.group.view.number)
         self.tell("view", number=self.group.view.number, members=self.group.members, why="")
-        parts = [asyncio.create_task(part()) for part in (self.talk, self.listen)]
+        parts = [asyncio.create_task(part()) for part in (self.talk, self.listen, self.tell_log)]
         why, status = "", 0
         try:
             await parts[1]
@@ -68,7 +70,15 @@ class Participant:
         for part in (*parts, *self.waiting):
             part.cancel()
         await asyncio.gather(*parts, *self.waiting, return_exceptions=True)
-        self.tell("end", why=why, status=status, sent=self.sent, log=self.log)
+        self.tell("log", entries=self.log)
+        self.tell("end", why=why, status=status, sent=self.sent)
+
+    async def tell_log(self) -> None:
+        """Now and then: it may be killed at any moment."""
+        while True:
+            await asyncio.sleep(_TOLD)
+            self.tell("log", entries=self.log)
+            self.log = []
 
     async def talk(self) -> None:
         while True:
