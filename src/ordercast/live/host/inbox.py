@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ordercast.live.events import Blocked, Event, Excluded, Message, Origin, Unblocked, View
-from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, messages_in
+from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, Partial, messages_in
 from ordercast.model.nodes import chosen
 from ordercast.model.units import Packet
 
@@ -23,6 +23,8 @@ class _NewView(NamedTuple):
 
     view: View
     places: Mapping[int, int]
+    partials: list[Partial]
+    """What others have given to this member, which joined with the view."""
 
 
 class Inbox:
@@ -38,6 +40,7 @@ class Inbox:
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._end: BaseException | None = None
+        self._held: int | None = None  # the view from which on nothing is handed out
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
@@ -77,7 +80,31 @@ class Inbox:
         """
         self._totals = self.delivered
         self._places, self._counts, self._first_position = view.members, [0] * len(view.members), view.position
-        self._queue.append(_NewView(view, places))
+        self._queue.append(_NewView(view, places, []))
+        self._arrived.set()
+
+    def partial_messages(self) -> list[Partial]:
+        """Messages to all members of which only the first fragments were put here yet; as they are now."""
+        reassembler, size = self.reassembler.copy(), len(self._names)
+        for each in self._queue:
+            if isinstance(each, _NewView):
+                reassembler.move(each.places)
+                reassembler.load(each.partials)
+                size = len(each.view.members)
+            elif isinstance(each, Packet) and each.payload[:1] != WHOLE:
+                reassembler.messages(each, (1 << size) - 1)
+        return [partial for partial in reassembler.partials.values() if partial.to_all]
+
+    def hold(self, number: int) -> None:
+        """Nothing from the view of this number on is handed out, until `load`."""
+        self._held = number
+
+    def load(self, partials: list[Partial]) -> None:
+        """Goes on with the view that is held, and with what others have of messages that began before it."""
+        for each in self._queue:
+            if isinstance(each, _NewView) and each.view.number == self._held:
+                each.partials.extend(partials)
+        self._held = None
         self._arrived.set()
 
     def put_notice(self, notice: Notice) -> None:
@@ -87,12 +114,14 @@ class Inbox:
 
     def end(self, reason: BaseException) -> None:
         """Nothing more will come; `reason` is raised when everything was read."""
-        self._end = reason
+        self._end, self._held = reason, None
         self._arrived.set()
 
     def take(self) -> list[Message] | Event | None:
         """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
         while self._queue:
+            if self._held is not None and self._is_held(self._queue[0]):
+                return None
             found = self._queue.popleft()
             if not isinstance(found, Packet):
                 if not isinstance(found, _NewView):
@@ -105,10 +134,14 @@ class Inbox:
                 return messages
         return None
 
+    def _is_held(self, found: "Packet | _NewView | Notice") -> bool:
+        return isinstance(found, _NewView) and found.view.number == self._held
+
     def _enter(self, entered: "_NewView") -> None:
         """What follows is of this view. A message that began before goes on, if its sender does."""
         view = entered.view
         self.reassembler.move(entered.places)
+        self.reassembler.load(entered.partials)
         self._view, self._names, self._destinations = view.number, view.members, {}
         self._position = view.position
 
@@ -117,7 +150,7 @@ class Inbox:
 
         Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
         """
-        if self._end is not None:
+        if self._end is not None and self._held is None:
             raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         self._arrived.clear()
         self._waiting += 1
@@ -138,7 +171,8 @@ class Inbox:
         sender, payload, lengths = self._names[packet.source], packet.payload, packet.lengths
         if payload[:1] != WHOLE:
             self._position += messages_in(packet)  # one that is too large counts: all members drop it
-            return [Message(sender, each, index, origin) for each in self.reassembler.messages(packet)]
+            everybody = (1 << len(self._names)) - 1
+            return [Message(sender, each, index, origin) for each in self.reassembler.messages(packet, everybody)]
         self._position += len(lengths)
         if len(lengths) == 1:
             return [Message(sender, payload[1 : 1 + lengths[0]], index, origin)]

@@ -16,6 +16,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from ordercast.live.events import Blocked, Excluded, Unblocked, View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
@@ -27,10 +29,11 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
-from ordercast.live.host.membership import Membership, places_of, told
+from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning
+from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost
 from ordercast.live.host.unit_counts import UnitCounts
@@ -42,7 +45,7 @@ from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
-from ordercast.model.errors import GroupAborted, GroupClosed, JoinError, Undelivered
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
@@ -62,7 +65,15 @@ from ordercast.protocols.membership.units import (
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
-from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest, Stage
+from ordercast.wire.control import (
+    IN_SESSION,
+    Control,
+    LastHeard,
+    LastHeardRequest,
+    PartialsPart,
+    PartialsRequest,
+    Stage,
+)
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
@@ -143,6 +154,7 @@ class Member:
         self._returning: Returning | None = None
         self._retired: Host | None = None  # of the incarnation before this one
         self._exclusions = Exclusions()
+        self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self._scheduled = False
         self.joined_view: View | None = None
@@ -261,6 +273,7 @@ class Member:
             self._returning.stop()
         if self.running is not None:
             self.running.stop()
+        self._partials.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
@@ -285,6 +298,8 @@ class Member:
             self._detection.answer(member, message)
         elif isinstance(message, LastHeard):
             self._detection.answered(message)
+        elif isinstance(message, PartialsRequest | PartialsPart):
+            self._partials.receive(member, message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 
@@ -473,7 +488,7 @@ class Member:
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
-        self.session.places = {node: each for each, node in enumerate(view.nodes)}
+        self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._detection.enter_view(place, len(view.members))
 
     def _suspect(self, places: int) -> None:
@@ -526,17 +541,21 @@ class Member:
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
+        if welcome is None:
+            self._partials.enter(change)
+        else:
+            self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        self._logs.membership.warning(
-            "view %d: %s (%s)",
-            *(new.number, ", ".join(new.members), new.why),
-            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
-        )
-        joined = tuple((view.nodes[place], view.members[place].name) for place in _joined_places(change))
-        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        log_view(new, self._logs)
+        nodes, joined = mask_of(view.nodes), joined_nodes(change)
+        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
         if welcome is not None:
             self.joined_view = new
+
+    def _partials_lost(self) -> None:
+        """Messages began before this member joined, and those that have their beginnings are gone."""
+        self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
     def _channel(self) -> Channel:
         assert self.host is not None, "a view is installed in an open session"
@@ -552,9 +571,9 @@ class Member:
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
 
-    def position(self) -> int:
-        """Messages that were delivered before the current view, as those that join count them."""
-        return self._first_position
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
+        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
@@ -573,7 +592,7 @@ class Member:
         self._detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = self._settle(self.host, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         timeout = self.parameters.failure_timeout / SECOND
         self._returning = Returning(
@@ -597,21 +616,11 @@ class Member:
         found += [address for _, address in self._founders]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
-    def _settle(self, host: Host, end: int | None) -> tuple[int, int]:
-        """After an exclusion: own messages that were delivered by the others, and that were not and are sent again."""
-        settled = host.settle(end)
-        for batch in settled.delivered:
-            batch.reached(Level.KNOWN_STABLE)
-        for batch in settled.unknown:
-            batch.give_up(Undelivered(f"the group continued without {self.name}, and nobody knows whether it arrived"))
-        self.outbox.put_back(settled.not_delivered)
-        return sum(batch.messages for batch in settled.delivered), self.outbox.messages()
-
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        self._settle(old, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end)
         self._returning, self._retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
@@ -665,8 +674,10 @@ class Member:
 
     def protocol_failed(self, error: Exception) -> None:
         """There is an error in our own code: the others continue without this member, and need not wait to find out."""
-        why, view = self._failure(error), self._view
-        place = self.session.places[self.me]
+        self._tell_failure(self._failure(error))
+
+    def _tell_failure(self, why: str) -> None:
+        view, place = self._view, self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self._end_alone, why, 0)
@@ -680,7 +691,7 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
@@ -693,11 +704,6 @@ class Member:
     def uptime(self) -> float:
         """Seconds since the group opened."""
         return self._loop.time() - self._opened_at
-
-
-def _joined_places(change: InstallView) -> range:
-    """Of those that joined with a view."""
-    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
 
 
 def _nanoseconds(within: float | None) -> int:

@@ -91,7 +91,7 @@ def membership_config(parameters: Parameters, round_trip: int | None) -> Members
     return MembershipConfig(
         repeat=repeat,
         failure_timeout=timeout,
-        gather=repeat,
+        gather=min(10 * MILLISECOND, repeat),
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
         grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),

@@ -50,6 +50,9 @@ class TraceRecorder(MemberRecorder):
         self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = time.time_ns()
         self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
+        nodes = row["nodes"]
+        assert isinstance(nodes, int)
+        self._known_nodes = nodes  # that there ever were
         self._undelivered: dict[tuple[int, int], int] = {}  # by source and first message: levels of accepted packets
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
@@ -106,6 +109,7 @@ class TraceRecorder(MemberRecorder):
     def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
         """A view was installed."""
         self._recorder.view(self._now, self._me, view)
+        self._known_nodes = max(self._known_nodes, nodes[-1] + 1)
         before = self._nodes
         self._nodes = self._recorder.nodes = nodes
         self._undelivered = {
@@ -161,7 +165,13 @@ class TraceRecorder(MemberRecorder):
         """Nothing more happens; `counters` are columns of the run's row."""
         self._flushing.cancel()
         self._publish()
-        row = {**self._row, "aborted": self._aborted, "complete": not self._aborted, **counters}
+        row = {
+            **self._row,
+            "nodes": self._known_nodes,
+            "aborted": self._aborted,
+            "complete": not self._aborted,
+            **counters,
+        }
         self._write(lambda: self._trace.describe(row))
         self._thread.shutdown(wait=False)
         self.on_caught_up = _nothing
@@ -244,11 +254,14 @@ def _nothing() -> None:
 
 
 def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:
-    """The row of a run when it begins. `one_clock`: all members are on one machine, and share its clock."""
-    settings: dict[str, object] = {**agreed.as_dict(), "members": list(names), "one_clock": one_clock}
+    """The row of a run when it begins; members may join.
+
+    `one_clock`: all members are on one machine, and share its clock.
+    """
+    settings = agreed.as_dict()
+    group = {**msgspec.to_builtins(agreed.config), "views": True}
     del settings["config"]
-    # Members may join: each knows of the nodes that there were until it ended.
-    config = {"group": {**msgspec.to_builtins(agreed.config), "views": True}, "live": settings}
+    config = {"group": group, "live": {**settings, "members": list(names), "one_clock": one_clock}}
     return {
         "protocol": agreed.protocol,
         "nodes": len(names),
