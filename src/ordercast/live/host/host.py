@@ -252,6 +252,8 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
+        if not self._direct and self.member.phase is not Phase.MEMBER:
+            return  # it was just excluded: what is taken now would be lost
         while (
             not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
         ):
