@@ -72,6 +72,13 @@ def node_command(
             rich_help_panel=_GROUP,
         ),
     ] = None,
+    quorum: Annotated[
+        str | None,
+        typer.Option(
+            help="Who may continue without the others: last_view or static. Default: last_view.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
     failure_timeout: Annotated[
         float | None,
         typer.Option(
@@ -165,6 +172,7 @@ def node_command(
         "order": order,
         "window": window,
         "resilience": resilience,
+        "quorum": quorum,
         "failure_timeout": failure_timeout,
         "round_trip": round_trip,
         "mtu": mtu,
