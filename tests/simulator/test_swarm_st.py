@@ -100,7 +100,7 @@ def messages_repaired(rate: float, seed: int, monkeypatch: pytest.MonkeyPatch) -
     return len(sent), len(lost), len(again)
 
 
-@pytest.mark.parametrize("rate", [0.005, 0.01])
+@pytest.mark.parametrize("rate", [pytest.param(0.005, marks=pytest.mark.soak), 0.01])
 def test_retransmissions_are_those_of_the_formula_with_the_exponent_n(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
