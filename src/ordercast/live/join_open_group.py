@@ -13,10 +13,11 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from ordercast.live.group import Group
+from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
 from ordercast.live.host.joiner_host import JoinerHost
-from ordercast.live.host.member import Member, joined_session
+from ordercast.live.host.member import Member
 from ordercast.live.host.parameters import parameters_for
-from ordercast.live.host.terms import GroupTerms, read_terms, require_equal
+from ordercast.live.host.running_group import joined_session
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
 from ordercast.live.local_groups import contacts_of
 from ordercast.live.member_parts import group_of, note_address, recorder_for, relay_for

@@ -15,7 +15,6 @@ protocol and the transport count the places of the current view.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from enum import Enum
 
 from ordercast.live.events import Blocked, Excluded, Unblocked, View
 from ordercast.live.host.batching import Outbox
@@ -23,25 +22,26 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.membership import Membership, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning
+from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost
-from ordercast.live.host.terms import GroupTerms
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
-from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT, SessionConfig
-from ordercast.live.session.handshake import Identity
+from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import MILLISECOND, SECOND, GroupConfig
+from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError, Undelivered
 from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, members, name_of
@@ -61,7 +61,7 @@ from ordercast.protocols.membership.units import (
     Suspicion,
     Welcome,
 )
-from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, founding_view
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
 from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest, Stage
 from ordercast.wire.keys import GroupKeys
 
@@ -74,18 +74,8 @@ It need not read any more, and if more was dropped the others could never close.
 """
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
-_SEARCH, _MAX_SEARCH = 0.2, 1.0  # seconds between questions whether the group is open already
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
-
-
-class Leaving(Enum):
-    """How far a member has got that leaves."""
-
-    WAITING = "waiting"
-    """Own messages have not arrived everywhere."""
-    SAID = "said"
-    """The others are told."""
 
 
 class Member:
@@ -146,7 +136,7 @@ class Member:
         )
         self._view: GroupView  # the current one
         self._max_hold = 0
-        self._leaving: Leaving | None = None
+        self._leaving = Leaving(self.name, self.outbox)
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
@@ -157,9 +147,8 @@ class Member:
         self._scheduled = False
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
-        self._searches = 0
-        self.blocked_group = ""
-        """While this member waits for others to open the group: a group that is running already, and is blocked."""
+        self.running: RunningGroup | None = None
+        """While this member waits for others to open the group: looks whether it is running already."""
 
     def _session_host(self, session: Session) -> SessionHost:
         return SessionHost(session, self.transport, self, drained=self.drained, paused=self.paused)
@@ -181,34 +170,18 @@ class Member:
         self.transport.start(incarnation, self)
         if self._founders:
             self.session.handle(events.Begin())
-            self._loop.call_later(_SEARCH, self._search, incarnation)
+            others = [str(address) for name, address in self._founders if name != self.name]
+            self.running = RunningGroup(
+                Find(self._group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+            )
         self.tick()
 
-    def _search(self, incarnation: int) -> None:
-        """Asks whether the group is open already: then this process has been a member, and returns."""
-        if self.host is None and self.end is None and not self.left.done():
-            self._searches += 1
-            find = Find(self._group, self.name, incarnation, self._searches)
-            for name, address in self._founders:
-                if name != self.name:
-                    self.transport.send_outside(find, str(address))
-            self._loop.call_later(min(_SEARCH * self._searches, _MAX_SEARCH), self._search, incarnation)
-
-    def _group_found(self, unit: Found) -> None:
-        """While the group is being opened: it is open, without this process."""
-        asked = (unit.group, unit.name, unit.incarnation) == (
-            self._group,
-            self.name,
-            self.session.machine.handshake.mine.incarnation,
-        )
-        if not asked or not 0 < unit.nonce <= self._searches or unit.is_member or self.opened.done():
-            return
-        if unit.blocked:
-            self.blocked_group = f"{unit.member.name}, which is in a group that cannot continue: too few members run"
-            return
-        self.session.stop()
-        self.end = GroupIsOpenError(self.name, self.address, [address_of(text) for text in unit.addresses])
-        self.opened.set_exception(self.end)
+    def _found_running(self, contacts: Sequence[Address]) -> None:
+        """The group that this member wants to open is running, without it."""
+        if not self.opened.done():
+            self.session.stop()
+            self.end = GroupIsOpenError(self.name, self.address, contacts)
+            self.opened.set_exception(self.end)
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
@@ -245,44 +218,38 @@ class Member:
             self._end_alone(GroupClosed(f"{self.name} has left the group"), 0)
         if self.host is None or self.host.closed:
             return
-        if self._leaving is None:
-            self._leaving = Leaving.WAITING
+        if not self._leaving.begun:
+            self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
-            self._say_leave(drain=False)
+            self._leaving.say(self.host, drain=False)
         elif within is not None:
             self._loop.call_later(within, self._leave_undrained)
-        self._leave_if_sent()
+        self._leaving.say_if_sent(self.host)
 
     def _leave_undrained(self) -> None:
-        if not self.left.done():
-            self._say_leave(drain=False)
-
-    def _leave_if_sent(self) -> None:
-        if self._leaving is Leaving.WAITING and self.host is not None and not self.host.has_unsent():
-            self._say_leave(drain=True)
-
-    def _say_leave(self, *, drain: bool) -> None:
-        self._leaving = Leaving.SAID
-        if self.host is not None:
-            if not drain:
-                self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
-            self.host.leave(drain=drain)
+        if not self.left.done() and self.host is not None:
+            self._leaving.say(self.host, drain=False)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
         if self.left.done():
             return
-        if self._returning is not None:
-            self._returning.stop()
+        self._stop_joining()
         self.session.stop()
         self._detection.stop()
         self.transport.close()
         self.left.set_result(None)
+
+    def _stop_joining(self) -> None:
+        if self._returning is not None:
+            self._returning.stop()
+        if self.running is not None:
+            self.running.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
@@ -326,8 +293,8 @@ class Member:
         if self._returning is not None and isinstance(unit, Found | Answer | Welcome):
             self._returning.receive(unit, address)
         elif self.host is None:
-            if isinstance(unit, Found):
-                self._group_found(unit)
+            if isinstance(unit, Found) and self.running is not None:
+                self.running.receive(unit)
         elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
             why = f"the group {self._group} is about to close"
             self.transport.send_outside(
@@ -379,8 +346,8 @@ class Member:
             self.host.drained()
             self.scheduler.drained()
             self._report_rest()
-            if self._leaving is not None:
-                self._leave_if_sent()
+            if self._leaving.begun:
+                self._leaving.say_if_sent(self.host)
 
     def paused(self) -> None:
         """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
@@ -424,11 +391,12 @@ class Member:
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config, membership_config(parameters)),
             group=self._group,
             terms=self._terms.encoded(),
         )
         self._start(member, names)
+        self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
             "session %016x is open with %s", opened.session, ", ".join(names), extra={"members": names}
@@ -440,7 +408,7 @@ class Member:
         self._terms, self._welcome = terms, welcome
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
-            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), _membership_config(parameters)),
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), membership_config(parameters)),
             group=self._group,
             terms=terms.encoded(),
         )
@@ -584,7 +552,7 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not self._rejoin or self._leaving is not None or self._at_rest is not None:
+        if not self._rejoin or self._leaving.begun or self._at_rest is not None:
             self._end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
@@ -602,7 +570,7 @@ class Member:
             contacts=[str(address) for address in self._contacts()],
             old=self.me,
             terms=self._terms.encoded(),
-            settings=_membership_config(self.parameters),
+            settings=membership_config(self.parameters),
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
@@ -645,8 +613,7 @@ class Member:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
         if self.left.done():
             return
-        if self._returning is not None:
-            self._returning.stop()
+        self._stop_joining()
         self.session.stop()
         self.stop(self._account(why) if isinstance(why, str) else why)
         self._loop.call_later(notice / SECOND, self.leave)
@@ -657,7 +624,7 @@ class Member:
         self.inbox.put_notice(
             Blocked(tuple(self._view.members[place].name for place in members(lacks))) if lacks else Unblocked()
         )
-        if lacks and (self._leaving is not None or self._at_rest is not None):
+        if lacks and (self._leaving.begun or self._at_rest is not None):
             self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
         elif lacks:
             names = self._view.names(lacks)
@@ -715,29 +682,6 @@ class Member:
         return self._loop.time() - self._opened_at
 
 
-class GroupIsOpenError(JoinError):
-    """The group that this process waits for is open already: it can be joined at these addresses."""
-
-    def __init__(self, name: str, address: Address, contacts: Sequence[Address]) -> None:
-        """`name`, `address`: of this process."""
-        super().__init__("the group is open already")
-        self.name, self.address, self.contacts = name, address, contacts
-
-
-def joined_session(name: str, node: int, view: GroupView, config: SessionConfig) -> Session:
-    """The session of a member that joined an open group with this view."""
-    return Session(
-        node,
-        (name,),
-        Identity(incarnation=1),
-        "",
-        has_views=True,
-        detects_failures=False,
-        joined={each: person.name for person, each in zip(view.members, view.nodes, strict=True)},
-        config=config,
-    )
-
-
 def _joined_places(change: InstallView) -> range:
     """Of those that joined with a view."""
     return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
@@ -746,16 +690,3 @@ def _joined_places(change: InstallView) -> range:
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
-
-
-def _membership_config(parameters: Parameters) -> MembershipConfig:
-    """The timing of the agreement on views."""
-    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
-    return MembershipConfig(
-        repeat=repeat,
-        failure_timeout=timeout,
-        gather=repeat,
-        guard=repeat,
-        blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
-    )
