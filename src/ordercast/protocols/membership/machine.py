@@ -105,7 +105,7 @@ class Member(DeclaredState):
         self.leaving = Leaving(current, epoch, self.submissions, acceptor, coordinator)
         self.retirement = Retirement(current, epoch, acceptor)
         self.blocking = Blocking(
-            *(current, epoch, acceptor, coordinator, self.retirement), group=group, contacts=contacts
+            *(current, epoch, acceptor, coordinator, self.retirement, self.installer), group=group, contacts=contacts
         )
         self.admission = Admission(self.applicants, acceptor, coordinator, self.blocking)
         self.view_change = ViewChange(
@@ -281,6 +281,8 @@ class Member(DeclaredState):
             self.admission.receive(unit, event.address, out)
         elif type(unit) is Found:
             self.blocking.receive_found(unit, out)
+        elif type(unit) is Welcome:
+            self.view_change.receive_welcome(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 

@@ -180,6 +180,8 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """The incarnation number of that member."""
     terms: tuple[tuple[str, str], ...] = ()
     """The parameters that must be equal at all members, by name."""
+    ticket: int = 0
+    """What an application at the one that answers has to show."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -196,6 +198,8 @@ class Apply(Unit, frozen=True, gc=False, tag=77):
     reached: int
     """Places that it has exchanged Find and Found with, directly."""
     nonce: int
+    ticket: int = 0
+    """From the last `Found` of the member applied to. Who is dead cannot show a new one, whoever repeats its words."""
 
     def size(self) -> int:
         """As encoded."""
@@ -319,7 +323,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
     good = True
     if isinstance(unit, Found):
         good = (
-            unit.view >= 0
+            min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
             and 0 <= unit.place < len(unit.addresses)
