@@ -93,7 +93,9 @@ async def main() -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(in_terminal(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "counter") if len(sys.argv) > 1 else main())
+        asyncio.run(
+            in_terminal(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "counter") if len(sys.argv) > 1 else main()
+        )
     except KeyboardInterrupt:
         sys.exit("interrupted")
     except ordercast.OrdercastError as error:

@@ -112,12 +112,17 @@ async def main() -> None:
         await own.leave()
     stores = [own.store.values for own in members.values()]
     print(*sorted(stores[0]), sep=", ")
-    print("all members were restarted, and have all four values:", len(stores[0]) == 4 and stores[0] == stores[1] == stores[2])
+    print(
+        "all members were restarted, and have all four values:",
+        len(stores[0]) == 4 and stores[0] == stores[1] == stores[2],
+    )
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(in_terminal(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "store") if len(sys.argv) > 1 else main())
+        asyncio.run(
+            in_terminal(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "store") if len(sys.argv) > 1 else main()
+        )
     except KeyboardInterrupt:
         sys.exit("interrupted")
     except ordercast.OrdercastError as error:
