@@ -39,6 +39,7 @@ KINDS = frozenset(
         EventKind.LEAVE,
         EventKind.EXCLUDE,
         EventKind.STATE,
+        EventKind.RENUMBER,
     }
 )
 """The kinds of events that an audit reads."""

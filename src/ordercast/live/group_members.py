@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ordercast.live.host.terms import read_terms
+from ordercast.live.host.group_terms import read_terms
 from ordercast.live.settings import NETWORK_MTU, order_of
 from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, require_one_network
 from ordercast.live.transport.endpoint import Endpoint
