@@ -90,11 +90,13 @@ class Member:
         """By the process that runs now."""
         self.reported = Counter[str]()
         """By all of its processes."""
+        self.unreported = 0
+        """Lines that were typed at the process that runs now."""
         self.is_ready = asyncio.Event()
 
     async def start(self) -> None:
         """Returns when it is in the group."""
-        self.printed = []
+        self.printed, self.unreported = [], 0
         command = [sys.executable, str(HERE / self.example.program), self.name, self.group]
         pipe = asyncio.subprocess.PIPE
         self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
@@ -109,6 +111,15 @@ class Member:
         """Types a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
+        self.unreported += 1
+
+    async def settled(self) -> None:
+        """Returns when all that was typed at this process is reported to be at all members."""
+        until = time.monotonic() + PATIENCE
+        while self.unreported:
+            if time.monotonic() > until:
+                raise SystemExit(f"{self.name} has not reported {self.unreported} lines after {PATIENCE:g} s")
+            await asyncio.sleep(0.05)
 
     async def stop(self, by: signal.Signals) -> None:
         """Returns when it has ended."""
@@ -135,8 +146,9 @@ class Member:
             if self.example.ready in line:
                 self.is_ready.set()
             reported = self.example.reported(line, self.name)
-            if reported is not None:
-                self.reported[reported] = self.reported[reported] + 1 if self.example.repeats else 1
+            if reported is not None and (self.example.repeats or reported not in self.reported):
+                self.unreported -= 1
+                self.reported[reported] += 1
 
 
 async def use(members: list[Member], gap: float) -> int:
@@ -168,7 +180,7 @@ async def rolling_restart(example: Store, rounds: int, gap: float, by: signal.Si
         print(f"round {number + 1}: {time.monotonic() - begun:.1f} s", flush=True)
     using.cancel()
     typed = await using
-    await asyncio.sleep(1.0)
+    await asyncio.gather(*(member.settled() for member in members))
     held = await asyncio.gather(*(member.end() for member in members))
     reported = sum((member.reported for member in members), Counter[str]())
     for member, own in zip(members, held, strict=True):
