@@ -347,21 +347,6 @@ def test_only_destinations_count(service: Service) -> None:
     assert "complete" in broken(edited(SELECTED, 1, ("deliver a;", "deliver a; deliver a;")), service)
 
 
-RENUMBERED: Script = {
-    0: "view 0 = 0 1 heard; view 1 = 0 1 2 heard 0 1; deliver a; deliver b",
-    1: "view 0 = 0 1 heard; send a 0 1; view 1 = 0 1 2 heard 0 1; renumber a 0 1 2; send b 0 1 2; deliver a; deliver b",
-    2: "view 1 = 0 1 2 heard 0 1; state 0 1; deliver a; deliver b",
-}
-
-
-@pytest.mark.parametrize("service", sorted(SELECTIVE, key=str))
-def test_what_is_sent_again_may_have_more_destinations(service: Service) -> None:
-    assert broken(RENUMBERED, service) == {}
-    told = broken(edited(RENUMBERED, 1, ("renumber a 0 1 2", "renumber a")), service)
-    assert told["complete"] == "E3 delivered E2#0, which was sent to {E1,E2} only"
-    assert "same_set" in broken(edited(RENUMBERED, 2, ("deliver a;", "")), service)
-
-
 # --- levels ---
 
 LEVELS: Script = {

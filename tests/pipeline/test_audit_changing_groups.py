@@ -23,7 +23,7 @@ from ordercast.pipeline.schema import spark_schema
 from ordercast.trace.arrow_schema import EVENTS, RUNS
 from ordercast.trace.schema import EVENT_COLUMNS
 from tests.audit.changing_groups import Row, Script, audited, edited, rows_of, run_row
-from tests.audit.test_audit_changing_groups import ACKNOWLEDGED, BREAKAGES, GOOD, LEVELS, RENUMBERED, SELECTED, TAIL
+from tests.audit.test_audit_changing_groups import ACKNOWLEDGED, BREAKAGES, GOOD, LEVELS, SELECTED, TAIL
 from tests.cli.conftest import Command
 from tests.pipeline.random_runs import break_somehow, random_run
 from tests.pipeline.test_audit_kernel import by_kernel, by_reference
@@ -34,7 +34,6 @@ SCRIPTS: dict[str, tuple[Script, Service]] = {
     **{f"{number:02} {name}": (script, Service.TOTAL) for number, (name, script, _) in enumerate(BREAKAGES)},
     **{f"good {service.value}": (GOOD, service) for service in Service},
     **{f"selected {service.value}": (SELECTED, service) for service in SELECTIVE},
-    **{f"renumbered {service.value}": (RENUMBERED, service) for service in SELECTIVE},
     "acknowledged": (ACKNOWLEDGED, Service.TOTAL),
     "levels": ({node: text.replace("n;", "timeout t;") for node, text in LEVELS.items()}, Service.TOTAL),
     "tail": (TAIL, Service.SEQUENCED),
@@ -214,7 +213,7 @@ def grown(chance: Random, script: Script, service: Service) -> set[str]:
 @pytest.mark.parametrize("service", Service)
 def test_nothing_is_said_of_good_groups(service: Service) -> None:
     chance = Random(f"growing {service.value}")
-    for script in (GOOD, SELECTED, RENUMBERED) if service in SELECTIVE else (GOOD,):
+    for script in (GOOD, SELECTED) if service in SELECTIVE else (GOOD,):
         for _ in range(15):
             assert grown(chance, script, service) == set()
     if service is Service.SEQUENCED:

@@ -39,7 +39,6 @@ KINDS = frozenset(
         EventKind.LEAVE,
         EventKind.EXCLUDE,
         EventKind.STATE,
-        EventKind.RENUMBER,
     }
 )
 """The kinds of events that an audit reads."""
@@ -153,7 +152,6 @@ class _Collected:
         self.aborted_at: dict[int, Moment] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
-        self.addressed_again: dict[Message, int] = {}  # in later views: those that joined are among them
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
@@ -192,9 +190,6 @@ class _Collected:
                 self.epoch_rows.views[node].append(ViewRow(*moment, seq, tuple(destinations), heard_in(detail)))
         if kind in {EventKind.LEAVE, EventKind.EXCLUDE}:
             self.epoch_rows.ends[node].append(End(*moment, EventKind(kind), seq, detail))
-        if kind == EventKind.RENUMBER and destinations is not None and source is not None and seq is not None:
-            mask = self._mask(f"{message_name((source, seq))} is addressed again to", destinations)
-            self.addressed_again[source, seq] = self.addressed_again.get((source, seq), 0) | mask
         if kind == EventKind.STATE:
             self.epoch_rows.states.append((node, moment.step, source, seq))
 
@@ -259,8 +254,7 @@ class _Collected:
                 if message in sent:
                     twice.append(message)
                 else:
-                    to = destinations | self.addressed_again.get(message, 0)
-                    sent[message] = Sent(message, place, to, priority, moment)
+                    sent[message] = Sent(message, place, destinations, priority, moment)
         return sent, tuple(twice)
 
     def _require_distinct_steps(self) -> None:

@@ -98,17 +98,6 @@ class PacketRecorder(EventRecorder):
         event = EventKind.SEND.value
         self._add((len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
 
-    def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
-        """A node sends a packet of its own again, to these members of the view of this number.
-
-        Also recorded if only deliveries are: those that joined with the view were not among the destinations before.
-        """
-        del node  # there is only one
-        to, source, event = members(packet.destinations), packet.source, EventKind.RENUMBER.value
-        if self.nodes is not None:
-            to, source = tuple(self.nodes[place] for place in to), self.nodes[source]
-        self._add((len(packet.lengths), time, event, source, packet.first, to, None, None, str(number), None))
-
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""
         if self._entries:

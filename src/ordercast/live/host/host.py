@@ -163,7 +163,6 @@ class Host:
             Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
-        member.submissions.submitted.is_to_all = self._is_to_all
         value = member.current.value
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
         if not member.current.has_state:
@@ -279,11 +278,6 @@ class Host:
             if len(self._places) < _CACHED_DESTINATIONS:
                 self._places[nodes] = found
         return found
-
-    def _is_to_all(self, first: int) -> bool:
-        """Whether the packet that begins with this message is to all, whoever that is by now."""
-        batch = self._unstable.get(first) or self._submitted.get(first)
-        return batch is not None and batch.destinations == TO_ALL and batch.large is None
 
     def _bound(self, batch: OutgoingBatch) -> int:
         """The nodes of a fragment: where messages go to any members, those of the first one."""

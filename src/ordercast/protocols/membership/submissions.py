@@ -1,13 +1,10 @@
 """What the application submits: given to the epoch, or kept until the next one begins.
 
 - R12: when a view begins, own packets from the cut on are submitted first, in their order; then what waited, to those
-  that are still members. What is to all is to those that joined, too: the state that they are given is that of the end
-  of the old view, and does not contain it. What has no destination any more is withdrawn, and its message numbers are
-  left out.
+  that are still members. What has no destination any more is withdrawn, and its message numbers are left out.
 """
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from ordercast.model.machine import Level, Output, Reached, Submit
@@ -18,26 +15,17 @@ from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.view import NextView, Reason, places_after
 
 
-class SubmittedByHost:
-    """What a host knows that submits to the epoch itself, past the member: it hands the epoch sets of places."""
-
-    def __init__(self) -> None:
-        self.is_to_all: Callable[[int], bool] = lambda _: False
-        """Whether the packet that begins with this message is to all members, whoever these are."""
-
-
 class Submissions(DeclaredState):
     """The part of a member that hands submissions to the epoch."""
 
     current: Final[Current]
     epoch: Final[Epoch]
-    submitted: Final["SubmittedByHost"]
 
     waiting: deque[Submit]  # submitted while stopped, in places of the current view
     skips: int  # message numbers that the next submission leaves out: of what was withdrawn
 
     def __init__(self, current: Current, epoch: Epoch) -> None:
-        self.current, self.epoch, self.submitted = current, epoch, SubmittedByHost()
+        self.current, self.epoch = current, epoch
         self.waiting, self.skips = deque(), 0
 
     def submit(self, event: Submit, out: list[MemberOutput]) -> None:
@@ -82,8 +70,7 @@ class Submissions(DeclaredState):
 
     def _resubmit_one(self, event: Submit, number: int, value: NextView, out: list[MemberOutput]) -> int:
         """The number of the message after it."""
-        first = number + event.skips
-        to = self._in_next_view(event, first, value)
+        first, to = number + event.skips, self._in_next_view(event, value)
         if to:
             self._give(event, to, out)
         else:
@@ -91,8 +78,8 @@ class Submissions(DeclaredState):
             out.append(Withdrawn(event, first))
         return first + len(event.lengths)
 
-    def _in_next_view(self, event: Submit, first: int, value: NextView) -> int:
+    def _in_next_view(self, event: Submit, value: NextView) -> int:
         """The destinations, as places of the current view."""
-        if self.epoch.order.to_all or event.destinations == TO_ALL or self.submitted.is_to_all(first):
+        if self.epoch.order.to_all or event.destinations == TO_ALL:
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)

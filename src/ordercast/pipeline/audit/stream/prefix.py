@@ -54,8 +54,7 @@ CARRIED = pa.schema(_READ)
 _LEAST = int(np.iinfo(np.int64).min)
 _OF_MESSAGES = (EventKind.SEND, EventKind.DELIVER)
 _OF_NODES = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.STATE)
-_RETIRED = (*_OF_MESSAGES, EventKind.RENUMBER)
-_CHECKED = [*_RETIRED, *_OF_NODES]
+_CHECKED = [*_OF_MESSAGES, *_OF_NODES]
 _NOT_IN_PREFIXES: tuple[Property, ...] = (*LEVEL_SOUNDNESS, same_runs, kept, state_complete, acknowledged_stays)
 
 
@@ -175,10 +174,7 @@ class Prefix(msgspec.Struct):
         return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
 
     def _logs(self, table: pa.Table, service: Service) -> RunLogs:
-        known = _sent(table)
-        if service in SELECTIVE:
-            known &= _not_before_renumbered(table)
-        batches = table.filter(pa.array(known)).to_batches()
+        batches = table.filter(pa.array(_sent(table))).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, service=service, ended=False)
         return logs if service in SELECTIVE else logs.addressed_to_everybody()
@@ -194,11 +190,9 @@ class Prefix(msgspec.Struct):
             run = columns_of(self.nodes, table.filter(about_messages).to_batches())
         except NotVectorisableError:
             return table
-        addressed, excused = run.sends.addressed, np.zeros_like(run.sends.addressed)
+        excused = np.zeros_like(run.sends.addressed)
         for index, message in enumerate(zip(run.sends.source.tolist(), run.sends.seq.tolist(), strict=True)):
             number = epochs.view_of.get(message)
-            to = logs.sent[message].destinations  # with those that it was addressed to in a later view
-            addressed[:, index] |= [to >> node & 1 != 0 for node in range(self.nodes)]
             if number is not None:
                 mask = epochs.members(number)
                 excused[:, index] = [not mask >> node & 1 for node in range(self.nodes)]
@@ -221,7 +215,7 @@ class Prefix(msgspec.Struct):
             if end > start:
                 self.retired[source] = int(run.sends.seq[end - 1]) + 1
         remaining = [
-            event not in _RETIRED or None in {source, seq} or seq >= self.retired.get(source, _LEAST)
+            event not in _OF_MESSAGES or None in {source, seq} or seq >= self.retired.get(source, _LEAST)
             for event, source, seq in _messages_of(table)
         ]
         return table.filter(pa.array(remaining, pa.bool_()))
@@ -248,28 +242,6 @@ def _sent(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     rows = list(_messages_of(table))
     sent = {(source, seq) for event, source, seq in rows if event == EventKind.SEND}
     return np.array([event != EventKind.DELIVER or (source, seq) in sent for event, source, seq in rows], np.bool_)
-
-
-def _not_before_renumbered(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """By event: False for what one that joined delivered, if it is not known to be addressed to it.
-
-    Its source may have addressed it again, to those that joined, in rows that come later.
-    """
-    rows = list(
-        zip(*(table.column(name).to_pylist() for name in (NODE, EVENT, SOURCE, SEQ, DESTINATIONS)), strict=True)
-    )
-    founders = {node for node, event, _, seq, _ in rows if event == EventKind.VIEW and seq == 0}
-    addressed: dict[tuple[int, int], set[int]] = {}
-    for _, event, source, seq, destinations in rows:
-        if event in {EventKind.SEND, EventKind.RENUMBER}:
-            addressed.setdefault((source, seq), set()).update(destinations or ())
-    return np.array(
-        [
-            event != EventKind.DELIVER or node in founders or node in addressed.get((source, seq), ())
-            for node, event, source, seq, _ in rows
-        ],
-        np.bool_,
-    )
 
 
 def _retirable(run: RunColumns, excused: Flags | None, *, selective: bool, closed: bool) -> Numbers:
