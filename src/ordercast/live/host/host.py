@@ -91,8 +91,8 @@ class HostOwner(Protocol):
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
 
-    def position(self) -> int:
-        """Messages that were delivered before the current view, as those that join count them."""
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view: these places are silent; 0: it is over."""
@@ -131,6 +131,7 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
+        member.submissions.addressing.is_to_all = self._is_to_all
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -259,7 +260,7 @@ class Host:
             batch = outbox.take()
             if batch is None:
                 break
-            places = self._places_of(batch.destinations if batch.large is None else self._bound(batch))
+            places = self._places_of(batch.destinations)
             if not places:
                 batch.give_up(Undelivered("no destination of the message is a member any more"))
                 continue
@@ -279,14 +280,9 @@ class Host:
                 self._places[nodes] = found
         return found
 
-    def _bound(self, batch: OutgoingBatch) -> int:
-        """The nodes of a fragment: where messages go to any members, those of the first one."""
-        large = batch.large
-        if batch.destinations != TO_ALL or large is None or self.member.epoch.order.to_all:
-            return batch.destinations
-        if large.bound is None:
-            large.bound = mask_of(self._nodes)
-        return large.bound
+    def _is_to_all(self, first: int) -> bool:
+        batch = self._submitted.get(first) or self._unstable.get(first)
+        return batch is not None and batch.destinations == TO_ALL
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
@@ -459,7 +455,7 @@ class Host:
     def _send_outside(self, output: SendOutside) -> None:
         unit = output.unit
         if type(unit) is Welcome:
-            unit = replace(unit, position=self._owner.position(), departed=unit.departed[-MAX_TOLD:])
+            unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:

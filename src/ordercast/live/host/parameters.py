@@ -98,9 +98,13 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         most = max(least, min(self.max_datagram_size, buffer // 2))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
-    def room_in(self, datagram: int) -> int:
-        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size."""
-        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * self.config.nodes, _MIN_ROOM)
+    def room_in(self, datagram: int, members: int | None = None) -> int:
+        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size.
+
+        `members`: of the group; None: those that open it.
+        """
+        count = self.config.nodes if members is None else members
+        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * count, _MIN_ROOM)
 
     def config_for(self, measured: int | None) -> GroupConfig:
         """The protocol's configuration; timers suit the measured round trip if that is much longer than expected."""

@@ -90,7 +90,7 @@ def membership_config(parameters: Parameters) -> MembershipConfig:
     return MembershipConfig(
         repeat=repeat,
         failure_timeout=timeout,
-        gather=repeat,
+        gather=min(10 * MILLISECOND, repeat),
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
         has_state=parameters.has_state,
