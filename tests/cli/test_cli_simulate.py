@@ -23,7 +23,7 @@ from ordercast.trace.schema import COUNTERS
 from tests.cli.conftest import Command
 
 SMALL = "simulate spo --nodes 3 --messages 4 --loss 0.1 --seed 2"
-CRASHED = f"{SMALL} --fault 'crash node=E3 at=400us'"
+CRASHED = f"{SMALL} --no-views --fault 'crash node=E3 at=400us'"
 
 
 def files_in(folder: Path) -> list[str]:
@@ -71,7 +71,7 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
         "simulate spo --nodes 5 --rules sound --window 7 --quota 33 --infer-losses --messages 12 --spread 0.4 "
         "--pattern bursty --gap 1.5ms --burst 6 --batch 2 --size 10 --loss 0.05 --channel one --propagation 70us "
         "--jitter 3us --bandwidth 10Mbit --receive-time 2us --receive-buffer 90 --drained --seed 77 "
-        "--record deliveries --json --fault 'miss node=E2 source=E1 nth=3' --fault 'crash node=4 at=2s'"
+        "--record deliveries --json --fault 'miss node=E2 source=E1 nth=3' --fault 'crash node=4 at=2s' --no-views"
     )
     network = Network(
         channel=Channel.ONE,

@@ -5,8 +5,8 @@ wrapped with its view's tag; those of other views are not received. Packets are 
 destinations are nodes, and they are numbered by their messages, because an epoch counts its packets from 0. What
 happens to a packet again in a later epoch is not told again.
 
-The failure detector is the simplest that suffices here: while something is outstanding, a member that is silent for
-some time is probed, and suspected if it does not answer. A group in which nothing is outstanding is silent.
+The failure detector is the simplest that suffices here: while something is outstanding, or somebody wants to join, a
+member that is silent for some time is probed, and suspected if it does not answer. Otherwise the group is silent.
 """
 
 from collections import deque
@@ -15,23 +15,30 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from ordercast.model.config import MILLISECOND, GroupConfig
+from ordercast.model.config import MILLISECOND, GroupConfig, Timing
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
+    CutOff,
     Deliver,
+    Depart,
+    Departed,
     Discard,
     Drained,
     Echo,
+    ExcludedFrom,
     GiveUp,
     Input,
     Level,
     LogSizes,
+    MembershipInput,
+    NotSent,
     Numbered,
     Output,
     Reached,
     ReachedByView,
     Receive,
+    Reconnected,
     Renumbered,
     Resumed,
     Send,
@@ -42,15 +49,17 @@ from ordercast.model.machine import (
     TimerFired,
     ViewInstalled,
 )
-from ordercast.model.nodes import everybody, mask_of, members
+from ordercast.model.nodes import everybody, mask_of, members, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Packet, Unit
 from ordercast.protocols.membership.events import (
     TO_ALL,
     Begin,
+    Blocked,
     Excluded,
     InstallView,
+    LeaveGroup,
     LeftGroup,
     MemberInput,
     OtherView,
@@ -58,11 +67,13 @@ from ordercast.protocols.membership.events import (
     ReceiveOutside,
     SendControl,
     SendOutside,
+    Unblocked,
+    Withdrawn,
 )
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.order import Order, order_of
-from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Probe
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Find, Probe
 from ordercast.protocols.membership.view import (
     GroupView,
     Incarnation,
@@ -75,7 +86,9 @@ from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, 
 from ordercast.protocols.shared.destinations import check_broadcast, check_subset
 
 BEATS = 4
-"""Beats without a word after which a member is suspected; after one it is probed."""
+"""Beats without a word after which a member is suspected; after one it is probed at each. Searches need few of them."""
+MANY_BEATS = 10
+"""The same where units are lost: of a member that lives hardly ever all probes and answers are."""
 SETTINGS = MembershipConfig(
     repeat=2 * MILLISECOND,
     failure_timeout=40 * MILLISECOND,
@@ -86,12 +99,22 @@ SETTINGS = MembershipConfig(
 )
 
 
+def settings_for(timing: Timing) -> MembershipConfig:
+    """The settings for a network with these timeouts: those above, or longer ones on a slow network."""
+    factor = max(1, -(-5 * timing.poll // (2 * SETTINGS.repeat)))
+    times = ("repeat", "failure_timeout", "gather", "guard", "blocked_repeat")
+    return replace(SETTINGS, **{name: factor * getattr(SETTINGS, name) for name in times})
+
+
 class ByNode(DeclaredState):
     """A member, or one that wants to become one, as a machine. `by_node` makes the class for an order."""
 
     order: ClassVar[Order]
-    founders: ClassVar[int | None]
-    """How many nodes found the group; None: all."""
+    founders: ClassVar[int | tuple[int, ...] | None]
+    """The nodes that found the group, or how many of the first ones do; None: all."""
+    returns: ClassVar[tuple[tuple[int, int], ...]]
+    """Nodes that are new incarnations of others, and which these are."""
+    most_beats: ClassVar[int]
     settings: ClassVar[MembershipConfig]
     echo: ClassVar[Echo]
     needs: ClassVar[Channel]
@@ -113,27 +136,37 @@ class ByNode(DeclaredState):
     levels: dict[tuple[int, int], int]  # by source and first message: the level told of packets that are not delivered
     numbered_below: int  # own messages that were told to have a number
     beats: bool  # the failure detector's timer runs
+    asked: int  # beats for which it goes on because somebody wants to join
     silent: dict[int, int]  # by place: beats without a word
     stopped: bool  # it was told that the node has stopped
+    departs: bool  # the application leaves: it submits nothing any more
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.config = me, config
-        count = config.nodes if self.founders is None else min(self.founders, config.nodes)
-        people = tuple(map(_person, range(config.nodes)))
-        self.person = people[me]
-        self.is_member = me < count
-        view = founding_view(people[:count] if self.is_member else (self.person,), b"founding")
+        founders = self.founders
+        if not isinstance(founders, tuple):
+            founders = tuple(range(config.nodes if founders is None else min(founders, config.nodes)))
+        self.person = self._person(me)
+        self.is_member = me in founders
+        view = founding_view(tuple(map(self._person, founders)) if self.is_member else (self.person,), b"founding")
         self.member = Member(self.person, view, self.order, config, self.settings, contacts=_addresses(config, me))
         self.joiner = Joiner(self.person, "", _addresses(config, me), me << 32, self.settings)
         self.view, self.place = view, self.member.current.place
         self.begun = False
-        self.aborted = self.beats = self.stopped = False
+        self.aborted = self.beats = self.stopped = self.departs = False
         self.early, self.timers, self.levels, self.silent = deque(), set(), {}, {}
-        self.numbered_below = 0
+        self.numbered_below = self.asked = 0
+
+    def _person(self, node: int) -> Incarnation:
+        """Whoever returns has its old name, and a new number and address."""
+        named, olds = node, dict(self.returns)
+        while named in olds:
+            named = olds[named]
+        return Incarnation(name_of(named), node, str(node))
 
     # --- inputs ---
 
-    def handle(self, event: Input) -> list[Output]:
+    def handle(self, event: Input | MembershipInput) -> list[Output]:
         """Takes one input and returns all outputs that follow from it."""
         out: list[Output] = []
         if self.aborted:
@@ -150,17 +183,23 @@ class ByNode(DeclaredState):
             self._receive(event.unit, out)
         elif isinstance(event, TimerFired):
             self._fire(event, out)
-        elif not self.is_member:
-            if isinstance(event, Submit):
-                self.early.append(event)
+        elif isinstance(event, Depart):
+            self._depart(out)
+        elif self.is_member:
+            self._give_translated(event, out)
         elif isinstance(event, Submit):
+            self.early.append(event)
+        self._beat_if_needed(out)
+        return out
+
+    def _give_translated(self, event: Input | MembershipInput, out: list[Output]) -> None:
+        """To the member, in places."""
+        if isinstance(event, Submit):
             self._submit(event, out)
         elif isinstance(event, Suspect):
             self._give(Suspect(self._places(event.members)), out)
-        else:
-            self._give(Drained(), out)
-        self._beat_if_needed(out)
-        return out
+        elif isinstance(event, Drained):
+            self._give(event, out)
 
     def _check(self, event: Submit) -> None:
         if self.order.to_all:
@@ -170,9 +209,23 @@ class ByNode(DeclaredState):
 
     def _submit(self, event: Submit, out: list[Output]) -> None:
         """To those of the destinations that are members; if there are none, it is not sent."""
-        to = TO_ALL if self.order.to_all else self._places(event.destinations)
-        if to and not self._has_ended():
+        is_to_all = self.order.to_all or event.destinations == everybody(self.config.nodes)
+        to = TO_ALL if is_to_all else self._places(event.destinations)
+        if self._has_ended() or self.departs:
+            return
+        if to:
             self._give(replace(event, destinations=to), out)
+        else:
+            out.append(NotSent(len(event.lengths)))
+
+    def _depart(self, out: list[Output]) -> None:
+        """A member leaves when its messages have arrived; one that has not joined yet gives it up."""
+        if self.is_member:
+            self.departs = True
+            self._give(LeaveGroup(), out)
+        else:
+            self.aborted = True
+            out.append(Abort("it leaves before it has joined the group"))
 
     def _give(self, event: MemberInput, out: list[Output]) -> None:
         self._carry_out(self.member.handle(event), out)
@@ -180,6 +233,8 @@ class ByNode(DeclaredState):
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if isinstance(unit, OutsideView) and isinstance(unit.unit, OUTSIDE_UNITS):
             inner: Any = unit.unit
+            if self.most_beats > BEATS and isinstance(inner, Find):
+                self.asked = 2 * self.most_beats
             outside = ReceiveOutside(inner, str(unit.source))
             self._carry_out(self.member.handle(outside) if self.is_member else self.joiner.handle(outside), out)
         elif isinstance(unit, ViewUnit | ViewData) and self.is_member:
@@ -228,13 +283,24 @@ class ByNode(DeclaredState):
                 self._set_timer(output, out)
             elif isinstance(output, InstallView):
                 self._install(output, out)
-            elif isinstance(output, Excluded | LeftGroup):
-                self._end(output, out)
             elif isinstance(output, Joined):
                 self._join(output, out)
-            elif isinstance(output, Refused):
-                self.aborted = True
-                out.append(Abort(output.why))
+            else:
+                self._tell_membership(output, out)
+
+    def _tell_membership(self, output: Any, out: list[Output]) -> None:
+        if isinstance(output, Excluded | LeftGroup):
+            self._end(output, out)
+        elif isinstance(output, Blocked):
+            out.append(CutOff(mask_of(_node(self.view, place) for place in members(output.lacks))))
+        elif isinstance(output, Unblocked):
+            out.append(Reconnected())
+        elif isinstance(output, Withdrawn):
+            is_numbered = output.first < self.numbered_below
+            out.append(NotSent(len(output.submit.lengths), output.first if is_numbered else None))
+        elif isinstance(output, Refused):
+            self.aborted = True
+            out.append(Abort(output.why))
 
     def _send(self, output: Send, out: list[Output]) -> None:
         view, place, unit = self.view, self.place, output.unit
@@ -322,9 +388,10 @@ class ByNode(DeclaredState):
         out += [CancelTimer(name) for name in sorted(self.timers)]
         self.timers = set()
         last = self.member.last
-        if last is None:
-            assert isinstance(output, Excluded), "one that has left knows the view"
-            out.append(Abort(f"excluded: {output.why}"))
+        if isinstance(output, LeftGroup):
+            out.append(Departed(self.member.drains))
+        elif last is None:
+            out.append(ExcludedFrom(output.number, output.why))
         else:
             view = view_after(self.member.current.view, last)
             nodes = mask_of(_node(view, place) for place in range(len(view.members)))
@@ -350,12 +417,14 @@ class ByNode(DeclaredState):
     def _beat_if_needed(self, out: list[Output]) -> None:
         if not self.beats and self.is_member and self._waits():
             self.beats, self.silent = True, {}
-            out.append(SetTimer("view.beat", self.settings.failure_timeout // BEATS))
+            out.append(SetTimer("view.beat", self.settings.failure_timeout // self.most_beats))
 
     def _waits(self) -> bool:
         """The epoch has something outstanding; who has stopped is cared for by its coordinator."""
         if self.member.stopped or len(self.member.current.view.members) == 1:
             return False
+        if self.asked:
+            return True
         sizes = self.member.machine.log_sizes()
         return bool(sizes.waiting or sizes.sent or sizes.held or sizes.accepted or sizes.preacknowledged)
 
@@ -364,16 +433,17 @@ class ByNode(DeclaredState):
         self.beats = False
         if not self.is_member or not self._waits():
             return
+        self.asked = max(0, self.asked - 1)
         current, suspects = self.member.current, 0
         for place in members(current.others):
             count = self.silent.get(place, 0)
             self.silent[place] = count + 1
-            if count >= BEATS:
+            if count >= self.most_beats:
                 suspects |= 1 << place
             elif count:
                 self._send_control(Probe(current.view.number, current.place), place, current.view.number, out)
         self.beats = True
-        out.append(SetTimer("view.beat", self.settings.failure_timeout // BEATS))
+        out.append(SetTimer("view.beat", self.settings.failure_timeout // self.most_beats))
         if suspects:
             self._give(Suspect(suspects), out)
 
@@ -382,7 +452,7 @@ class ByNode(DeclaredState):
     def waits_for(self) -> tuple[str, ...]:
         """What the epoch waits for, or the next view."""
         if not self.is_member:
-            return ("it has not joined the group",) if self.begun else ()
+            return ("it has not joined the group",) if self.begun and not self.aborted else ()
         if self._has_ended():
             return ()
         if self.member.stopped:
@@ -398,10 +468,6 @@ class ByNode(DeclaredState):
         return LogSizes(waiting, sizes.sent, sizes.held, sizes.accepted, sizes.preacknowledged)
 
 
-def _person(node: int) -> Incarnation:
-    return Incarnation(f"node {node}", node, str(node))
-
-
 def _addresses(config: GroupConfig, me: int) -> tuple[str, ...]:
     return tuple(str(node) for node in range(config.nodes) if node != me)
 
@@ -411,13 +477,26 @@ def _node(view: GroupView, place: int) -> int:
 
 
 @cache
-def by_node(protocol: str, founders: int | None = None, settings: MembershipConfig = SETTINGS) -> type[ByNode]:
-    """The class for the order of a protocol."""
+def by_node(
+    protocol: str,
+    founders: int | tuple[int, ...] | None = None,
+    settings: MembershipConfig = SETTINGS,
+    returns: tuple[tuple[int, int], ...] = (),
+    *,
+    beats: int = BEATS,
+) -> type[ByNode]:
+    """The class for the order of a protocol. `founders`: nodes, or how many of the first; None: all.
+
+    `returns`: nodes that are new incarnations, and of which nodes. `beats`: of the failure detector; with more than the
+    least it also runs while somebody asks to join: a member that has failed unnoticed keeps that one out.
+    """
     order = order_of(protocol)
     machine: Any = order.machine
     fields = {
         "order": order,
         "founders": founders,
+        "returns": returns,
+        "most_beats": beats,
         "settings": settings,
         "echo": machine.echo,
         "needs": machine.needs,
