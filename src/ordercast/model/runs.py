@@ -159,7 +159,6 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
 
 
 _STALL_POLLS = 1024  # more than `polls_to_abort`; scales the timeout on slow networks
-_STALL_WITH_VIEWS = 4 * SECOND  # a node that finds no group asks again after up to 2 s
 MOST_MEMBERS = 64
 """Of a group with views."""
 
@@ -210,7 +209,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             group=msgspec.structs.replace(self.group, timing=timing),
-            stall_timeout=max(_STALL_WITH_VIEWS if self.group.views else SECOND, _STALL_POLLS * timing.poll),
+            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll),
         )
 
     def to_json(self) -> str:

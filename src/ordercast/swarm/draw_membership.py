@@ -11,7 +11,9 @@ from ordercast.swarm.draw import Sizes, draw_sized
 
 replace = msgspec.structs.replace
 
-_SIZES = Sizes(receipts=300, batches=(1, 1, 1, 3))
+_BATCHES = (1, 1, 1, 3)
+_SMALL = Sizes(most_nodes=5, receipts=80, batches=_BATCHES)
+_LARGE = Sizes(most_nodes=16, receipts=80, batches=_BATCHES)
 _MOST_LOSS_WITH_BURSTS = 0.05  # of both together hardly a word comes through
 _HORIZONS = (5, 20, 100, 400)  # in milliseconds: when members come and go
 
@@ -19,7 +21,7 @@ _HORIZONS = (5, 20, 100, 400)  # in milliseconds: when members come and go
 def draw_changing(number: int, protocol: str) -> RunConfig:
     """The configuration of a number: 1 to 16 members that come and go, on any network that suits the order."""
     rng = Random(f"swarm/membership/{number}")
-    config = draw_sized(number, protocol, _SIZES)
+    config = draw_sized(number, protocol, _LARGE if rng.random() < 0.25 else _SMALL)
     members = 1 if rng.random() < 0.03 else config.group.nodes
     joiners = tuple(range(rng.randint(1, members), members)) if rng.random() < 0.6 else ()
     horizon = rng.choice(_HORIZONS) * MILLISECOND

@@ -295,13 +295,14 @@ class Member(DeclaredState):
         if self.stopped:
             self.waiting.append(event)
         else:
-            to = self.current.view.everybody if event.destinations == TO_ALL else event.destinations
+            to = self.current.view.everybody if _is_to_all(event) else event.destinations
             self._give_to_epoch(event, to, out)
 
     def _give_to_epoch(self, event: Submit, to: int, out: list[MemberOutput]) -> None:
         """With the message numbers of what was withdrawn before it left out."""
         skips, self.skips = self.skips + event.skips, 0
-        out += self.epoch.machine.handle(Submit(to, event.lengths, event.payload, event.priority, skips))
+        submit = Submit(to, event.lengths, event.payload, event.priority, skips, _is_to_all(event))
+        out += self.epoch.machine.handle(submit)
 
     # --- units of the view ---
 
@@ -525,8 +526,8 @@ class Member(DeclaredState):
         return first + len(event.lengths)
 
     def _in_next_view(self, event: Submit, value: NextView) -> int:
-        """The destinations, as places of the current view."""
-        if self.order.to_all or event.destinations == TO_ALL:
+        """The destinations, as places of the current view. What was to all and had no number yet is to all of them."""
+        if self.order.to_all or _is_to_all(event):
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)
 
@@ -682,3 +683,7 @@ class Member(DeclaredState):
         addresses = [current.view.members[place].address for place in members(current.others)]
         out.extend(SendOutside(find, address) for address in (*addresses, *self.contacts))
         current.set_timer("blocked", current.settings.blocked_repeat, out)
+
+
+def _is_to_all(event: Submit) -> bool:
+    return event.to_all or event.destinations == TO_ALL
