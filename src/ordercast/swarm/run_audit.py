@@ -125,7 +125,7 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
             and not any(witness.violation.places for witness in lacking.witnesses)
         ):
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
-        if any(result.waits):
+        if any(result.waits) and not is_blocked(result):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
     elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
