@@ -115,7 +115,7 @@ def check_command(
         require(liveness_goal in _GOALS, f"--liveness-goal is one of {', '.join(_GOALS)}, not {liveness_goal!r}")
         how["liveness_goal"] = _GOALS[liveness_goal]
     scenario = _scenario(protocol, script or [], nodes, rules, how)
-    _report_unused(protocol, scenario)
+    _require_used(protocol, scenario)
     report = _search(scenario, max_states, reduced=not no_reduction, jobs=jobs, master=master)
     _show(protocol, scenario, report, json=json, draw=draw, svg=svg, write=write)
 
@@ -151,11 +151,11 @@ def _scenario(protocol: str, script: list[str], nodes: int | None, rules: Rules,
     return made
 
 
-def _report_unused(protocol: str, scenario: "Scenario") -> None:
-    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
+def _require_used(protocol: str, scenario: "Scenario") -> None:
+    from ordercast.cli.shared.unused_options import require_used_options, require_used_readings
 
     group, default = scenario.group, GroupConfig(nodes=2)
-    report_unused_options(
+    require_used_options(
         protocol,
         {
             "--log-limit": group.log_limit != default.log_limit,
@@ -166,7 +166,7 @@ def _report_unused(protocol: str, scenario: "Scenario") -> None:
             "a priority in --script": any(item.submission.priority for item in scenario.items),
         },
     )
-    report_unused_readings(group)
+    require_used_readings(group)
 
 
 def _search(

@@ -53,6 +53,10 @@ _VIEWS = (
     "Run the membership protocol: the others go on when a node crashes, and nodes may join, leave and return (default: "
     "if a fault needs it, or a node crashes; the sequencer goes on after crashes by itself)."
 )
+_PATTERN = (
+    "When nodes send: each at equal intervals (steady), at random (poisson) or in bursts (bursty); E1 alone, at equal "
+    "intervals (talker); each as fast as the protocol accepts it (everybody)."
+)
 
 
 def simulate_command(
@@ -78,7 +82,7 @@ def simulate_command(
     reading: Reading = None,
     messages: Annotated[int, option(_WORK, "Messages that each node sends.")] = 100,
     spread: Annotated[float, option(_WORK, "Mean share of the group that a message is addressed to, in (0, 1].")] = 1.0,
-    pattern: Annotated[Pattern, option(_WORK, "When nodes send.")] = Pattern.POISSON,
+    pattern: Annotated[Pattern, option(_WORK, _PATTERN)] = Pattern.POISSON,
     senders: Annotated[
         str, option(_WORK, "Nodes that send, such as E2,E3; a bare 2 is E3 (default: given by the pattern).")
     ] = "",
@@ -113,7 +117,7 @@ def simulate_command(
     fault: Annotated[list[str] | None, option(_FAULTS, _FAULT)] = None,
     seed: Annotated[int, option(_FAULTS, "Seed of all randomness: equal options and seeds give equal runs.")] = 0,
     out: Annotated[Path | None, option(OUTPUT, "Write the trace to this folder.")] = None,
-    record: Annotated[TraceDetail, option(OUTPUT, "How much the trace contains.")] = TraceDetail.ALL,
+    record: Annotated[TraceDetail, option(OUTPUT, "What the trace in --out contains.")] = TraceDetail.ALL,
     json: Json = False,
     draw: Annotated[bool, option(OUTPUT, "Print a space-time diagram of a small run.", "--draw")] = False,
     svg: Svg = None,
@@ -180,7 +184,7 @@ def simulate_command(
         seed=seed,
         record=record,
     )
-    _report_unused(config)
+    _require_used(config)
     _run(config.with_default_timeouts(), out, json=json, draw=draw, svg=svg)
 
 
@@ -225,8 +229,8 @@ class _DrawnRows:
         self._require_drawable(self._nodes, len(self._transmissions))
 
 
-def _report_unused(config: RunConfig) -> None:
-    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
+def _require_used(config: RunConfig) -> None:
+    from ordercast.cli.shared.unused_options import require_used_options, require_used_readings
 
     group, work, default = config.group, config.workload, SequencerConfig()
     given = {
@@ -240,7 +244,9 @@ def _report_unused(config: RunConfig) -> None:
         "--urgent": work.urgent > 0,
         "--no-synchronise": not group.priority.synchronises,
     }
-    report_unused_options(config.protocol, given)
-    report_unused_readings(group)
-    if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
-        typer.echo(f"ordercast: --burst has no effect for --pattern {work.pattern.value}, only for bursty", err=True)
+    require_used_options(config.protocol, given)
+    require_used_readings(group)
+    require(
+        work.burst == Workload(messages=1).burst or work.pattern is Pattern.BURSTY,
+        f"--burst has no effect for --pattern {work.pattern.value}, only for bursty: omit it",
+    )

@@ -159,6 +159,7 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
 
 
 _STALL_POLLS = 1024  # more than `polls_to_abort`; scales the timeout on slow networks
+_STALLS_WITH_VIEWS = 4  # as often: one that joins asks seldom, and what it asks may be lost several times
 MOST_MEMBERS = 64
 """Of a group with views."""
 
@@ -209,7 +210,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             group=msgspec.structs.replace(self.group, timing=timing),
-            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll),
+            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll) * (_STALLS_WITH_VIEWS if self.group.views else 1),
         )
 
     def to_json(self) -> str:

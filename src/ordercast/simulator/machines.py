@@ -10,7 +10,8 @@ def machine_of(config: RunConfig) -> type[Machine]:
     """The class of the machines of a run."""
     if not config.group.views:
         return machine_class(config.protocol, config.group.rules)
-    from ordercast.protocols.membership.by_node import MANY_BEATS, by_node, settings_for  # noqa: PLC0415 - only runs with views
+    from ordercast.protocols.membership.by_node import by_node, settings_for  # noqa: PLC0415 - only runs with views
+    from ordercast.protocols.membership.silence import MANY_BEATS  # noqa: PLC0415
 
     nodes = config.group.nodes
     returns = tuple((node, fault.node) for node, fault in returned_nodes(config.faults, nodes).items())

@@ -493,11 +493,14 @@ class Simulation:
 
     def _result(self, *, stalled: bool) -> RunResult:
         nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
+        waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
+        resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
+        blocked = self._membership is not None and self._membership.is_blocked(resilience)
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._measurements.last_progress,
-            complete=self._completion.is_complete(),
+            complete=self._completion.is_complete() and not (blocked and any(waits)),
             stalled=stalled,
             aborted=bool(aborted),
             crashed=tuple(node for node in nodes if self._crashed[node]),
@@ -506,9 +509,6 @@ class Simulation:
             view_time=self._view_time,
             members=members(self._latest_view.members),
             left=self._completion.gone(),
-            blocked=self._membership is not None
-            and self._membership.is_blocked(
-                self.config.group.sequencer.resilience * (self.config.protocol == "sequencer")
-            ),
-            waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
+            blocked=blocked,
+            waits=waits,
         )

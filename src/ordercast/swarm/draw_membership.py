@@ -14,7 +14,8 @@ replace = msgspec.structs.replace
 _BATCHES = (1, 1, 1, 3)
 _SMALL = Sizes(most_nodes=5, receipts=80, batches=_BATCHES)
 _LARGE = Sizes(most_nodes=16, receipts=80, batches=_BATCHES)
-_MOST_LOSS_WITH_BURSTS = 0.05  # of both together hardly a word comes through
+_MOST_LOSS_WITH_BURSTS = 0.05
+_WELL_AT_LEAST = 5  # times as long as bursts; with more than 30 % loss hardly a word comes through
 _HORIZONS = (5, 20, 100, 400)  # in milliseconds: when members come and go
 
 
@@ -33,6 +34,7 @@ def draw_changing(number: int, protocol: str) -> RunConfig:
     ]
     if any(isinstance(fault, Loss) and fault.rate > _MOST_LOSS_WITH_BURSTS for fault in faults):
         faults = [fault for fault in faults if not isinstance(fault, Bursts)]
+    faults = [fault for fault in faults if not isinstance(fault, Bursts) or fault.well >= _WELL_AT_LEAST * fault.bad]
     faults += [Join(node=node, at=at) for node, at in starts.items()]
     faults += _network_faults(rng, members, horizon, starts)
     returns = _comings_and_goings(rng, members, horizon, starts, faults)

@@ -112,6 +112,7 @@ class Applicants(DeclaredState):
             tuple(member.address for member in view.members),
             coordinator,
             view.members[coordinator].number,
+            self.terms,
         )
 
     # --- applying (J3, J4, J9) ---

@@ -7,12 +7,22 @@
 
 from typing import Final
 
+from ordercast.model.machine import Discard
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.applicants import Applicants
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import MemberOutput, SendControl, SendOutside
-from ordercast.protocols.membership.units import Entered, Install
+from ordercast.protocols.membership.units import (
+    ControlUnit,
+    Entered,
+    Flush,
+    Install,
+    Leave,
+    Probe,
+    Propose,
+    Suspicion,
+)
 from ordercast.protocols.membership.view import NextView, place_after
 
 
@@ -76,10 +86,25 @@ class Installer(DeclaredState):
         current.set_timer("install", current.settings.repeat, out)
         return 0
 
+    # --- those that are still in the view before (R13) ---
+
+    def receive_from_previous(self, unit: ControlUnit, out: list[MemberOutput]) -> None:
+        """Its sender is still in the view before, or has just entered the current one."""
+        value = self.current.value
+        if isinstance(unit, Install):
+            if value is not None and value.stay >> unit.source & 1:
+                self.say_entered(place_after(value, unit.source), out)
+        elif isinstance(unit, Flush | Propose | Leave | Suspicion | Probe):
+            self.answer(unit.source, out)
+        else:
+            out.append(Discard(unit, "old"))
+
     def answer(self, place: int, out: list[MemberOutput]) -> None:
         """Tells a member of the previous view what followed, at most once in the guard time."""
         current = self.current
         if current.previous is None or current.value is None or current.previous_place is None:
+            return
+        if not 0 <= place < len(current.previous.members):
             return
         if self.answered >> place & 1 or place == current.previous_place:
             return

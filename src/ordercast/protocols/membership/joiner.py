@@ -54,7 +54,7 @@ class Joiner(DeclaredState):
 
     me: Final[Incarnation]
     group: Final[str]
-    terms: Final[Terms]
+    terms: Final[Terms | None]
     settings: Final[MembershipConfig]
     old: Final[int | None]
     first_nonce: Final[int]
@@ -74,10 +74,13 @@ class Joiner(DeclaredState):
         nonce: int,
         settings: MembershipConfig,
         *,
-        terms: Terms = (),
+        terms: Terms | None = (),
         old: int | None = None,
     ) -> None:
-        """`nonce`: a random number; the questions count up from it. `old`: the node that this process was before."""
+        """`nonce`: a random number; the questions count up from it. `old`: the node that this process was before.
+
+        `terms`: what it has in common with all members; None: whatever the members have.
+        """
         self.me, self.group, self.settings, self.terms, self.old = me, group, settings, terms, old
         self.first_nonce = nonce
         self.contacts = contacts
@@ -168,7 +171,8 @@ class Joiner(DeclaredState):
     def _apply(self, out: list[JoinerOutput]) -> None:
         found = self.found
         assert found is not None, "it applies where it found the group"
-        apply = Apply(self.me, found.to, found.view, self.terms, self.old, self.reached, self._nonce())
+        terms = found.terms if self.terms is None else self.terms
+        apply = Apply(self.me, found.to, found.view, terms, self.old, self.reached, self._nonce())
         out.append(SendOutside(apply, found.addresses[found.apply_at]))
         self._set_apply_timer(APPLY_ROUNDS, out)
 
