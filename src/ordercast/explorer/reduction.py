@@ -75,7 +75,7 @@ from typing import Protocol
 from ordercast.explorer.actions import Actions
 from ordercast.explorer.links import EMPTY
 from ordercast.explorer.node_states import Effect
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, WHERE, State, StateSpace, StepKind
 from ordercast.model.config import require
 from ordercast.model.runs import Channel
 
@@ -149,14 +149,14 @@ class Reduction:
         for link, receiver in receivers:
             links[receiver].append(space.first_link + link)
         self._links = links
-        self._budgets = range(space.past_links, space.past_links + 4)
+        self._budgets = space.budgets
         self._local = [itemgetter(node, *links[node], *self._budgets) for node in range(size)]
         self._known: list[dict[tuple[int, ...], LocalFuture]] = [{} for _ in range(size)]
 
     def steps(self, state: State, free: list[int], sleep_set: int) -> list[tuple[int, int]]:
         """The steps to explore."""
         action_of = self._actions.of_step
-        found = [(action_of[step & 0xFFFF], step) for step in self._space.steps(state, free)]
+        found = [(action_of[step & WHERE], step) for step in self._space.steps(state, free)]
         node = self._persistent_node(state, sleep_set) if free else None
         explored = ~sleep_set if node is None else ~sleep_set & self._actions.of_node[node]
         return [(step, action) for action, step in sorted(found) if action & explored]
@@ -166,7 +166,7 @@ class Reduction:
         space, actions = self._space, self._actions
         sleep_set &= actions.independent_of[action]
         if not sleep_set or effect is None:
-            return sleep_set if step & 7 != StepKind.LATER else sleep_set & ~self._sending(state)
+            return sleep_set if step & KIND != StepKind.LATER else sleep_set & ~self._sending(state)
         if effect.sends:
             first_link, again = space.first_link, state[space.duplicates]
             for _, links in effect.sends:
@@ -227,14 +227,14 @@ class Reduction:
         if known is None:
             known = self._known[node][key] = LocalFuture()  # found by a step that leads back to the same state
             for step in self._space.steps(state):
-                action = self._actions.of_step[step & 0xFFFF]
+                action = self._actions.of_step[step & WHERE]
                 if action & self._actions.of_node[node]:
                     self._follow(known, node, state, step, action)
         return known
 
     def _follow(self, future: LocalFuture, node: int, state: State, step: int, action: int) -> None:
         after, effect = self._space.successor(state, step)
-        kind = step & 7
+        kind = step & KIND
         if effect is not None and (effect.sends or effect.problem):
             future.sends = True
             future.sending |= action

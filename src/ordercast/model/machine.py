@@ -88,7 +88,15 @@ class GiveUp(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp
+class Enter(msgspec.Struct, frozen=True, gc=False):
+    """Input: the node takes part from now on: a founder begins, any other joins. Only for groups with views."""
+
+
+class Depart(msgspec.Struct, frozen=True, gc=False):
+    """Input: the application leaves the group, when its own messages have arrived. Only for groups with views."""
+
+
+Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp | Enter | Depart
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -189,6 +197,20 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     """The members in their places, where that is not the order of their numbers."""
 
 
+class ExcludedFrom(msgspec.Struct, frozen=True, gc=False):
+    """Output: the others went on; the view of this number, or an earlier one that is not known, is without this node."""
+
+    number: int
+    why: str
+
+
+class Departed(msgspec.Struct, frozen=True, gc=False):
+    """Output: this node has left the group; it handles no more submissions."""
+
+    drained: bool
+    """All of its messages are known to be where they belong."""
+
+
 Output = (
     Send
     | Numbered
@@ -201,6 +223,8 @@ Output = (
     | Stopped
     | Resumed
     | ViewInstalled
+    | ExcludedFrom
+    | Departed
     | Abort
 )
 
