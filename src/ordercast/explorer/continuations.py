@@ -10,7 +10,8 @@ Receipts that cause receipts without end (a broadcast storm: no timer fires in b
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.node_states import NodeState, PromiseBroken
+from ordercast.explorer.node_state import NodeState
+from ordercast.explorer.promise_checker import PromiseBroken
 from ordercast.explorer.scenario import Item
 from ordercast.explorer.state_space import State, StateSpace, fire_step
 from ordercast.model.machine import Level

@@ -7,7 +7,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from ordercast.model.config import GroupConfig
-from ordercast.model.machine import CancelTimer, Depart, Departed, Drained, Enter, ExcludedFrom, Input, Machine, Output
+from ordercast.model.machine import (
+    CancelTimer,
+    Depart,
+    Departed,
+    Drained,
+    Enter,
+    ExcludedFrom,
+    Input,
+    Machine,
+    MembershipInput,
+    Output,
+)
 from ordercast.protocols.membership.by_node import SETTINGS, ByNode, by_node
 from ordercast.protocols.membership.events import Excluded, LeaveGroup, LeftGroup
 
@@ -33,7 +44,7 @@ def member_class(protocol: str, founders: int) -> type[ByNode]:
     base: Any = by_node(protocol, founders, HASTY)
 
     class Member(base):  # type: ignore[misc]
-        def handle(self, event: Input) -> list[Output]:
+        def handle(self, event: Input | MembershipInput) -> list[Output]:
             if isinstance(event, Enter):
                 event = Drained()
             if not isinstance(event, Depart):
@@ -46,7 +57,9 @@ def member_class(protocol: str, founders: int) -> type[ByNode]:
 
         def _end(self, output: Excluded | LeftGroup, out: list[Output]) -> None:
             out += [CancelTimer(name) for name in sorted(self.timers)]
-            self.timers = set()
-            out.append(ExcludedFrom(output.number, output.why) if isinstance(output, Excluded) else Departed(drained=True))
+            self.timers.clear()
+            out.append(
+                ExcludedFrom(output.number, output.why) if isinstance(output, Excluded) else Departed(drained=True)
+            )
 
     return Member

@@ -4,96 +4,37 @@ The same node state takes the same input in very many global states. Its effect 
 from a snapshot, and every promise that involves one node only is checked then.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from ordercast.explorer.links import Links
-from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
+from ordercast.explorer.node_state import JOINS, NodeState
+from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
+from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import (
-    Abort,
-    CancelTimer,
-    Deliver,
     Depart,
-    Departed,
-    Discard,
     Drained,
     Enter,
-    ExcludedFrom,
     Input,
     Level,
     Machine,
-    Numbered,
-    Output,
-    Reached,
-    ReachedByView,
+    MembershipInput,
     Receive,
-    Send,
-    SetTimer,
-    Submit,
     Suspect,
     TimerFired,
-    ViewInstalled,
 )
-from ordercast.model.nodes import mask_of, members, name_of, names_of
+from ordercast.model.nodes import name_of
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Packet, Unit
-from ordercast.protocols.membership.view import is_quorum
+from ordercast.model.units import Unit
 
-JOINS = -1
-"""Submissions of a node that has yet to join the group: joining is its first one."""
 SUBMIT, DRAINED, LEAVE = 2, 3, 7
 """Inputs as numbers; a receipt is 4 * unit, a timer 4 * name + 1. The first submission of a node that joins is that."""
+_SAMPLE = 16  # one snapshot in so many is restored into a new machine and compared
 
 
 def suspicion_code(member: int) -> int:
     """The input that this member is suspected, as a number."""
     return (member + 1) << 2 | 2
-
-
-
-_SAMPLE = 16  # one snapshot in so many is restored into a new machine and compared
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """A node between two inputs: its machine, its timers, its application, and what it has claimed so far.
-
-    Claims are sets of items (bit masks), which the promises are checked with; the machine does not know them.
-    """
-
-    node: int
-    snapshot: Snapshot
-    timers: tuple[str, ...] = ()
-    submitted: int = 0
-    numbered: int = 0
-    reached: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """By level: the items that reached it; level 0 is not used."""
-    delivered: int = 0
-    log: tuple[int, ...] = ()
-    """The order of delivery; recorded only if the service promises one order."""
-    view: tuple[int, int] = (0, -1)
-    """The number of its latest view, and its members; -1 is all nodes."""
-    crashed: bool = False
-    left: bool = False
-    """It aborted, was excluded from the view, or has left the group."""
-    views: tuple["OwnView", ...] = ()
-    """In a group with membership: all its views. Empty: it has not joined yet."""
-    leaves: bool = False
-    """Its application has left the group."""
-    departed: bool = False
-    """It has left the group, and finished its last view with the others."""
-
-
-class OwnView(NamedTuple):
-    """A view of a group with membership, as a node entered it."""
-
-    number: int
-    members: tuple[int, ...]
-    """In their places."""
-    delivered: int
-    """What the node had delivered before."""
-    acknowledged: int
-    """What the node knew as acknowledged before."""
 
 
 class Effect:
@@ -105,8 +46,8 @@ class Effect:
         self.next = -1
         self.sends: tuple[tuple[int, tuple[int, ...]], ...] = ()
         """Units by number, and the links that each is put into."""
-        self.risen: tuple[tuple[int, int], ...] = ()
-        """Levels above the first, and the items that reached them: claims about other nodes."""
+        self.risen: tuple[tuple[int, int, int], ...] = ()
+        """Levels above the first, the items that reached them, and their destinations: claims about other nodes."""
         self.delivers = False
         self.enters = False
         """It enters a view, or leaves the group, in a group with membership."""
@@ -114,8 +55,9 @@ class Effect:
         """The promise that it breaks, as far as it involves this node only; empty if none."""
 
 
-class PromiseBroken(Exception):  # noqa: N818 - a finding, not an error
-    """A promise is broken; the message says which."""
+def format_suspicion(node: int, suspect: int) -> str:
+    """The text of a suspicion."""
+    return f"{name_of(node)} suspects {name_of(suspect)}"
 
 
 class NodeStates:
@@ -133,6 +75,8 @@ class NodeStates:
         self.timer_names: list[str] = []
         self.timers: list[tuple[int, ...]] = []
         """By state: the active timers, by number."""
+        self.early_timers: list[tuple[int, ...]] = []
+        """By state: those that may fire during the search."""
         self.reached: list[tuple[int, int, int, int]] = []
         """By state: the items that reached each level; a copy for speed."""
         self.can_submit: list[bool] = []
@@ -148,7 +92,8 @@ class NodeStates:
         if node >= founders:
             return self._number(replace(here, submitted=JOINS))
         begun = self._compute(here, Enter())
-        assert not begun.problem and not begun.sends, f"{name_of(node)} begins with {begun.problem or 'units'}"
+        assert not begun.problem, begun.problem
+        assert not begun.sends, "a founder begins silently"
         return begun.next
 
     def machine(self, node: int, snapshot: Snapshot | None = None) -> Machine:
@@ -158,7 +103,7 @@ class NodeStates:
             made.restore(snapshot)
         return made
 
-    def event(self, state: int, code: int) -> Input:
+    def event(self, state: int, code: int) -> Input | MembershipInput:
         """The input that a code stands for."""
         if code == SUBMIT:
             here = self.states[state]
@@ -182,7 +127,9 @@ class NodeStates:
         here = self.states[state]
         if here.crashed or here.left or not here.views:
             return ()
-        return tuple(node for node in here.views[-1].members if node != here.node)
+        others = [node for node in here.views[-1].members if node != here.node]
+        allowed = self._scenario.suspects
+        return tuple(node for node in others if not allowed or format_suspicion(here.node, node) in allowed)
 
     def can_leave(self, state: int) -> bool:
         """True if a node is a member, and has not left the group yet."""
@@ -203,6 +150,8 @@ class NodeStates:
             self.states.append(state)
             self._moves.append({})
             self.timers.append(tuple(self._timers[name] for name in state.timers))
+            fires = self._scenario.fires or state.timers
+            self.early_timers.append(tuple(self._timers[name] for name in state.timers if name in fires))
             self.reached.append(state.reached)
             self.can_submit.append(state.submitted < len(self._scenario.scripts[state.node]))
             if self._scenario.group.views:
@@ -211,9 +160,9 @@ class NodeStates:
                 self.records.append(self._records.setdefault(record, len(self._records)))
         return number
 
-    def _compute(self, before: NodeState, event: Input) -> Effect:
+    def _compute(self, before: NodeState, event: Input | MembershipInput) -> Effect:
         effect = Effect()
-        machine = self._machines[before.node]
+        machine: Any = self._machines[before.node]
         machine.restore(before.snapshot)
         vectors = self._vectors(machine)
         try:
@@ -254,170 +203,3 @@ class NodeStates:
             number = self._units[unit] = len(self.units)
             self.units.append(unit)
         return number
-
-
-class PromiseChecker:
-    """Checks the outputs of one transition against the promises that involve one node only."""
-
-    def __init__(self, scenario: Scenario, before: NodeState, event: Input) -> None:
-        self._scenario, self._before, self._event = scenario, before, event
-        self._node, self._name = before.node, name_of(before.node)
-        self.timers = set(before.timers)
-        if isinstance(event, TimerFired):
-            self.timers.discard(event.name)
-        self.numbered, self.delivered, self.log = before.numbered, before.delivered, before.log
-        self.reached = list(before.reached)
-        self.view, self.left = before.view, before.left
-        self.views, self.departed = before.views, before.departed
-        self.risen: list[tuple[int, int]] = []
-        self.sends: list[Send] = []
-
-    def take(self, output: Output) -> None:
-        """Takes one output; raises `PromiseBroken` if it breaks a promise."""
-        match output:
-            case Send():
-                self.sends.append(output)
-            case SetTimer(name=name):
-                self.timers.add(name)
-            case CancelTimer(name=name):
-                self.timers.discard(name)
-            case Numbered(packet=packet):
-                self._numbers(self._item(packet))
-            case Reached(level=level, packet=packet):
-                self._reaches(level, self._item(packet), by_view=isinstance(output, ReachedByView))
-            case Deliver(packet=packet):
-                self._delivers(self._item(packet))
-            case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
-                raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
-            case ViewInstalled() if self._scenario.group.views:
-                self._enters(output)
-            case ViewInstalled(number=number, members=members):
-                self.view, self.left = (number, members), not members >> self._node & 1
-            case ExcludedFrom():
-                self.left = True
-            case Departed(drained=drained):
-                self._departs(drained=drained)
-            case Abort(without_quorum=True) if self._scenario.promise.views:
-                self.left = True  # a group with views may end so; any other abort is a broken promise
-            case Abort() if self._scenario.group.views and not self.views:
-                self.left = True  # it was refused: allowed if it is a member that departed
-            case Abort(why=why):
-                raise PromiseBroken(f"{self._name} aborts the group: {why}")
-            case _:
-                pass
-
-    def after(self, snapshot: Snapshot) -> NodeState:
-        """The state after the transition."""
-        levels = (0, self.reached[1], self.reached[2], self.reached[3])
-        leaves = self._before.leaves or isinstance(self._event, Depart)
-        submitted = self._before.submitted + isinstance(self._event, Submit)
-        if leaves:  # and so sends nothing more
-            submitted = len(self._scenario.scripts[self._node])
-        elif self._before.submitted == JOINS and isinstance(self._event, Enter):
-            submitted = 0
-        timers = tuple(sorted(self.timers))
-        return NodeState(
-            node=self._node,
-            snapshot=snapshot,
-            timers=() if self.left else timers,
-            submitted=submitted,
-            numbered=self.numbered,
-            reached=levels,
-            delivered=self.delivered,
-            log=self.log,
-            view=self.view,
-            left=self.left,
-            views=self.views,
-            leaves=leaves,
-            departed=self.departed,
-        )
-
-    def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        """Checks that a vector does not decrease."""
-        for place, (was, now) in enumerate(zip(old, new, strict=True)):
-            if now < was:
-                raise PromiseBroken(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")
-
-    def _enters(self, view: ViewInstalled) -> None:
-        """A view must follow the one before: decided by a quorum of it, all of which that stay were heard."""
-        what = f"view {view.number} of {self._name}"
-        if not view.members >> self._node & 1:
-            raise PromiseBroken(f"{what} is without it")
-        if self.views:
-            before, heard = self.views[-1], view.heard or 0
-            if view.number != before.number + 1:
-                raise PromiseBroken(f"{what} follows view {before.number}")
-            if not is_quorum(mask_of(at for at, node in enumerate(before.members) if heard >> node & 1), len(before.members)):
-                raise PromiseBroken(f"{what} was decided by {names_of(heard)}, no quorum of view {before.number}")
-            stay = view.members & mask_of(before.members)
-            if stay & ~heard:
-                raise PromiseBroken(f"{what} has {names_of(stay & ~heard)}, whose report was not heard")
-        self.view = (view.number, view.members)
-        places = view.places or members(view.members)
-        self.views = (*self.views, OwnView(view.number, tuple(places), self.delivered, self.reached[Level.ACKNOWLEDGED]))
-
-    def _departs(self, *, drained: bool) -> None:
-        """A node leaves when its own messages are where they belong."""
-        if not self._before.leaves or not drained:
-            raise PromiseBroken(f"{self._name} leaves the group, though {'its messages' if self._before.leaves else 'it'} should stay")
-        self.left = self.departed = True
-
-    def _item(self, packet: Packet) -> Item:
-        item = self._scenario.item_of(packet)
-        if item is None:
-            raise PromiseBroken(f"{self._name} outputs {format_packet(packet)}, which no node submitted")
-        return item
-
-    def _numbers(self, item: Item) -> None:
-        mine = [other for other in self._scenario.items if other.source == self._node]
-        at = mine.index(item) if item in mine else -1
-        # With membership, what has no destination any more is not sent.
-        if at < self.numbered or (at > self.numbered and not self._scenario.group.views):
-            raise PromiseBroken(f"{self._name} numbers {item.describe()} out of turn")
-        self.numbered = at + 1
-
-    def _reaches(self, level: Level, item: Item, *, by_view: bool) -> None:
-        """`by_view`: it is in the cut of a view. That is a claim about those that enter the next view, when they do."""
-        what = f"{item.describe()} at {self._name}"
-        for_me = self._node in item.destinations
-        bit = 1 << item.number
-        if self.reached[level] & bit:
-            raise PromiseBroken(f"{what} is {level.name.lower()} a second time")
-        if not for_me and (item.source != self._node or level is Level.ACCEPTED):
-            raise PromiseBroken(f"{what} is {level.name.lower()}, but it is not addressed to it")
-        if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
-            raise PromiseBroken(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
-        if for_me and self._scenario.promise.sender_order:
-            self._in_order(what, level.name.lower(), self._earlier(item, self.reached[level]))
-        self.reached[level] |= bit
-        if level > Level.ACCEPTED and not by_view:
-            self.risen.append((level, item.number))
-
-    def _delivers(self, item: Item) -> None:
-        what = f"{item.describe()} at {self._name}"
-        bit = 1 << item.number
-        if self.delivered & bit:
-            raise PromiseBroken(f"{what} is delivered a second time")
-        if self._node not in item.destinations:
-            raise PromiseBroken(f"{what} is delivered, but it is not addressed to it")
-        if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
-            raise PromiseBroken(f"{what} is delivered before it was acknowledged")
-        if self._scenario.promise.sender_order:
-            alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
-            self._in_order(what, "delivered", self._earlier(item, self.delivered) & alike)
-        self.delivered |= bit
-        if self._scenario.promise.one_order:
-            self.log = (*self.log, item.number)
-
-    def _earlier(self, item: Item, done: int) -> int:
-        """Earlier items of the same source that are not done; of a node that joined, none before the first that is."""
-        earlier = item.earlier_to[self._node]
-        if self._node >= self._scenario.founders():
-            first = earlier & done
-            earlier &= -(first & -first)  # from the lowest bit on; nothing, if there is none
-        return earlier & ~done
-
-    def _in_order(self, what: str, verb: str, lacking: int) -> None:
-        if lacking:
-            earlier = self._scenario.items[lacking.bit_length() - 1]
-            raise PromiseBroken(f"{what} is {verb} before {earlier}, which was sent before it")

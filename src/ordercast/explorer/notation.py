@@ -17,7 +17,8 @@ depend on how states, units and timers are numbered, and can be parsed: it is th
 from collections.abc import Iterable, Sequence
 
 from ordercast.explorer.execution import ExecutedStep, Execution, Transmission
-from ordercast.explorer.node_states import JOINS
+from ordercast.explorer.node_state import JOINS
+from ordercast.explorer.node_states import format_suspicion
 from ordercast.explorer.scenario import format_packet, unit_name
 from ordercast.explorer.state_space import StateSpace, StepKind, decode, fire_step
 from ordercast.model.config import require
@@ -61,20 +62,23 @@ def format_step(execution: Execution, step: int) -> str:
         receiver = name_of(space.links.receivers[place - space.first_link])
         return f"{receiver} {_VERBS[kind]} {format_transmission(execution.transmission(step))}"
     name, here = name_of(place), space.nodes.states[execution.state[place]]
-    if kind is StepKind.CRASH:
-        return f"{name} crashes"
-    if kind is StepKind.FIRE:
-        return f"{name} timer {space.nodes.timer_names[timer]} fires"
-    if kind is StepKind.DRAIN:
-        return f"{name} is drained"
-    if kind is StepKind.SUSPECT:
-        return f"{name} suspects {name_of(timer)}"
-    if kind is StepKind.LEAVE:
-        return f"{name} leaves"
-    if here.submitted == JOINS:
-        return f"{name} joins"
-    mine = [item for item in space.scenario.items if item.source == place]
-    return f"{name} sends {mine[here.submitted]}"
+    match kind:
+        case StepKind.CRASH:
+            what = "crashes"
+        case StepKind.FIRE:
+            what = f"timer {space.nodes.timer_names[timer]} fires"
+        case StepKind.DRAIN:
+            what = "is drained"
+        case StepKind.SUSPECT:
+            return format_suspicion(place, timer)
+        case StepKind.LEAVE:
+            what = "leaves"
+        case _ if here.submitted == JOINS:
+            what = "joins"
+        case _:
+            mine = [item for item in space.scenario.items if item.source == place]
+            what = f"sends {mine[here.submitted]}"
+    return f"{name} {what}"
 
 
 def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:

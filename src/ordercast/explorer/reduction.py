@@ -257,7 +257,7 @@ class Reduction:
         if self._claims_levels and effect is not None:
             for level in (1, 2):
                 causes |= (nodes.reached[after][level] & ~nodes.reached[before][level]) << 1 + self._items * level
-            for level, item in effect.risen:
+            for level, item, _ in effect.risen:
                 claims |= 1 << 1 + self._items * (level - 1) + item
         if self._checks_survivors and self._changes_survivors(before, after):
             causes, claims = causes | _SURVIVORS, claims | _SURVIVORS

@@ -106,6 +106,8 @@ class Scenario:
     duplicates: int = 0
     firings: int = 0
     """Timers that fire during the search; in the fair continuations they fire without limit."""
+    fires: tuple[str, ...] = ()
+    """Timers that fire during the search; empty: all."""
     patient: bool = False
     """Timers fire only when no unit is in flight: fewer schedules."""
     drained: bool = False
@@ -114,6 +116,8 @@ class Scenario:
     """Nodes that crash."""
     suspicions: int = 0
     """With membership: suspicions, right or wrong, of any member by any other."""
+    suspects: tuple[str, ...] = ()
+    """Suspicions that may occur, such as "E2 suspects E1"; empty: all."""
     leaves: int = 0
     """With membership: members that leave."""
     joins: int = 0

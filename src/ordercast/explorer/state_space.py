@@ -1,8 +1,8 @@
 """The state space of a group: global states and the transitions between them.
 
 A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
-timer firings, crashes, suspicions and departures that is left. A step (transition) is a number too: what happens, where, and which timer, or
-which unit of a bag.
+timer firings, crashes, suspicions and departures that is left. A step (transition) is a number too: what happens,
+where, and which timer, which unit of a bag, or who is suspected.
 """
 
 from enum import IntEnum
@@ -13,8 +13,8 @@ from ordercast.explorer.links import EMPTY, Links, Queues
 from ordercast.explorer.node_states import DRAINED, LEAVE, SUBMIT, Effect, NodeStates, suspicion_code
 from ordercast.explorer.scenario import Scenario
 from ordercast.explorer.view_promises import ViewPromises
-from ordercast.model.machine import Input, Level
-from ordercast.model.nodes import name_of
+from ordercast.model.machine import Input, Level, MembershipInput
+from ordercast.model.nodes import members, name_of
 from ordercast.model.runs import Channel
 
 State = tuple[int, ...]
@@ -140,20 +140,29 @@ class StateSpace:
             ]
         if state[self.firings] and not (busy and self.scenario.patient):
             for node in range(self.size):
-                found += [fire_step(node, timer) for timer in self.nodes.timers[state[node]]]
+                found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
         if state[self.crashes]:
-            found += [_CRASH | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed]
-        if state[self.suspicions]:
             found += [
-                _SUSPECT | node << KIND_BITS | other << 16
-                for node in range(self.size)
-                for other in self.nodes.can_suspect(state[node])
+                _CRASH | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
             ]
-        if state[self.leaves]:
-            found += [_LEAVE | node << KIND_BITS for node in range(self.size) if self.nodes.can_leave(state[node])]
+        if state[self.suspicions] or state[self.leaves]:
+            found += self._membership_steps(state)
         if self.scenario.drained:
-            found += [_DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed]
+            found += [
+                _DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
+            ]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _membership_steps(self, state: State) -> list[int]:
+        """Suspicions, and members that leave."""
+        found: list[int] = []
+        for node in range(self.size):
+            if state[self.suspicions]:
+                suspects = self.nodes.can_suspect(state[node])
+                found += [_SUSPECT | node << KIND_BITS | other << 16 for other in suspects]
+            if state[self.leaves] and self.nodes.can_leave(state[node]):
+                found.append(_LEAVE | node << KIND_BITS)
+        return found
 
     def _may_lose(self, queue: int, link: int, place: int) -> bool:
         if not self.scenario.loses:
@@ -206,7 +215,7 @@ class StateSpace:
             return step in self.steps(state)
         return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
 
-    def input_of(self, state: State, step: int) -> tuple[int, Input] | None:
+    def input_of(self, state: State, step: int) -> tuple[int, Input | MembershipInput] | None:
         """The node and the input of a step; None if it is no input of a machine."""
         kind, place, timer = decode(step)
         if kind is StepKind.RECEIVE:
@@ -258,11 +267,8 @@ class StateSpace:
         promise = self.scenario.promise
         if effect.risen and (promise.ladder or promise.views):
             group = self.nodes.states[effect.next].view[1]
-            for level, number in effect.risen:
-                item = self.scenario.items[number]
-                for node in item.destinations:
-                    if promise.views and not group >> node & 1:
-                        continue
+            for level, number, destinations in effect.risen:
+                for node in members(destinations & group if promise.views else destinations):
                     if not self.nodes.reached[state[node]][level - 1] >> number & 1:
                         return self._untrue(effect, level, number, node)
         if self.views is not None and (effect.delivers or effect.enters):
@@ -309,10 +315,8 @@ class StateSpace:
     def survivors(self, state: State) -> list[int]:
         """The survivors: nodes in the latest view that have neither crashed nor left."""
         here = [self.nodes.states[state[node]] for node in range(self.size)]
-        members = max(node.view for node in here)[1]
-        return [
-            node for node in range(self.size) if members >> node & 1 and not (here[node].crashed or here[node].left)
-        ]
+        group = max(node.view for node in here)[1]
+        return [node for node in range(self.size) if group >> node & 1 and not (here[node].crashed or here[node].left)]
 
     def _is_one_log(self, state: State) -> bool:
         """True if each log is a prefix of the longest: the logs of all nodes, or of the survivors."""

@@ -1,15 +1,15 @@
 """The promises of a group with membership: what members deliver in one view, and what all must end with.
 
-Let D(p, k) be what p delivered in view k. Member q *closes* k when it enters view k + 1, or leaves the group after k. Of
-any two nodes p and q, failed and excluded ones included, the following holds at all times, and once it does not hold it
-never does again, so that the order in which nodes come to it does not matter:
+Let D(p, k) be what p delivered in view k. Member q *closes* k when it enters view k + 1, or leaves the group after k.
+Of any two nodes p and q, failed and excluded ones included, the following holds at all times, and once it does not hold
+it never does again, so that the order in which nodes come to it does not matter:
 
 - views of one number have the same members, in the same places;
 - m in D(p, k): its source is in view k, and no node delivers m in another view;
 - m in D(p, k), and q, a destination of m in view k, closes k: m in D(q, k). Where agreement is not uniform (a sequencer
   with little resilience), p must close k as well;
-- m acknowledged at p in view k, and q closes k: the same. So "acknowledged because it is in the cut" is checked where it
-  counts: when others enter the view;
+- m acknowledged at p in view k, and q closes k: the same. So "acknowledged because it is in the cut" is checked where
+  it counts: when others enter the view;
 - where every message goes to all: D(p, k) begins like D(q, k), or D(q, k) like D(p, k).
 
 A fair continuation must end with all living members of the primary view in it, and everything that they sent delivered,
@@ -18,10 +18,12 @@ as far as a quorum of the last view lives.
 
 from collections.abc import Sequence
 
-from ordercast.explorer.node_states import NodeState, OwnView
+from ordercast.explorer.membership import MemberMachine
+from ordercast.explorer.node_state import NodeState, OwnView
 from ordercast.explorer.scenario import Item, Scenario
 from ordercast.model.machine import Level
 from ordercast.model.nodes import everybody, mask_of, members, name_of, names_of
+from ordercast.protocols.membership.order import SELECTIVE
 from ordercast.protocols.membership.view import is_quorum
 
 
@@ -45,6 +47,11 @@ class ViewPromises:
         everyone = everybody(scenario.group.nodes)
         self._to_all = all(item.submission.destinations == everyone for item in self._items)
         self._logged = scenario.promise.one_order
+        # A message to selected members is for those that were members when it was sent: that is not known of joiners.
+        self._destinations = [
+            tuple(node for node in item.destinations if node < scenario.founders() or not _is_selective(scenario))
+            for item in self._items
+        ]
 
     # --- safety ---
 
@@ -66,7 +73,7 @@ class ViewPromises:
         first = parts[0]
         for part in parts:
             if part.members != first.members:
-                return f"view {part.number} has {_names(first)} at {name_of(first.node)}, {_names(part)} at {name_of(part.node)}"
+                return f"view {part.number} has {_names(first)}, and {_names(part)}"
             for number in members(part.delivered):
                 if self._items[number].source not in part.members:
                     return f"{self._what(number, part)}, and its source is no member"
@@ -82,7 +89,7 @@ class ViewPromises:
         """What one member did, and another does not."""
         if other.closed and (uniform or part.closed):
             for number in members((part.delivered | part.acknowledged) & ~other.delivered):
-                if other.node in self._items[number].destinations:
+                if other.node in self._destinations[number]:
                     verb = "delivered" if part.delivered >> number & 1 else "acknowledged"
                     return f"{self._what(number, part, verb)}, but {name_of(other.node)} ended that view without it"
         if self._logged and self._to_all:
@@ -155,7 +162,7 @@ class ViewPromises:
         for item in self._items:
             source = nodes[item.source]
             goes_on = item.source in survivors or source.departed
-            receivers = [node for node in item.destinations if node in survivors]
+            receivers = [node for node in self._destinations[item.number] if node in survivors]
             mine = [other.number for other in self._items if other.source == item.source]
             sent = mine.index(item.number) < source.numbered
             if item.source in survivors and not sent and receivers:
@@ -188,6 +195,11 @@ class ViewPromises:
         return not here.reached[level] >> item.number & 1
 
 
+def _is_selective(scenario: Scenario) -> bool:
+    machine = scenario.machine
+    return isinstance(machine, MemberMachine) and machine.protocol in SELECTIVE
+
+
 def _present(nodes: Sequence[NodeState]) -> list[NodeState]:
     """The members that live: neither crashed nor excluded nor gone."""
     return [here for here in nodes if here.views and not here.crashed and not here.left]
@@ -198,7 +210,7 @@ def _latest(present: Sequence[NodeState]) -> OwnView:
 
 
 def _names(part: _Part) -> str:
-    return ", ".join(map(name_of, part.members))
+    return f"{', '.join(map(name_of, part.members))} at {name_of(part.node)}"
 
 
 def _names_of(view: OwnView) -> str:

@@ -58,6 +58,8 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
     skips: int = 0
     """Message numbers left out before its first: of messages that an earlier view left over, and whose destinations are
     all gone. Only orders with selected destinations have such messages."""
+    to_all: bool = False
+    """The destinations are all members, of whatever view it is given its number in."""
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
@@ -88,15 +90,19 @@ class GiveUp(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
+Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp
+
+
 class Enter(msgspec.Struct, frozen=True, gc=False):
-    """Input: the node takes part from now on: a founder begins, any other joins. Only for groups with views."""
+    """Input: the node takes part from now on: a founder begins, any other joins."""
 
 
 class Depart(msgspec.Struct, frozen=True, gc=False):
-    """Input: the application leaves the group, when its own messages have arrived. Only for groups with views."""
+    """Input: the application leaves the group, when its own messages have arrived."""
 
 
-Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp | Enter | Depart
+MembershipInput = Enter | Depart
+"""Inputs of machines whose members come and go, besides those of all machines."""
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -198,7 +204,7 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExcludedFrom(msgspec.Struct, frozen=True, gc=False):
-    """Output: the others went on; the view of this number, or an earlier one that is not known, is without this node."""
+    """Output: the others went on; the view of this number, or an earlier unknown one, is without this node."""
 
     number: int
     why: str
@@ -209,6 +215,25 @@ class Departed(msgspec.Struct, frozen=True, gc=False):
 
     drained: bool
     """All of its messages are known to be where they belong."""
+
+
+class CutOff(msgspec.Struct, frozen=True, gc=False):
+    """Output: too few members can be reached to agree on the next view."""
+
+    lacks: int
+    """Those that are not."""
+
+
+class Reconnected(msgspec.Struct, frozen=True, gc=False):
+    """Output: enough members can be reached again; the next view follows, or the node learns that it is excluded."""
+
+
+class NotSent(msgspec.Struct, frozen=True, gc=False):
+    """Output: none of the destinations of a submission is a member: it is not sent, or not any more."""
+
+    messages: int
+    first: int | None = None
+    """The number of its first message, if it has one: it was sent, and is not sent again."""
 
 
 Output = (
@@ -225,6 +250,9 @@ Output = (
     | ViewInstalled
     | ExcludedFrom
     | Departed
+    | CutOff
+    | Reconnected
+    | NotSent
     | Abort
 )
 

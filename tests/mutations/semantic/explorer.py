@@ -5,7 +5,7 @@ from typing import Any
 
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.expansion import Expansion
-from ordercast.explorer.node_states import PromiseChecker
+from ordercast.explorer.promise_checker import PromiseChecker
 from ordercast.explorer.reduction import LocalFuture, Reduction
 from ordercast.explorer.state_space import StateSpace, StepKind
 from ordercast.model.machine import Abort
@@ -14,12 +14,12 @@ from tests.mutations.mutation import Mutants, replace, wrap
 MUTANTS = Mutants("explorer.state_space")
 
 
-@MUTANTS.add("a sender's order is not checked", "explorer.node_states")
+@MUTANTS.add("a sender's order is not checked", "explorer.promise_checker")
 def _any_order() -> None:
     replace(PromiseChecker, "_in_order", lambda *_: None)
 
 
-@MUTANTS.add("a second delivery is not noticed", "explorer.node_states")
+@MUTANTS.add("a second delivery is not noticed", "explorer.promise_checker")
 def _delivered_twice() -> None:
     def around(delivers: Callable[..., None]) -> Callable[..., None]:
         def changed(checker: Any, item: Any) -> None:
@@ -31,7 +31,7 @@ def _delivered_twice() -> None:
     wrap(PromiseChecker, "_delivers", around)
 
 
-@MUTANTS.add("an abort breaks no promise", "explorer.node_states")
+@MUTANTS.add("an abort breaks no promise", "explorer.promise_checker")
 def _aborts() -> None:
     def around(take: Callable[..., None]) -> Callable[..., None]:
         return lambda checker, output: None if isinstance(output, Abort) else take(checker, output)
@@ -39,7 +39,7 @@ def _aborts() -> None:
     wrap(PromiseChecker, "take", around)
 
 
-@MUTANTS.add("a vector may decrease", "explorer.node_states")
+@MUTANTS.add("a vector may decrease", "explorer.promise_checker")
 def _decreases() -> None:
     replace(PromiseChecker, "never_less", lambda *_: None)
 

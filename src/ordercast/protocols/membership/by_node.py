@@ -5,8 +5,9 @@ wrapped with its view's tag; those of other views are not received. Packets are 
 destinations are nodes, and they are numbered by their messages, because an epoch counts its packets from 0. What
 happens to a packet again in a later epoch is not told again.
 
-The failure detector is the simplest that suffices here: while something is outstanding, a member that is silent for
-some time is probed, and suspected if it does not answer. A group in which nothing is outstanding is silent.
+The failure detector is the simplest that suffices here: while something is outstanding, or somebody looks for the
+group, a member that is silent for some time is probed, and suspected if it does not answer. A group in which nothing is
+outstanding is silent.
 """
 
 from collections import deque
@@ -62,7 +63,7 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.order import Order, order_of
-from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Probe
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, Apply, ControlUnit, Find, Probe
 from ordercast.protocols.membership.view import (
     GroupView,
     Incarnation,
@@ -76,6 +77,7 @@ from ordercast.protocols.shared.destinations import check_broadcast, check_subse
 
 BEATS = 4
 """Beats without a word after which a member is suspected; after one it is probed."""
+_SOUGHT = BEATS + 2  # enough to suspect one that does not answer
 SETTINGS = MembershipConfig(
     repeat=2 * MILLISECOND,
     failure_timeout=40 * MILLISECOND,
@@ -114,6 +116,7 @@ class ByNode(DeclaredState):
     numbered_below: int  # own messages that were told to have a number
     beats: bool  # the failure detector's timer runs
     silent: dict[int, int]  # by place: beats without a word
+    sought: int  # beats left since somebody outside asked for the group: who joins must reach all that live
     stopped: bool  # it was told that the node has stopped
 
     def __init__(self, me: int, config: GroupConfig) -> None:
@@ -129,7 +132,7 @@ class ByNode(DeclaredState):
         self.begun = False
         self.aborted = self.beats = self.stopped = False
         self.early, self.timers, self.levels, self.silent = deque(), set(), {}, {}
-        self.numbered_below = 0
+        self.numbered_below = self.sought = 0
 
     # --- inputs ---
 
@@ -181,6 +184,7 @@ class ByNode(DeclaredState):
         if isinstance(unit, OutsideView) and isinstance(unit.unit, OUTSIDE_UNITS):
             inner: Any = unit.unit
             outside = ReceiveOutside(inner, str(unit.source))
+            self.sought = _SOUGHT if isinstance(inner, Find | Apply) else self.sought
             self._carry_out(self.member.handle(outside) if self.is_member else self.joiner.handle(outside), out)
         elif isinstance(unit, ViewUnit | ViewData) and self.is_member:
             self._receive_in_view(unit, out)
@@ -357,13 +361,14 @@ class ByNode(DeclaredState):
         if self.member.stopped or len(self.member.current.view.members) == 1:
             return False
         sizes = self.member.machine.log_sizes()
-        return bool(sizes.waiting or sizes.sent or sizes.held or sizes.accepted or sizes.preacknowledged)
+        return bool(self.sought or sizes.waiting or sizes.sent or sizes.held or sizes.accepted or sizes.preacknowledged)
 
     def _beat(self, out: list[Output]) -> None:
         """Probes who said nothing since the last beat; suspects who said nothing for several."""
         self.beats = False
         if not self.is_member or not self._waits():
             return
+        self.sought = max(0, self.sought - 1)
         current, suspects = self.member.current, 0
         for place in members(current.others):
             count = self.silent.get(place, 0)
