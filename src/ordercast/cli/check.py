@@ -141,6 +141,7 @@ def check_command(
     bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions, "fires": tuple(fires or ())}
     asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
     require(views or not scenario_names, "--scenario needs --views")
+    require(not views or rules is Rules.SOUND, f"--views needs sound rules, not the {rules.value} rules")
     require(
         not (scenario_names and asked), "--scenario has bounds of its own; leave out --script, --nodes and all bounds"
     )
@@ -152,7 +153,6 @@ def check_command(
     search = partial(_search, max_states=max_states, reduced=not no_reduction, jobs=jobs, master=master)
     show = partial(show_counterexample, draw=draw and not json, svg=svg, write=write)
     if views and not asked:
-        require(rules is Rules.SOUND, f"--views needs sound rules, not the {rules.value} rules")
         group |= {"channel": channel} if channel is not None else {}
         group |= {"resilience": resilience} if resilience else {}
         _check_membership(protocol, scenario_names, group, search, show, json=json)

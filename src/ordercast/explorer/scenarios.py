@@ -73,7 +73,6 @@ def scenario(
         promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
     asked = {"machine": kind, "channel": kind.needs, **how}
     if group.views:
-        require(rules is Rules.SOUND, f"only sound rules run in groups with views, not the {rules.value} rules")
         founders = len(lines) - how.get("joins", 0)
         asked = {"machine": MemberMachine(protocol, founders), "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}
     return Scenario(group=group, scripts=sends, promise=promised, **asked)
