@@ -17,7 +17,7 @@ from ordercast.trace.schema import EventField, EventRow
 from tests.protocols.membership.traced_runs import audited
 
 NODES = 5
-Log = list[tuple[int, int]]
+Log = list[tuple[int | None, int | None]]
 
 
 def simulated(faults: tuple[Fault, ...], resilience: int, *, views: bool = True) -> tuple[RunConfig, list[EventRow]]:
@@ -49,7 +49,7 @@ def logs(rows: list[EventRow], event: str = "deliver") -> list[Log]:
     return found
 
 
-def losses(rows: list[EventRow], dead: tuple[int, ...]) -> list[tuple[int, int]]:
+def losses(rows: list[EventRow], dead: tuple[int, ...]) -> Log:
     """What a node that crashed had delivered, or knew to be stable, and a survivor does not deliver in its place."""
     delivered, stable = logs(rows), logs(rows, "preack")
     survivors = [log for node, log in enumerate(delivered) if node not in dead]
