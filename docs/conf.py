@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -126,8 +127,20 @@ def _signature(_app: Sphinx, kind: str, name: str, *rest: Any) -> tuple[str, str
     return None
 
 
-def _docstring(_app: Sphinx, _kind: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
+def words_of_alias(name: str, value: object) -> list[str]:
+    """The string below the assignment that names a type: Python would show the docstring of `dict` or `tuple`."""
+    for module in [each for each in sys.modules if each.startswith("ordercast.")]:
+        if vars(sys.modules[module]).get(name) is value:
+            written = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
+            if written:
+                return list(written)
+    return []
+
+
+def _docstring(_app: Sphinx, kind: str, name: str, value: object, _options: object, lines: list[str]) -> None:
     """Docstrings indent their examples, as people read them; reStructuredText wants a mark before."""
+    if kind == "data" and hasattr(value, "__origin__"):
+        lines[:] = words_of_alias(name.rpartition(".")[2], value)
     marked: list[str] = []
     for place, line in enumerate(lines):
         indented = line.startswith("    ") and line.strip()

@@ -118,8 +118,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast.pipeline": (
         "Spark",
         {
-            "Sweeps": "sweep SweepResult require_sweepable read_grid measure register",
-            "Audits": "audit audit_tables audit_folders VerdictTables Judged Engine choose_engine follow",
+            "Sweeps": "sweep SweepResult Progress require_sweepable read_grid measure register",
+            "Audits": "audit audit_tables VerdictTables RunRow Engine choose_engine follow",
             "Soaks": "soak Soak Limits Round Soaked Tally",
             "Searches": "explore_on_spark scenario Scenario Promise SearchReport Counterexample SearchProgress",
         },

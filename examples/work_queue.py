@@ -27,7 +27,7 @@ class Queue:
         self.done = Counter[str]()
         """Jobs that each worker has done."""
 
-    def apply(self, event: ordercast.Message | ordercast.View) -> list[str]:
+    def apply(self, event: object) -> list[str]:
         """Applies an event; returns the jobs that begin now."""
         match event:
             case ordercast.View(left=left):

@@ -40,6 +40,14 @@ def _has_spark(file: str) -> bool:
     return "SparkSession" in text or "tests.pipeline.sparks" in text
 
 
+@pytest.fixture(autouse=True, scope="session")
+def groups_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Groups of other runs on this machine are not found here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 @pytest.fixture
 def names_of_the_documents() -> Iterator[None]:
     """A group on one machine is found by its name: what is in documents and examples can run only once at a time."""

@@ -85,15 +85,17 @@ LIVE_LAYERS = {
     "session": set(),
     "transport": set(),
     "settings": {"transport"},  # which reads addresses
-    "host": {"values", "session", "transport", "settings"},
-    "top": {"values", "session", "transport", "settings", "host"},  # what users call
+    "state": {"values", "transport"},
+    "host": {"values", "session", "transport", "settings", "state"},
+    "top": {"values", "session", "transport", "settings", "state", "host"},  # what users call
 }
 """The layers of `live`, each with those below it that it may import."""
 LIVE_MODULES = {
     **dict.fromkeys(("events", "logs", "stats", "waiting"), "values"),
-    **dict.fromkeys(("session", "transport", "settings", "host"), ""),
+    **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
-    **dict.fromkeys(("__init__", "relay_process"), "top"),
+    **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts"), "top"),
+    "relay_process": "top",
 }
 """The layer of each module and package of `live`; "": its own name."""
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -15,6 +15,7 @@ import logging
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,16 @@ def test_the_index_lists_every_page_once() -> None:
     assert len(set(found)) == len(found)
     changes = {ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"}
     assert set(found) == {page for page in PAGES if page.is_relative_to(DOCS)} - {index} | changes
+
+
+def test_names_of_types_have_words_of_their_own() -> None:
+    """Python would show the docstring of `dict` or `tuple`, which is none of ours, and not even well-formed."""
+    modules = [import_module(name) for name in ("ordercast", "ordercast.simulation", "ordercast.pipeline")]
+    public = {name: getattr(module, name) for module in modules for name in module.__all__}
+    aliases = {name: value for name, value in public.items() if hasattr(value, "__origin__")}
+    assert "RunRow" in aliases
+    words_of_alias = site().words_of_alias
+    assert [name for name, value in aliases.items() if not words_of_alias(name, value)] == []
 
 
 def test_links_out_of_the_site_become_text() -> None:

@@ -121,7 +121,7 @@ def test_every_error_is_on_its_page() -> None:
     assert set(listed) | {"OrdercastError"} == classes
 
 
-@pytest.mark.parametrize("title", ["Joining", "While it runs"])
+@pytest.mark.parametrize("title", ["Joining", "While it runs", "Asking a group (`ordercast members`)"])
 def test_troubleshooting_shows_messages_that_are_said(title: str) -> None:
     """The fixed parts of each message are in the source; names and numbers are left out there."""
     source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))

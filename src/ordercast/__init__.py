@@ -21,7 +21,7 @@ from ordercast.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from ordercast.live.events import Message, Receipt, View
+    from ordercast.live.events import Blocked, Excluded, Message, Receipt, Unblocked, View
     from ordercast.live.group import Group
     from ordercast.live.join import Joining, join
     from ordercast.live.metrics import serve_metrics
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 __all__ = [
+    "Blocked",
     "ConfigError",
+    "Excluded",
     "Group",
     "GroupAborted",
     "GroupClosed",
@@ -50,6 +52,7 @@ __all__ = [
     "Settings",
     "Stats",
     "TraceError",
+    "Unblocked",
     "Undelivered",
     "View",
     "__version__",
@@ -59,6 +62,8 @@ __all__ = [
 
 if not TYPE_CHECKING:  # type checkers see the imports above, and so report a misspelt name
     _MODULES = {
+        "Blocked": "live.events",
+        "Excluded": "live.events",
         "Group": "live.group",
         "GroupKeys": "wire.keys",
         "Joining": "live.join",
@@ -68,6 +73,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "Receipt": "live.events",
         "Settings": "live.settings",
         "Stats": "live.stats",
+        "Unblocked": "live.events",
         "View": "live.events",
         "join": "live.join",
         "serve_metrics": "live.metrics",

@@ -248,17 +248,18 @@ def test_a_place_that_cannot_be_written_is_refused(ordercast: Command, tmp_path:
     assert "choose another path" in done.sentence
 
 
-def test_what_changes_nothing_is_told(ordercast: Command, tmp_path: Path) -> None:
+def test_what_changes_nothing_is_refused_or_told(ordercast: Command, tmp_path: Path) -> None:
     line = "check spo --nodes 2 --jobs 1 --script"
-    told = ordercast(
-        f"{line} a[5] --history 2 --log-limit 5 --infer-losses --reading asks_once=true --svg {tmp_path}/it.svg"
+    refused = ordercast(f"{line} a[5] --history 2 --log-limit 5 --infer-losses")
+    assert refused.status == 2
+    assert refused.sentence == (
+        "--log-limit has no effect for spo, only for st; --history has no effect for spo, only for sequencer; "
+        "a priority in --script has no effect for spo, only for prio and prito: omit them"
     )
+    refused = ordercast(f"{line} a --reading asks_once=true")
+    assert refused.status == 2
+    assert refused.sentence == "--reading has no effect for --rules sound, only for --rules paper: omit it"
+    told = ordercast(f"{line} a --svg {tmp_path}/it.svg")
     assert told.status == 0
-    assert told.err.splitlines() == [
-        "ordercast: --log-limit has no effect for spo, only for st",
-        "ordercast: --history has no effect for spo, only for sequencer",
-        "ordercast: a priority in --script has no effect for spo, only for prio and prito",
-        "ordercast: --reading has no effect for --rules sound, only for --rules paper",
-        "ordercast: no counterexample was found, so --svg and --write have no effect",
-    ]
+    assert told.sentence == "no counterexample was found, so --svg and --write have no effect"
     assert ordercast(f"{line} a").err == ""

@@ -11,7 +11,7 @@ from ordercast.cli.shared.renamed_options import RENAMED_OPTIONS, require_curren
 from ordercast.model.errors import ConfigError
 
 HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
-LIVE = {"node", "relay", "doctor"}  # which need asyncio
+LIVE = {"node", "members", "relay", "doctor"}  # which need asyncio
 
 
 def imported_by(*arguments: str) -> set[str]:

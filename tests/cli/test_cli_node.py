@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import ordercast.cli.node
 import ordercast.cli.relay as ordercast_relay
 from ordercast import Message, View
 from ordercast.audit.reference import audit
-from ordercast.cli.node import _Node, _shown
-from ordercast.cli.shared import status_view
+from ordercast.cli.shared import node_process, status_view
+from ordercast.cli.shared.node_process import NodeProcess, shown
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.stats import Stats
 from ordercast.model.config import SECOND
@@ -105,7 +104,7 @@ def test_an_interrupted_member_leaves_and_the_others_continue(by: signal.Signals
         assert nodes.hear("C", 1) == [b"A\tstill here\n"]
         outcomes = nodes.end()
     for status, _, said in outcomes.values():
-        assert (status, said) == (0, "ordercast: the group continues with A, C: B left\n")
+        assert (status, said) == (0, "ordercast: B left\nview 1: A, C\n")
 
 
 def test_a_signal_while_others_are_awaited() -> None:
@@ -156,9 +155,10 @@ def test_one_that_is_killed_leaves_the_group_to_the_others_and_its_record(tmp_pa
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as page:
             metrics = page.read().decode()
         nodes.kill("C")
-        assert nodes.error("A") == b"ordercast: the group continues with A, B: C did not answer\n"
         nodes.say("A", b"still here\n")
         assert nodes.hear("B", 1) == [b"A\tstill here\n"]
+        assert nodes.error("A") == b"ordercast: C did not answer\n"
+        assert nodes.error("A") == b"view 1: A, B\n"
         outcomes = nodes.end()
     assert {status for status, _, _ in outcomes.values()} == {0}
     assert f'{{group="{nodes.group}",member="A",protocol="st",sender="C"}} 1.0\n' in metrics
@@ -181,7 +181,7 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         outcomes = nodes.end()
     for status, _, err in outcomes.values():
         assert status == 0
-        assert "the group continues with A, B: " in err
+        assert "\nview 1: A, B\n" in err
     verdict = audit([tmp_path])
     assert verdict.holds, verdict.findings
     assert "the record of C is incomplete" in verdict.incomplete_records[0]
@@ -346,7 +346,7 @@ def test_a_member_that_cannot_do_what_it_was_told_lets_the_others_know(tmp_path:
     os.close(unreadable)
     for status, _, said in outcomes.values():
         assert status == 0
-        assert "the group continues with A, C: B left" in said
+        assert "ordercast: B left\nview 1: A, C\n" in said
 
 
 def test_what_a_member_cannot_do_is_told_before_it_joins_and_the_others_wait(tmp_path: Path) -> None:
@@ -392,16 +392,16 @@ def test_a_line_that_is_too_long_is_not_sent_in_part(tmp_path: Path, monkeypatch
     (tmp_path / "input").write_bytes(b"@B 0123456789abcdef\nshort\n")
     group = _Refuses()
     with (tmp_path / "input").open("rb") as file:
-        monkeypatch.setattr(ordercast.cli.node, "_INPUT", file.fileno())
-        asyncio.run(_Node(status=False, served_at=None, key=None)._send(group))  # type: ignore[arg-type]
+        monkeypatch.setattr(node_process, "_INPUT", file.fileno())
+        asyncio.run(NodeProcess()._send(group))  # type: ignore[arg-type]
     assert group.sent == [b"short"]
 
 
 def test_an_input_that_cannot_be_read_is_told_in_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
-    monkeypatch.setattr(ordercast.cli.node, "_INPUT", folder)
+    monkeypatch.setattr(node_process, "_INPUT", folder)
     with pytest.raises(ConfigError, match="cannot read standard input: Is a directory"):
-        asyncio.run(_Node(status=False, served_at=None, key=None)._send(_Refuses()))  # type: ignore[arg-type]
+        asyncio.run(NodeProcess()._send(_Refuses()))  # type: ignore[arg-type]
     os.close(folder)
 
 
@@ -443,15 +443,15 @@ def test_names_are_shown_as_they_are() -> None:
 
 def test_no_member_has_power_over_the_terminal_of_another() -> None:
     said = Message("B", "x \x1b[2J\x1b]0;mine\x07\rA\tforged\nümlaut \x9b1m \u202eback".encode() + b" \xff")
-    assert _shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
+    assert shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
 
 
 def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
-    view = View(number=1, position=0, members=("A", "C"), left=("B",), why="B failed")
-    _Node(status=False, served_at=None, key=None).on_view(view)
-    assert capsys.readouterr().err == "ordercast: the group continues with A, C: B failed\n"
+    view = View(number=1, position=0, members=("A", "C"), left={"B": "silent"}, why="B failed")
+    NodeProcess().on_view(view)
+    assert capsys.readouterr().err == "ordercast: B failed\nview 1: A, C\n"
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:
-    _Node(status=False, served_at=None, key=None)._say("B failed: \x1b[2J")
+    NodeProcess()._say("B failed: \x1b[2J")
     assert capsys.readouterr().err == "ordercast: B failed: \\x1b[2J\n"

@@ -363,17 +363,22 @@ def test_a_reader_that_leaves_early_gets_no_false_verdict(line: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("to --spread 0.5", "--spread has no effect for to, only for spo and st"),
         ("to --infer-losses", "--infer-losses has no effect for to, only for po, spo and st"),
         ("spo --resilience 1", "--resilience has no effect for spo, only for sequencer"),
-        ("po --urgent 0.1 --priorities 2", "--urgent has no effect for po, only for prio and prito"),
+        ("po --urgent 0.1", "--urgent has no effect for po, only for prio and prito"),
         ("spo --burst 3", "--burst has no effect for --pattern poisson, only for bursty"),
     ],
 )
-def test_an_option_without_effect_is_told(ordercast: Command, arguments: str, sentence: str) -> None:
+def test_an_option_without_effect_is_refused(ordercast: Command, arguments: str, sentence: str) -> None:
     done = ordercast(f"simulate {arguments} --nodes 3 --messages 2")
+    assert (done.status, done.out) == (2, "")
+    assert done.sentence == f"{sentence}: omit it"
+
+
+def test_a_share_of_the_group_without_effect_is_told(ordercast: Command) -> None:
+    done = ordercast("simulate to --spread 0.5 --nodes 3 --messages 2")
     assert done.status == 0
-    assert f"ordercast: {sentence}\n" in done.err
+    assert done.sentence == "--spread has no effect for to, only for spo and st"
 
 
 @pytest.mark.parametrize(

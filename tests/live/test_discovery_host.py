@@ -154,7 +154,7 @@ def test_who_does_not_want_to_wait_any_more_leaves_nothing_behind(network: dict[
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, r"the members are missing; give them \(members\), or the number of members to discover \(size\)"),
+        ({}, r"the members are missing; give them \(members\), the number of members to discover \(size\), or addr"),
         ({"members": ["A", "B"], "size": 2}, "members and size exclude each other; give the members, or"),
         ({"size": 2, "name": "A", "bind": "127.0.0.1:0"}, "give a name, our own address"),
         ({"size": 1, "name": "A", "bind": "127.0.0.1:0", "multicast": "239.1.1.1:7400"}, "2 to 64 members"),

@@ -72,7 +72,14 @@ def test_views_come_in_the_order_of_the_group_with_names() -> None:
             while groups["C"].stats().view == 0:
                 await asyncio.sleep(0.01)
             await groups["C"].send(b"after")
-            expected = View(number=1, position=1, members=("A", "C"), left=("B",), why="B did not answer")
+            expected = View(
+                number=1,
+                position=1,
+                members=("A", "C"),
+                left={"B": "silent"},
+                together=("A", "C"),
+                why="B did not answer",
+            )
             events = [event async for event, _ in _limited(group, 3)]
             assert [event if isinstance(event, View) else event.payload for event in events] == [
                 b"before",
@@ -336,7 +343,7 @@ def test_readers_of_all_kinds_share_one_order(second: str) -> None:
             other = asyncio.create_task(waits)
             await asyncio.sleep(0)
             inbox.put(Packet(0, 0b11, 0, (), 0, (1, 1), b"\0ab"))
-            inbox.put_view(View(number=1, position=2, members=("B",)))
+            inbox.put_view(View(number=1, position=2, members=("B",)), {1: 0})
             inbox.put(Packet(0, 0b1, 0, (), 0, (1,), b"\0c"))
             assert (await first).payload == b"a"
             found = await other

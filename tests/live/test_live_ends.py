@@ -340,7 +340,7 @@ def test_who_is_cancelled_while_it_leaves_has_left() -> None:
                 await leaving
             event = await anext(groups["B"].events())
             assert isinstance(event, View)
-            assert event.left == ("A",)
+            assert event.left == {"A": "left"}
             await groups["B"].close()
 
     run(test)

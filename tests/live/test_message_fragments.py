@@ -56,7 +56,7 @@ def test_what_a_member_that_left_had_begun_is_forgotten() -> None:
     inbox = Inbox(("A", "B"), 1000)
     inbox.put(packet(0, FRAGMENT + b"a"))
     inbox.put(packet(1, FRAGMENT + b"c"))
-    inbox.put_view(View(number=1, position=0, members=("B",), left=("A",)))
+    inbox.put_view(View(number=1, position=0, members=("B",), left={"A": "left"}), {1: 0})
     assert isinstance(inbox.take(), View)
     assert list(inbox.reassembler._fragments) == list(inbox.reassembler._sizes) == [(0, 0)], "by its new place"
     inbox.put(packet(0, LAST_FRAGMENT + b"d", to=0b1))

@@ -77,7 +77,7 @@ def test_deliveries_alone_are_less(tmp_path: Path) -> None:
 
     run(test)
     events = {event for batch in read_events([tmp_path], ["event"]) for event in batch.column("event").to_pylist()}
-    assert events == {"send", "deliver"}
+    assert events == {"send", "deliver", "view"}
     assert "acknowledged_truthfully" in held([tmp_path]).not_recorded
 
 

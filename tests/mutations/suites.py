@@ -181,12 +181,18 @@ SUITES = (
             *(f"membership.{part}" for part in ("view", "units", "choice", "current", "order", "acceptor")),
             *(
                 f"membership.{part}"
-                for part in ("coordinator", "applicants", "joiner", "installer", "machine", "by_node")
+                for part in ("coordinator", "applicants", "joiner", "installer", "submissions", "leaving")
             ),
+            *(
+                f"membership.{part}"
+                for part in ("retirement", "blocking", "admission", "view_change", "control_reception", "machine")
+            ),
+            *(f"membership.{part}" for part in ("by_node", "node_packets", "silence", "failure_detector")),
         ),
         Battery(
             [
                 *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
+                *_tests("membership", "untrusted_units", "failure_detector"),
                 *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),

@@ -44,6 +44,13 @@ def test_a_few_semantic_mutants_are_noticed(suite: Suite) -> None:
     assert [outcome.trial.mutation.name for outcome in found if outcome.noticed is None] == []
 
 
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_every_semantic_mutant_can_be_tried(suite: Suite) -> None:
+    """It names methods that are still there."""
+    found = list(outcomes(Trial(suite.name, mutant, [], 120) for mutant in suite.mutants()))
+    assert {outcome.noticed for outcome in found} == {None}
+
+
 def _ordered(checks: list[Check], mutant: Mutant) -> list[Check]:
     return sorted(checks, key=lambda check: check.test != NOTICED_BY.get(mutant.name))  # which is stable
 

@@ -37,9 +37,11 @@ class Job(msgspec.Struct, kw_only=True):
     """Bytes of the socket's buffers, if they are to be small."""
     within: float = 60.0
     """Seconds that closing may take."""
+    leaves: bool = False
+    """It leaves, and the others go on; else it closes the group together with them."""
     options: dict[str, Any] = {}
     """More options of `join`."""
-    members: dict[str, str] = {}
+    members: dict[str, str] | list[str] = {}
     key: str | None = None
     record: str | None = None
 
@@ -82,7 +84,7 @@ class Talker:
         status = 0
         try:
             await self.talk(group)
-            await group.close(job.within)
+            await (group.leave(job.within) if job.leaves else group.close(job.within))
         except (GroupAborted, GroupClosed) as error:
             status = 1
             self.report |= {"why": str(error), "over": time.monotonic()}
@@ -102,8 +104,8 @@ class Talker:
     async def talk(self, group: Group) -> None:
         job = self.job
         chance = Random(job.name)
-        everybody = list(job.members) or list(group.members)
         for number in range(job.messages):
+            everybody = list(group.members)
             to = chance.sample(everybody, chance.randint(1, len(everybody))) if job.selective else everybody
             payload = f"{job.name}{number} ".encode().ljust(job.size, b".")
             priority = chance.choice((0, 0, 0, 1, 2)) if job.order == "priority" else 0

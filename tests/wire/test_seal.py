@@ -20,6 +20,7 @@ from ordercast.wire.authentication import AuthenticatedSeal
 from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, Datagram, Rejection
 from ordercast.wire.keys import GroupKeys
 from ordercast.wire.seal import Seal, UnauthenticatedSeal, seal_for
+from ordercast.wire.stream_seal import StreamSeal, stream_seals
 from tests.wire.tables import remembered
 
 ONE, TWO = bytes(range(32)), bytes(range(100, 132))
@@ -322,3 +323,45 @@ except ConfigError as error:
 def test_both_fulfil_the_one_interface() -> None:
     both: list[Seal] = [UnauthenticatedSeal("orders"), AuthenticatedSeal("orders", KEYS)]
     assert [type(seal_for("orders", keys)) for keys in (None, KEYS)] == [type(each) for each in both]
+
+
+# --- connections ---
+
+
+def stream(
+    keys: GroupKeys | None, *, context: bytes = b"context", group: str = "orders"
+) -> tuple[StreamSeal, StreamSeal]:
+    found = stream_seals(group, keys, keys.current if keys else 0, context, (b"one", b"other"))
+    assert found is not None
+    one, other = found
+    return one, other
+
+
+@pytest.mark.parametrize("keys", [GroupKeys({3: b"k" * 32}), None])
+def test_frames_of_a_connection_open_in_their_order(keys: GroupKeys | None) -> None:
+    sends, receives = stream(keys)[0], stream(keys)[0]
+    for body in (b"", b"first", b"second"):
+        sealed = sends.seal(b"header", body)
+        assert len(sealed) == len(body) + sends.overhead
+        assert receives.open(b"header", memoryview(sealed)) == body
+
+
+def test_a_frame_does_not_open_anywhere_else() -> None:
+    keys = GroupKeys({3: b"k" * 32})
+    sealed = stream(keys)[0].seal(b"header", b"body")
+    others = {
+        "direction": stream(keys)[1],
+        "connection": stream(keys, context=b"another")[0],
+        "group": stream(keys, group="others")[0],
+        "key": stream(GroupKeys({3: b"o" * 32}))[0],
+    }
+    assert {name: seal.open(b"header", sealed) for name, seal in others.items()} == dict.fromkeys(others)
+    receives = stream(keys)[0]
+    assert receives.open(b"another header", sealed) is None
+    assert receives.open(b"header", sealed) is None  # it would have been the first frame
+
+
+def test_a_connection_needs_a_key_that_is_known() -> None:
+    assert stream_seals("orders", GroupKeys({3: b"k" * 32}), 4, b"", (b"one",)) is None
+    assert stream_seals("orders", GroupKeys({3: b"k" * 32}), 0, b"", (b"one",)) is None
+    assert stream_seals("orders", None, 3, b"", (b"one",)) is None

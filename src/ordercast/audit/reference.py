@@ -24,7 +24,7 @@ from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.errors import TraceError
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.trace.reader import EventColumns, RunRow, read_events_by_run, read_runs
-from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME, EventKind
+from ordercast.trace.schema import ABORTED, COMPLETE, ERROR, NODES, RUN, TIME
 
 
 def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
@@ -102,12 +102,10 @@ def check_logs(logs: RunLogs, service: Service, verdict: Verdict) -> None:
 
 def _is_recorded(logs: RunLogs, promise: Property) -> bool:
     """True if the record of a run contains what a property is about."""
-    if promise in LEVEL_SOUNDNESS:
+    if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
         return logs.has_levels()
     if promise in BY_PRIORITY:
         return logs.priorities_known
-    if promise is acknowledged_stays:
-        return any(logs.first[EventKind.ACK])
     return promise is not kept or logs.ended
 
 

@@ -3,10 +3,12 @@
 A command's module is imported when the command is called: `ordercast --help` reads the table `COMMANDS` instead.
 """
 
+import re
 import sys
 import traceback
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import getdoc
 from signal import SIGTERM, default_int_handler, signal
 from typing import Annotated, Any
 
@@ -32,6 +34,7 @@ COMMANDS = {
     "report": "Build the report page of an evaluation from its stored results.",
     "replay": "Run a recorded counterexample step by step.",
     "node": "Join a live group: send each line of standard input, print each message.",
+    "members": "Ask a running group who its members are.",
     "relay": "Relay the datagrams of a live group in one order, until interrupted.",
     "key": "Generate a key for a live group.",
     "doctor": "Check whether this machine is ready for a live group.",
@@ -74,12 +77,17 @@ class _Commands(TyperGroup):
 
 def load_command(name: str) -> TyperCommand:
     """Imports a command of the table."""
-    module = import_module(f"ordercast.cli.{name}")
+    function = getattr(import_module(f"ordercast.cli.{name}"), f"{name}_command")
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=_HELP)
-    single.command(name, cls=_Command)(getattr(module, f"{name}_command"))
+    single.command(name, cls=_Command, help=_flowing(getdoc(function) or ""))(function)
     command = typer.main.get_command(single)
     assert isinstance(command, TyperCommand)
     return command
+
+
+def _flowing(text: str) -> str:
+    """Help without the line breaks of the source, which are at other places than those of a terminal."""
+    return re.sub(r"(?<!\n)\n(?!\n|Exit )", " ", text)
 
 
 app = typer.Typer(

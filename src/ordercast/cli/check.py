@@ -158,7 +158,7 @@ def check_command(
         _check_membership(protocol, scenario_names, group, search, show, json=json)
         return
     scenario = _scenario(protocol, script or [], nodes, rules, how, views=views)
-    _report_unused(protocol, scenario)
+    _require_used(protocol, scenario)
     report = search(scenario)
     console = Console(highlight=False)
     if json:
@@ -184,7 +184,7 @@ def _check_membership(
     from ordercast.cli.shared.search_output import print_counterexample
 
     scenarios = chosen_scenarios(protocol, names, group)
-    _report_unused(protocol, next(iter(scenarios.values())))
+    _require_used(protocol, next(iter(scenarios.values())))
     searched = search_all(scenarios, search)
     print_searches(protocol, searched, document, json=json)
     console, (scenario, report) = Console(highlight=False), list(searched.values())[-1]
@@ -236,11 +236,11 @@ def _scenario(
     return made
 
 
-def _report_unused(protocol: str, scenario: "Scenario") -> None:
-    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
+def _require_used(protocol: str, scenario: "Scenario") -> None:
+    from ordercast.cli.shared.unused_options import require_used_options, require_used_readings
 
     group, default = scenario.group, GroupConfig(nodes=2)
-    report_unused_options(
+    require_used_options(
         protocol,
         {
             "--log-limit": group.log_limit != default.log_limit,
@@ -251,7 +251,7 @@ def _report_unused(protocol: str, scenario: "Scenario") -> None:
             "a priority in --script": any(item.submission.priority for item in scenario.items),
         },
     )
-    report_unused_readings(group)
+    require_used_readings(group)
 
 
 def _search(

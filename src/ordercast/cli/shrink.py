@@ -171,7 +171,7 @@ def _print(found: "Shrunk", recorded: "FailingRun", paths: tuple[Path, Path], *,
             "seconds": found.seconds,
             "scenario": str(scenario),
             "test": str(test),
-            "config": msgspec.to_builtins(found.config),
+            "config": msgspec.Raw(found.config.to_json().encode()),
         }
         typer.echo(msgspec.json.encode(document))
         return

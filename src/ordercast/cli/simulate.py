@@ -38,6 +38,10 @@ _FAULT = (
     "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'. Times count from the start. Nodes are E1, E2, …; "
     "a bare number counts from 0, so node=2 is E3."
 )
+_PATTERN = (
+    "When nodes send: each at equal intervals (steady), at random (poisson) or in bursts (bursty); E1 alone, at equal "
+    "intervals (talker); each as fast as the protocol accepts it (everybody)."
+)
 
 
 def simulate_command(
@@ -60,7 +64,7 @@ def simulate_command(
     reading: Reading = None,
     messages: Annotated[int, option(_WORK, "Messages that each node sends.")] = 100,
     spread: Annotated[float, option(_WORK, "Mean share of the group that a message is addressed to, in (0, 1].")] = 1.0,
-    pattern: Annotated[Pattern, option(_WORK, "When nodes send.")] = Pattern.POISSON,
+    pattern: Annotated[Pattern, option(_WORK, _PATTERN)] = Pattern.POISSON,
     senders: Annotated[
         str, option(_WORK, "Nodes that send, such as E2,E3; a bare 2 is E3 (default: given by the pattern).")
     ] = "",
@@ -95,7 +99,7 @@ def simulate_command(
     fault: Annotated[list[str] | None, option(_FAULTS, _FAULT)] = None,
     seed: Annotated[int, option(_FAULTS, "Seed of all randomness: equal options and seeds give equal runs.")] = 0,
     out: Annotated[Path | None, option(OUTPUT, "Write the trace to this folder.")] = None,
-    record: Annotated[TraceDetail, option(OUTPUT, "How much the trace contains.")] = TraceDetail.ALL,
+    record: Annotated[TraceDetail, option(OUTPUT, "What the trace in --out contains.")] = TraceDetail.ALL,
     json: Json = False,
     draw: Annotated[bool, option(OUTPUT, "Print a space-time diagram of a small run.", "--draw")] = False,
     svg: Svg = None,
@@ -151,7 +155,7 @@ def simulate_command(
         seed=seed,
         record=record,
     )
-    _report_unused(config)
+    _require_used(config)
     _run(config.with_default_timeouts(), out, json=json, draw=draw, svg=svg)
 
 
@@ -196,8 +200,8 @@ class _DrawnRows:
         self._require_drawable(self._nodes, len(self._transmissions))
 
 
-def _report_unused(config: RunConfig) -> None:
-    from ordercast.cli.shared.unused_options import report_unused_options, report_unused_readings
+def _require_used(config: RunConfig) -> None:
+    from ordercast.cli.shared.unused_options import require_used_options, require_used_readings
 
     group, work, default = config.group, config.workload, SequencerConfig()
     given = {
@@ -211,7 +215,9 @@ def _report_unused(config: RunConfig) -> None:
         "--urgent": work.urgent > 0,
         "--no-synchronise": not group.priority.synchronises,
     }
-    report_unused_options(config.protocol, given)
-    report_unused_readings(group)
-    if work.burst != Workload(messages=1).burst and work.pattern is not Pattern.BURSTY:
-        typer.echo(f"ordercast: --burst has no effect for --pattern {work.pattern.value}, only for bursty", err=True)
+    require_used_options(config.protocol, given)
+    require_used_readings(group)
+    require(
+        work.burst == Workload(messages=1).burst or work.pattern is Pattern.BURSTY,
+        f"--burst has no effect for --pattern {work.pattern.value}, only for bursty: omit it",
+    )

@@ -1,6 +1,7 @@
 """What a group hands to its application: messages, views, and receipts for what was sent."""
 
 from asyncio import CancelledError, Future, get_running_loop
+from collections.abc import Mapping
 from typing import Protocol, Self
 
 import msgspec
@@ -19,11 +20,56 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     """The position of the first message that is delivered in this view."""
     members: tuple[str, ...]
+    """Their names; the first one is the oldest member."""
     joined: tuple[str, ...] = ()
-    """Members that the view before did not have."""
-    left: tuple[str, ...] = ()
-    """Members of the view before that are gone."""
+    """Members that the view before did not have. One that returned may also be among those that left."""
+    left: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Members of the view before that are gone, and why.
+
+    "left": by itself; "silent": it did not answer; "replaced": it did not answer, and its name has joined again;
+    "stateless": it was about to get the state, and joins again.
+    """
+    together: tuple[str, ...] = ()
+    """Members that were in the view before, too: they were delivered the same messages in it as this member was, if
+    that is among them, of all that were sent to both."""
     why: str = ""
+    """A sentence."""
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.position, self.members, self.why))
+
+
+class Excluded(msgspec.Struct, frozen=True):
+    """The others continue without this member, which lives: it was not heard for too long.
+
+    It returns by itself, unless it was joined with `rejoin=False`; its next event is then a `View`. Messages of others
+    that were delivered in between are not delivered here.
+    """
+
+    why: str
+    """A sentence."""
+    delivered: int | None = None
+    """Own messages that were not known to be stable, and that the others were delivered; None: not known yet."""
+    not_delivered: int | None = None
+    """Own messages that nobody was delivered: they are sent again when this member has returned, in their order."""
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """Too few members can be reached to agree on the next view: nothing is delivered until that is over.
+
+    It has no place in the order of the group.
+    """
+
+    lacks: tuple[str, ...]
+    """Members that are not reached."""
+
+
+class Unblocked(msgspec.Struct, frozen=True):
+    """Enough members can be reached again; a `View` follows, or `Excluded`."""
+
+
+Event = View | Excluded | Blocked | Unblocked
+"""What a group tells besides messages."""
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):

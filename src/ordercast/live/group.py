@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, Self, SupportsIndex
 
-from ordercast.live.events import Message, Receipt, View
+from ordercast.live.events import Blocked, Event, Excluded, Message, Receipt, Unblocked, View
 from ordercast.live.host.batching import PENDING_LIMIT
 from ordercast.live.host.member import Member
 from ordercast.live.host.member_stats import stats_of
@@ -37,10 +37,10 @@ class Group:
         self._inbox = member.inbox
         self._selective = selective
         self._max_priority = MAX_PRIORITY if prioritised else 0
-        self._names = member.names
-        self._nodes = {each: node for node, each in enumerate(member.names)}
         self._unread: list[Message] = []  # of the packet that is being read; the next message last
-        self._view = View(number=0, position=0, members=member.names, joined=member.names, why="the group opened")
+        names = member.membership.members
+        opened = View(number=0, position=0, members=names, joined=names, why="the group opened")
+        self._view = member.joined_view or opened
 
     def __repr__(self) -> str:
         return f"<Group {self.name!r}: {self.me} of {', '.join(self.members)}>"
@@ -82,11 +82,11 @@ class Group:
     @property
     def me(self) -> str:
         """The name of this member."""
-        return self._names[self._member.me]
+        return self._member.name
 
     @property
     def view(self) -> View:
-        """The last view that was handed out; at first the one that the group opened with."""
+        """The last view that was handed out; at first the one that the group opened with, or that was joined."""
         return self._view
 
     @property
@@ -174,9 +174,10 @@ class Group:
         if not isinstance(names, Iterable):
             raise LocalProtocolError(f"`to` must be a set of names, not {type(names).__name__}")
         mask = 0
-        now = self._member.membership.view.members  # members that went may still be in the view that was handed out
+        membership = self._member.membership
+        now = membership.present  # members that went may still be in the view that was handed out
         for name in names:
-            node = self._nodes.get(name) if isinstance(name, str) else None
+            node = membership.nodes.get(name) if isinstance(name, str) else None
             if node is None or not (now >> node & 1 or name in self._view.members):
                 raise LocalProtocolError(f"{_shortened(name)} is not a member; members are: {', '.join(self.members)}")
             mask |= 1 << node
@@ -203,13 +204,13 @@ class Group:
     async def receive(self) -> Message:
         """The next message; raises `GroupClosed` after the last one, `GroupAborted` if the group was aborted."""
         while not self._unread:
-            await self._next_packet_or_view()
+            await self._next_packet_or_event()
         return self._unread.pop()
 
     async def receive_batch(self) -> list[Message]:
         """The next messages of one sender, as many as share a packet: the fastest way to receive very many."""
         while not self._unread:
-            await self._next_packet_or_view()
+            await self._next_packet_or_event()
         unread, self._unread = self._unread, []
         unread.reverse()
         return unread
@@ -223,20 +224,22 @@ class Group:
                 return
             yield batch
 
-    async def events(self) -> AsyncIterator[Message | View]:
+    async def events(self) -> AsyncIterator[Message | View | Excluded | Blocked | Unblocked]:
         """All messages and all changes of membership until the group is closed, in the order of the group.
 
-        The view that the group opened with is not among them: it is `view` before the first event.
+        For a member that joined a running group the first event is the view that it joined with; the view that a group
+        opened with is not among them: it is `view` before the first event. Besides messages and views there are
+        `Excluded`, if the others continue without this member, and `Blocked` and `Unblocked`.
         """
         while True:
             try:
-                view = await self._next_packet_or_view()
+                event = await self._next_packet_or_event()
             except GroupClosed:
                 return
-            yield self._unread.pop() if view is None else view
+            yield self._unread.pop() if event is None else event
 
-    async def _next_packet_or_view(self) -> View | None:
-        """The view that comes next; None: messages come next, and are in `_unread`.
+    async def _next_packet_or_event(self) -> Event | None:
+        """The event that comes next; None: messages come next, and are in `_unread`.
 
         Nothing is taken out of the inbox while messages are unread, so that several readers share one order.
         """
@@ -245,12 +248,13 @@ class Group:
             found = inbox.take()
             if found is None:
                 await inbox.wait()
-            elif isinstance(found, View):
-                self._view = found
-                return found
-            else:
+            elif isinstance(found, list):
                 found.reverse()
                 self._unread = found
+            else:
+                if isinstance(found, View):
+                    self._view = found
+                return found
         return None
 
     # --- keys ---

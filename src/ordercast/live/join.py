@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 
 from ordercast.live.events import View
 from ordercast.live.host.parameters import parameters_for
-from ordercast.live.join_options import JoinOptions
+from ordercast.live.join_options import MAX_TIMEOUT, MIN_TIMEOUT, JoinOptions
 from ordercast.live.settings import RENAMED_SETTINGS, Settings, require_seconds, require_whole
 from ordercast.live.transport.addresses import (
+    LOOPBACK,
     Address,
     address_of,
     members_of,
@@ -36,7 +37,6 @@ from ordercast.wire.keys import GroupKeys, keys_from_environment, keys_from_file
 if TYPE_CHECKING:
     from ordercast.live.group import Group
 
-MIN_TIMEOUT, MAX_TIMEOUT = 0.5, 1e9  # seconds
 _OPENS = "ordercast.live.open_group"
 _RENAMED = {**RENAMED_SETTINGS, "recorded": "record_detail"}
 
@@ -99,6 +99,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     *,
     members: Mapping[str, str] | Iterable[str] | None = None,
     size: int | None = None,
+    contacts: Iterable[str] | Literal["local"] | None = None,
     name: str | None = None,
     bind: str | None = None,
     settings: Settings | None = None,
@@ -109,35 +110,46 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     record: Path | str | None = None,
     record_detail: Literal["all", "deliveries"] = "all",
     busy_poll: bool = True,
+    rejoin: bool = True,
     on_view: Callable[[View], None] | None = None,
     on_waiting: Callable[[str], None] | None = None,
     **unknown: Never,
 ) -> Joining:
-    """Joins a group. The group is open when all its members have joined.
+    """Opens a group together with its other members, or joins one that is running.
 
         async with ordercast.join("orders", members=["A", "B", "C"], order="total") as group:
             await group.send(b"hello", to={"B", "C"})
             async for message in group:
                 print(message.sender, message.payload)
 
-    Who the members are, equal at all members:
+    A group is opened by all of its first members, and is open when all of them are there. They give, all the same:
 
     - `group`: the name of the group.
     - `members`: names of members on this machine, or a mapping from names to addresses such as "10.0.0.1:7000".
     - `size`, instead of `members`: the number of members; they discover each other at `settings.multicast`.
     - `settings`: see `Settings`; `order` is short for `Settings(order=...)`. Default: the order "total".
 
+    A running group is joined with `contacts`, instead of these:
+
+    - `contacts`: addresses of some members, of which one must be there, or the group's multicast address; or "local",
+      for a group of this name on this machine. Order and settings are those of the group; if they are given, they must
+      be equal. Who was one of the first members may also give `members` again: it joins the group if that is running.
+
     This member:
 
-    - `name`: which of `members` this is. Default: the first whose address is free on this machine.
-    - `bind`: with `size`, our own address, such as "10.0.0.1:0"; port 0 is any free port.
+    - `name`: which of `members` this is. Default: the first whose address is free on this machine. With `size` or
+      `contacts`, a name that no other member has.
+    - `bind`: with `size` or `contacts`, our own address, such as "10.0.0.1:0"; port 0 is any free port. May be left out
+      for a group on this machine.
     - `key`: the group's keys, or the path of a file with them. Default: the variable ORDERCAST_KEY. Without a key only
       members on this machine are allowed, unless `insecure` is true.
-    - `timeout`: seconds for all members to join; then `JoinError` is raised.
+    - `timeout`: seconds for all members to join, or for this one to be taken in; then `JoinError` is raised.
     - `record`: a folder for a trace of this member; `ordercast audit` checks those of all members together.
       `record_detail`: "all", or "deliveries", which takes less time and space.
     - `busy_poll`: poll the socket for up to 80 µs after a single message, where measurements show that it shortens
       the round trip; it keeps the event loop busy for that time.
+    - `rejoin`: if the others continue without this member, because it was not heard for too long, it joins again by
+      itself; else `GroupAborted` is raised. See `Excluded`.
     - `on_view`: called with each new `View` as soon as it is known, before the messages before it are read; see
       `Group.events` for views in their order. `on_waiting`: called with a sentence that names the missing members, if
       the group is not open after two seconds. An exception in either is logged and has no other effect.
@@ -147,8 +159,10 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     require_group_name(group)
     require_whole(size=size)
     require_seconds(timeout=timeout)
-    settings = _settings(settings, order)
-    own = _own_address(members, size, name, bind, settings.multicast)
+    given = None if contacts is not None and settings is None and order is None else _settings(settings, order)
+    settings = given or Settings(order="total")
+    at = None if contacts is None else _contacts(contacts, members, size)
+    own = _own_address(members, size, name, bind, settings.multicast) if at is None else _joiner(at, name, bind)
     found = {} if members is None else members_of(group, members)
     if found and name is not None and name not in found:
         raise ConfigError(f"{name!r} is not a member; members are: {', '.join(found)}")
@@ -156,7 +170,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     loopback = all(address.is_loopback() for address in addresses)
     relay = address_of(settings.relay) if settings.relay else None
     if relay is not None:
-        require_one_network({**(found or {str(name): addresses[0]}), "the relay": relay})
+        others = found or {str(name): address for address in addresses}
+        require_one_network({**others, "the relay": relay})
     _require_timeout(timeout)
     if record_detail not in {"all", "deliveries"}:
         raise ConfigError(f"record_detail must be 'all' or 'deliveries', not {record_detail!r}")
@@ -166,8 +181,10 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             name=name,
             members=found,
             bind=own,
-            parameters=parameters_for(settings, size or len(found), loopback=loopback),
-            multicast=multicast_of(settings.multicast, addresses[0]) if settings.multicast else None,
+            contacts=at,
+            settings=given,
+            parameters=parameters_for(settings, size or len(found) or MAX_MEMBERS, loopback=loopback),
+            multicast=multicast_of(settings.multicast, addresses[0]) if settings.multicast and addresses else None,
             relay=relay,
             one_clock=loopback,
             keys=keys_for(addresses, key, insecure=insecure),
@@ -175,6 +192,7 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             record=Path(record) if record is not None else None,
             deliveries_only=record_detail == "deliveries",
             busy_poll=busy_poll,
+            rejoin=rejoin,
             on_view=on_view,
             on_waiting=on_waiting,
         )
@@ -232,6 +250,39 @@ def _unknown_argument(name: str) -> str:
     return f"join() has no argument {name!r}{hint}"
 
 
+def _contacts(contacts: object, members: object, size: object) -> tuple[Address, ...]:
+    """Where to ask; empty: at the members on this machine."""
+    if members is not None or size is not None:
+        raise ConfigError(
+            "contacts are for a group that is running, members or size for one that is opened: give one of them"
+        )
+    if contacts == "local":
+        return ()
+    if isinstance(contacts, str) or not isinstance(contacts, Iterable):
+        raise ConfigError(f"contacts must be addresses of members, or 'local', not {contacts!r}")
+    found = tuple(reachable(address_of(text)) for text in contacts)
+    if not found:
+        raise ConfigError("contacts is empty: give the address of at least one member, or 'local'")
+    if len({":" in address.host for address in found}) > 1:
+        raise ConfigError("contacts must be addresses of one kind: IPv4 for all, or IPv6 for all")
+    return found
+
+
+def _joiner(contacts: tuple[Address, ...], name: str | None, bind: str | None) -> Address | None:
+    """Our own address, if a running group is joined; None: any on this machine."""
+    if name is None:
+        raise ConfigError("to join a running group (contacts), give a name that none of its members has")
+    require_member_name(name)
+    if bind is not None:
+        own = reachable(address_of(bind, any_port=True))
+        if contacts and (":" in own.host) != (":" in contacts[0].host):
+            raise ConfigError(f"{own} cannot send to {contacts[0]}: use IPv4 for both, or IPv6 for both")
+        return own
+    if not all(contact.is_loopback() for contact in contacts):
+        raise ConfigError("the group may be on other machines: give our own address (bind), such as 10.0.0.4:7000")
+    return Address("::1" if ":" in contacts[0].host else LOOPBACK, 0) if contacts else None
+
+
 def _own_address(
     members: Mapping[str, str] | Iterable[str] | None,
     size: int | None,
@@ -241,7 +292,10 @@ def _own_address(
 ) -> Address | None:
     """Our own address, if the members are discovered; None if they are given."""
     if members is None and size is None:
-        raise ConfigError("the members are missing; give them (members), or the number of members to discover (size)")
+        raise ConfigError(
+            "the members are missing; give them (members), the number of members to discover (size), or addresses at "
+            "which a running group can be joined (contacts)"
+        )
     if members is not None and size is not None:
         raise ConfigError("members and size exclude each other; give the members, or the number of members to discover")
     if size is None:

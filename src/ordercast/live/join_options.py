@@ -6,8 +6,11 @@ from pathlib import Path
 
 from ordercast.live.events import View
 from ordercast.live.host.parameters import Parameters
+from ordercast.live.settings import Settings
 from ordercast.live.transport.addresses import Address
 from ordercast.wire.keys import GroupKeys
+
+MIN_TIMEOUT, MAX_TIMEOUT = 0.5, 1e9  # seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,8 +22,13 @@ class JoinOptions:
     members: dict[str, Address]
     """Empty: they are discovered."""
     bind: Address | None
-    """Our own address, if the members are discovered."""
+    """Our own address, if the members are discovered or the group is running already."""
+    contacts: tuple[Address, ...] | None
+    """Where a running group is looked for; empty: on this machine, by its name; None: a group is opened."""
+    settings: Settings | None
+    """None: whatever the running group has."""
     parameters: Parameters
+    """What follows from the settings; replaced by those of a running group."""
     multicast: Address | None
     relay: Address | None
     one_clock: bool
@@ -30,5 +38,6 @@ class JoinOptions:
     record: Path | None
     deliveries_only: bool
     busy_poll: bool
+    rejoin: bool
     on_view: Callable[[View], None] | None
     on_waiting: Callable[[str], None] | None

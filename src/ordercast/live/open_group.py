@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from socket import socket
@@ -12,22 +12,23 @@ from socket import socket
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
-from ordercast.live.host.recording import NewRecorder, no_recorder, require_writable
-from ordercast.live.join_options import JoinOptions
+from ordercast.live.host.recording import require_writable
+from ordercast.live.host.running_group import GroupIsOpenError
+from ordercast.live.join_open_group import join_open_group
+from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
+from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
 from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.live.transport.addresses import Address, members_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
-from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.sockets import AddressInUseError, enable_multicast_sending, open_multicast, open_socket
 from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.model.runs import Channel
-from ordercast.model.services import PRIORITISED, SELECTIVE
 from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
@@ -38,7 +39,6 @@ from ordercast.wire.seal import Seal, seal_for
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
-_RECORDER = "ordercast.live.host.trace_recorder"
 
 
 def load(options: JoinOptions) -> None:
@@ -47,11 +47,29 @@ def load(options: JoinOptions) -> None:
     flush_class(options.parameters.protocol)
     seal_for(options.group, options.keys)
     if options.record is not None:
-        import_module(_RECORDER)
+        import_module(RECORDER)
         require_writable(options.record)
 
 
 async def open_group(options: JoinOptions) -> Group:
+    """Returns when this process is a member: with all others that open the group, or of the group if it is running.
+
+    Raises `JoinError` if it does not become one.
+    """
+    if options.contacts is not None:
+        return await join_open_group(options)
+    begun = time.monotonic()
+    try:
+        return await _open_with_others(options)
+    except GroupIsOpenError as error:
+        _log.info("%s is running: it is joined", options.group, extra={"group": options.group})
+        left = max(options.timeout - (time.monotonic() - begun), MIN_TIMEOUT)
+        return await join_open_group(
+            replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
+        )
+
+
+async def _open_with_others(options: JoinOptions) -> Group:
     """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
     begun = time.monotonic()
     seal, codec = (
@@ -83,8 +101,15 @@ async def open_group(options: JoinOptions) -> Group:
     fields = {"group": options.group, "member": member.name}
     _log.info("%s joins %s", member.name, options.group, extra=fields)
     try:
-        with notify_if_slow(options.on_waiting, lambda: describe_missing(handshake.silent(), transport.dropped)):
+        running = member.running
+        with notify_if_slow(
+            options.on_waiting,
+            lambda: (running and running.blocked) or describe_missing(handshake.silent(), transport.dropped),
+        ):
             await asyncio.shield(member.opened)
+    except GroupIsOpenError:
+        member.leave()
+        raise
     except JoinError as error:
         _log.warning("%s could not join %s: %s", member.name, options.group, error, extra=fields)
         await _tell_others(member)
@@ -97,11 +122,10 @@ async def open_group(options: JoinOptions) -> Group:
         member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
+    note_address(options.group, member)
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
-    protocol = options.parameters.protocol
-    selective = protocol in {service.value for service in SELECTIVE}
-    return Group(options.group, member, selective=selective, prioritised=protocol in PRIORITISED)
+    return group_of(options.group, member)
 
 
 async def _tell_others(member: Member) -> None:
@@ -134,27 +158,18 @@ def _member(
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),
     )
-    relay = _relay(options, seal, endpoint) if machine.needs is Channel.ONE else None
-    recorder = _recorder(options, me)
+    relay = relay_for(options.relay, seal, endpoint) if machine.needs is Channel.ONE else None
     member = Member(
-        *(tuple(options.members.items()), me, parameters, transport, session, relay, recorder),
+        *((names[me], options.members[names[me]]), parameters, transport, session, relay, recorder_for(options)),
+        founders=tuple(options.members.items()),
         group=options.group,
         busy_poll=options.busy_poll,
+        rejoin=options.rejoin,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
     member.begin(incarnation)
     return member, transport, session.handshake
-
-
-def _recorder(options: JoinOptions, me: int) -> NewRecorder:
-    """How to record a session here."""
-    if options.record is None:
-        return no_recorder
-    from ordercast.live.host.trace_recorder import row_of, trace_recorders  # noqa: PLC0415 (it needs pyarrow)
-
-    row = row_of(tuple(options.members), me, options.parameters, one_clock=options.one_clock)
-    return trace_recorders(options.record, options.group, row, deliveries_only=options.deliveries_only)
 
 
 def _bind(options: JoinOptions) -> tuple[int, socket]:
@@ -215,10 +230,3 @@ def _endpoint(options: JoinOptions, own: socket, interface: str, others: Sequenc
         if receiver is not None:
             receiver.close()
         raise
-
-
-def _relay(options: JoinOptions, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
-    """The relay: a process of its own, or made by whoever is the first member of a view."""
-    if options.relay is not None:
-        return options.relay
-    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)

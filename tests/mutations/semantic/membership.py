@@ -9,15 +9,21 @@ from ordercast.model.machine import Reached, Receive, Send
 from ordercast.protocols.membership import choice, units, view
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.applicants import Applicants
+from ordercast.protocols.membership.blocking import Blocking
 from ordercast.protocols.membership.by_node import ByNode
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import InstallView
 from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.joiner import Joiner
+from ordercast.protocols.membership.leaving import Leaving
 from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.node_packets import NodePackets
+from ordercast.protocols.membership.retirement import Retirement
+from ordercast.protocols.membership.submissions import Submissions
 from ordercast.protocols.membership.units import Apply, Supply
 from ordercast.protocols.membership.view import GroupView, Incarnation, NextView
+from ordercast.protocols.membership.view_change import ViewChange
 from ordercast.protocols.sequencer.units import Acknowledgment, Broadcast
 from tests.mutations.mutation import Mutants, replace, wrap
 
@@ -75,43 +81,43 @@ def _proposes_first() -> None:
     replace(Coordinator, "propose", propose)
 
 
-@MUTANTS.add("what is not in the cut is not sent again (V10)")
+@MUTANTS.add("what is not in the cut is not sent again (V10)", "protocols.membership.submissions")
 def _sends_nothing_again() -> None:
     def around(resubmit: Method) -> Method:
-        return lambda self, _, value, out: resubmit(self, [], value, out)
+        return lambda self, again, number, value, out: resubmit(self, again[:0], number, value, out)
 
-    wrap(Member, "_resubmit", around)
+    wrap(Submissions, "resubmit", around)
 
 
-@MUTANTS.add("what waits goes before what is sent again (V10)")
+@MUTANTS.add("what waits goes before what is sent again (V10)", "protocols.membership.submissions")
 def _sends_again_behind() -> None:
     def around(resubmit: Method) -> Method:
-        def changed(self: Member, again: list[Any], value: NextView, out: list[Any]) -> None:
+        def changed(self: Submissions, again: list[Any], number: int, value: NextView, out: list[Any]) -> None:
             waited = list(self.waiting)
             self.waiting.clear()
             self.waiting.extend(again)
-            resubmit(self, waited, value, out)
+            resubmit(self, waited, number, value, out)
 
         return changed
 
-    wrap(Member, "_resubmit", around)
+    wrap(Submissions, "resubmit", around)
 
 
-@MUTANTS.add("the message numbers begin anew in each view (V10)")
+@MUTANTS.add("the message numbers begin anew in each view (V10)", "protocols.membership.view_change")
 def _numbers_begin_anew() -> None:
     def around(enter: Method) -> Method:
-        def changed(self: Member, value: NextView, told_by: int | None, out: list[Any]) -> None:
+        def changed(self: ViewChange, value: NextView, told_by: int | None, out: list[Any]) -> None:
             self.epoch.flush.next_message = lambda *_: 0  # type: ignore[method-assign]
             enter(self, value, told_by, out)
 
         return changed
 
-    wrap(Member, "_enter", around)
+    wrap(ViewChange, "_enter", around)
 
 
 def _move_view(first: bool) -> None:
     def around(enter: Method) -> Method:
-        def changed(self: Member, value: NextView, told_by: int | None, out: list[Any]) -> None:
+        def changed(self: ViewChange, value: NextView, told_by: int | None, out: list[Any]) -> None:
             begin = len(out)
             enter(self, value, told_by, out)
             views = [output for output in out[begin:] if isinstance(output, InstallView)]
@@ -120,22 +126,22 @@ def _move_view(first: bool) -> None:
 
         return changed
 
-    wrap(Member, "_enter", around)
+    wrap(ViewChange, "_enter", around)
 
 
-@MUTANTS.add("the view is told when it is decided (V11)")
+@MUTANTS.add("the view is told when it is decided (V11)", "protocols.membership.view_change")
 def _tells_the_view_first() -> None:
     _move_view(first=True)
 
 
-@MUTANTS.add("the view is told after the epoch has begun (V12)")
+@MUTANTS.add("the view is told after the epoch has begun (V12)", "protocols.membership.view_change")
 def _tells_the_view_last() -> None:
     _move_view(first=False)
 
 
-@MUTANTS.add("who is excluded answers nobody (V13)")
+@MUTANTS.add("who is excluded answers nobody (V13)", "protocols.membership.retirement")
 def _does_not_linger() -> None:
-    replace(Member, "_answer_retired", lambda *_: None)
+    replace(Retirement, "answer", lambda *_: None)
 
 
 @MUTANTS.add("half of the new members must have accepted, too (V14)", "protocols.membership.coordinator")
@@ -172,9 +178,9 @@ def _needs_no_quorum_with_state() -> None:
     replace(view, "_has_state", lambda *_: True)
 
 
-@MUTANTS.add("who leaves does not wait for its messages (V17)")
+@MUTANTS.add("who leaves does not wait for its messages (V17)", "protocols.membership.leaving")
 def _leaves_at_once() -> None:
-    replace(Member, "is_drained", lambda *_: True)
+    replace(Leaving, "is_drained", lambda *_: True)
 
 
 @MUTANTS.add("what is fetched is received in the epoch (V18)", "protocols.membership.acceptor")
@@ -307,18 +313,18 @@ def _takes_any_nonce() -> None:
     replace(Joiner, "_is_own_nonce", lambda *_: True)
 
 
-@MUTANTS.add("a blocked member does not ask whether others went on (P2)")
+@MUTANTS.add("a blocked member does not ask whether others went on (P2)", "protocols.membership.blocking")
 def _does_not_ask() -> None:
-    replace(Member, "_blocked_due", lambda *_: None)
+    replace(Blocking, "due", lambda *_: None)
 
 
-@MUTANTS.add("what happens to a packet again is told again", "protocols.membership.by_node")
+@MUTANTS.add("what happens to a packet again is told again", "protocols.membership.node_packets")
 def _tells_levels_again() -> None:
-    def tell_level(self: ByNode, level: Any, packet: Any, out: list[Any], *, by_view: bool) -> None:
+    def tell_level(self: NodePackets, level: Any, packet: Any, out: list[Any], *, by_view: bool) -> None:
         del by_view
         out.append(Reached(level, packet))
 
-    replace(ByNode, "_tell_level", tell_level)
+    replace(NodePackets, "_tell_level", tell_level)
 
 
 @MUTANTS.add("timers of an epoch outlive it", "protocols.membership.by_node")

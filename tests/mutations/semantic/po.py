@@ -39,7 +39,7 @@ def _ignores_statuses() -> None:
 
 @MUTANTS.add("a request is not repeated")
 def _never_repeats() -> None:
-    replace(GoBackN, "detect_gap", lambda *_: None)
+    replace(GoBackN, "repeat_requests", lambda *_: None)
 
 
 @MUTANTS.add("only the first missing number is requested")

@@ -231,7 +231,10 @@ class View:
 
     def cut_of(self, places: Iterable[int]) -> Cut:
         reports: dict[int, EpochReport] = {place: self.flushes[place].report() for place in places}
-        return type(self.flushes[0]).cut(reports, len(self.nodes))
+        kind = type(self.flushes[0])
+        assert all(kind.is_report(report, len(self.nodes)) for report in reports.values())
+        assert kind.agree(reports)
+        return kind.cut(reports, len(self.nodes))
 
     def finish(self, places: Iterable[int], cut: Cut) -> None:
         """Those that stopped deliver what is below the cut; what they lack they fetch."""
@@ -239,6 +242,7 @@ class View:
         for place in places:
             flush = self.flushes[place]
             supplied = {}
+            assert flush.problem(cut) is None
             for start, stop in flush.lacks(cut):
                 for number in range(start, stop):
                     found = [each for holder in places for each in self.flushes[holder].supply(((number, number + 1),))]

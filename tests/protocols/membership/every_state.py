@@ -83,11 +83,15 @@ class EveryState:
         """Finishes, and checks what each is given and what it sends again."""
         flushes = {place: self.flush(number) for place, number in key}
         kind = type(next(iter(flushes.values())))
-        cut = kind.cut({place: flush.report() for place, flush in flushes.items()}, self.scenario.group.nodes)
+        reports, nodes = {place: flush.report() for place, flush in flushes.items()}, self.scenario.group.nodes
+        assert all(kind.is_report(report, nodes) for report in reports.values())
+        assert kind.agree(reports)
+        cut = kind.cut(reports, nodes)
         ended = Ended({}, {})
         for (place, number), flush in zip(key, flushes.values(), strict=True):
             here = self.nodes.states[number]
             supplied: dict[int, Packet] = {}
+            assert flush.problem(cut) is None
             for start, stop in flush.lacks(cut):
                 holders = [each.supply(((start, stop),)) for each in flushes.values()]
                 supplied |= {at: packet for found in holders for at, packet in found}

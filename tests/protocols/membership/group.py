@@ -15,6 +15,7 @@ from ordercast.model.config import MILLISECOND, SECOND, GroupConfig, SequencerCo
 from ordercast.model.machine import (
     CancelTimer,
     Deliver,
+    Discard,
     Echo,
     Numbered,
     Receive,
@@ -45,7 +46,7 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member
 from ordercast.protocols.membership.order import Order
-from ordercast.protocols.membership.units import CONTROL_UNITS
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS
 from ordercast.protocols.membership.view import GroupView, Incarnation, MembershipConfig, NextView, founding_view
 
 SETTINGS = MembershipConfig(
@@ -58,6 +59,8 @@ SETTINGS = MembershipConfig(
 TAG = b"founding"
 MULTICAST = "*"
 """An address that everybody hears: whoever knows nobody any more asks there."""
+HARMLESS = frozenset({"old", "stray", "of another view", "own", "stopped"})
+"""Why units of the membership protocol may be discarded among members that keep to the protocol."""
 Log = list[tuple[Any, ...]]
 """What a process told its application: ("view", number, names), ("deliver", message)."""
 
@@ -197,6 +200,9 @@ class Group:
                 case Refused():
                     process.alive = False
                     self.returns(process)
+                case Discard(unit=unit, why=why):
+                    believed = why in HARMLESS or not isinstance(unit, CONTROL_UNITS + OUTSIDE_UNITS)
+                    assert believed, f"{process.me.address} does not believe {unit}: {why}"
                 case Numbered() | Unblocked():
                     pass
 
@@ -390,6 +396,7 @@ class Group:
         there = [place for place, member in enumerate(view.members) if self.processes[member.address].is_member]
         count = len(there)
         enough = 2 * count > len(view.members) or (2 * count == len(view.members) and 0 in there)
+        enough = enough and count >= self.settings.least
         any_member = next(process.member for process in self.members() if process.member)
         return enough and count >= any_member.epoch.reports_needed(len(view.members))
 

@@ -94,7 +94,7 @@ def v21_a_round_is_not_finished_first(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(StFlush, "cut", staticmethod(cut))
     patch.setattr(StFlush, "_finish_round", lambda *_: [])
-    patch.setattr(StFlush, "check", lambda *_: None)
+    patch.setattr(StFlush, "problem", lambda *_: None)
 
 
 def v22_rounds_are_mixed(patch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def v22_rounds_are_mixed(patch: pytest.MonkeyPatch) -> None:
         return Cut(expected_by_all(reports), round=made.round, base=units, units=units)
 
     patch.setattr(ToFlush, "cut", staticmethod(cut))
-    patch.setattr(ToFlush, "check", lambda *_: None)
+    patch.setattr(ToFlush, "problem", lambda *_: None)
 
 
 def v23_the_most_that_any_has(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def v23_the_most_that_any_has(patch: pytest.MonkeyPatch) -> None:
             return msgspec.structs.replace(made, ends=ends, units=units)
 
         patch.setattr(kind, "cut", staticmethod(cut))
-        patch.setattr(kind, "check", lambda *_: None)
+        patch.setattr(kind, "problem", lambda *_: None)
 
 
 def v24_the_least_that_any_has(patch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def v24_the_least_that_any_has(patch: pytest.MonkeyPatch) -> None:
         return Cut(shortest.expected, numbered_below=shortest.numbered_below)
 
     patch.setattr(SequencerFlush, "cut", staticmethod(cut))
-    patch.setattr(SequencerFlush, "check", lambda *_: None)
+    patch.setattr(SequencerFlush, "problem", lambda *_: None)
 
 
 def v24_any_majority_reports(patch: pytest.MonkeyPatch) -> None:

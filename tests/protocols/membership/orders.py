@@ -25,7 +25,7 @@ from ordercast.model.nodes import members
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Packet, Unit
-from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, highest, lowest
+from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, highest, is_below, lowest
 from ordercast.protocols.membership.order import Order
 
 
@@ -110,6 +110,11 @@ class SmallFlush(Flush):
     def __init__(self, machine: Any) -> None:
         self.machine = machine
 
+    @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        del nodes
+        return report == EpochReport(report.expected)
+
     def start(self, next_message: int) -> None:
         self.machine.next_message = next_message
 
@@ -181,8 +186,11 @@ class OneStreamFlush(SmallFlush):
         del nodes
         return Cut(lowest([report.expected for report in reports.values()]))
 
-    def check(self, cut: Cut) -> None:
-        assert lowest([cut.ends, self.report().expected]) == cut.ends
+    def problem(self, cut: Cut) -> str | None:
+        delivered = self.machine.log[: self.machine.delivered]
+        if cut != Cut(cut.ends) or not is_below(cut.ends, self.report().expected):
+            return "something is missing"
+        return "what was delivered stays" if any(each.seq >= cut.ends[each.source] for each in delivered) else None
 
     def finish(self, cut: Cut, supplied: Mapping[int, Packet]) -> list[Output]:
         del supplied
@@ -303,10 +311,18 @@ class StreamsFlush(SmallFlush):
         least = lowest([report.expected for report in reports.values()])
         return Cut(highest([least, *(report.stable for report in reports.values())]))
 
-    def check(self, cut: Cut) -> None:
+    @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        return len(report.stable) == nodes and report == EpochReport(report.expected, report.stable)
+
+    def problem(self, cut: Cut) -> str | None:
+        if cut != Cut(cut.ends):
+            return "it is no cut of this order"
         for source, log in enumerate(self.machine.logs):
             given = self.machine.given[source]
-            assert not given or log[given - 1].seq < cut.ends[source], "what was delivered stays"
+            if given and log[given - 1].seq >= cut.ends[source]:
+                return "what was delivered stays"
+        return None
 
     def finish(self, cut: Cut, supplied: Mapping[int, Packet]) -> list[Output]:
         del supplied

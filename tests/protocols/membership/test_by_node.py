@@ -111,7 +111,9 @@ def test_those_that_stay_deliver_the_same_once_and_fall_silent(protocol: str) ->
             assert len(set(log)) == len(log)
             if protocol not in SELECTIVE:
                 assert set(log) == set(group.delivered[staying[0]])
-                assert {seq for source, seq in log if source == node} == set(range(machines[node].numbered_below))
+                assert {seq for source, seq in log if source == node} == set(
+                    range(machines[node].packets.numbered_below)
+                )
     assert excluded > 0
 
 

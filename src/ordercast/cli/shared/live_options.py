@@ -10,12 +10,14 @@ from typing import Any
 import typer
 
 from ordercast.live.join import KeyRequiredError
-from ordercast.live.transport.addresses import LOOPBACK, address_of
+from ordercast.live.local_groups import contacts_of, local_groups
+from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, reachable
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError
+from ordercast.model.errors import ConfigError, JoinError
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 NETWORK = "Network"
+LOCAL = "local"
 MEMBERS = typer.Option(
     "--members", help="All members: names, such as A,B,C, on this machine; or NAME=ADDRESS, such as A=10.0.0.1:7000,…"
 )
@@ -73,6 +75,28 @@ def members_from(text: str) -> dict[str, str]:
         if name in found:
             raise ConfigError(f"--members: {name} is named twice")
         found[name] = address
+    return found
+
+
+def contacts_from(group: str, text: str) -> list[Address]:
+    """Reads the value of --join: addresses of some members, or `local`, where they are looked up.
+
+    Raises `JoinError` if no member runs on this machine.
+    """
+    if text != LOCAL:
+        parts = [part.strip() for part in text.split(",")]
+        try:
+            return [reachable(address_of(part)) for part in parts]
+        except ConfigError as error:
+            raise ConfigError(f"--join: {error}; or use `--join local`") from None
+    found = contacts_of(group)
+    if not found:
+        others = local_groups()
+        running = f"groups that have some: {', '.join(others)}" if others else "no other group has any, either"
+        raise JoinError(
+            f"the group {group} has no member on this machine that this user started ({running}); "
+            "give addresses of members: --join HOST:PORT,HOST:PORT"
+        )
     return found
 
 

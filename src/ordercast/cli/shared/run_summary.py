@@ -52,7 +52,7 @@ def as_json(result: RunResult) -> str:
             for priority, times in sorted(result.counters.waiting.items())
         },
         "waits_for": {name_of(node): lines for node, lines in enumerate(result.waits) if lines},
-        "config": result.config,
+        "config": msgspec.Raw(result.config.to_json().encode()),
     }
     return msgspec.json.encode(document).decode()
 

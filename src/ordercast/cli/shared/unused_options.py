@@ -1,10 +1,10 @@
-"""Options that only some protocols use: a warning for each that is given to another protocol."""
+"""Options that only some protocols use: given to another protocol, they are refused."""
 
 from collections.abc import Collection, Iterator, Mapping
 
 import typer
 
-from ordercast.model.config import GroupConfig, PaperRules, Rules
+from ordercast.model.config import GroupConfig, PaperRules, Rules, require
 from ordercast.model.services import PRIORITISED, SELECTIVE, Service
 
 _SEQUENCER = {Service.SEQUENCED.value}
@@ -21,18 +21,24 @@ _USED_BY: dict[str, Collection[str]] = {
     "--no-synchronise": PRIORITISED,
     "a priority in --script": PRIORITISED,
 }
+_TOLERATED = {"--spread"}  # scripts run every protocol with the same line, in which this is the share of a group
 
 
-def report_unused_options(protocol: str, given: Mapping[str, bool]) -> None:
-    """Warns of each option that was given and has no effect for this protocol."""
-    for sentence in unused_options(protocol, [option for option, is_given in given.items() if is_given]):
+def require_used_options(protocol: str, given: Mapping[str, bool]) -> None:
+    """Raises `ConfigError` if an option was given that has no effect for this protocol; of some it only tells."""
+    options = [option for option, is_given in given.items() if is_given]
+    for sentence in unused_options(protocol, [option for option in options if option in _TOLERATED]):
         typer.echo(f"ordercast: {sentence}", err=True)
+    found = list(unused_options(protocol, [option for option in options if option not in _TOLERATED]))
+    require(not found, f"{'; '.join(found)}: omit {'it' if len(found) == 1 else 'them'}")
 
 
-def report_unused_readings(group: GroupConfig) -> None:
-    """Warns of readings of the printed rules that are given with the sound rules."""
-    if group.rules is Rules.SOUND and group.paper != PaperRules():
-        typer.echo("ordercast: --reading has no effect for --rules sound, only for --rules paper", err=True)
+def require_used_readings(group: GroupConfig) -> None:
+    """Raises `ConfigError` if readings of the printed rules are given with the sound rules."""
+    require(
+        group.rules is not Rules.SOUND or group.paper == PaperRules(),
+        "--reading has no effect for --rules sound, only for --rules paper: omit it",
+    )
 
 
 def unused_options(protocol: str, given: Collection[str]) -> Iterator[str]:

@@ -9,8 +9,10 @@ The first byte of a packet's payload tells whether it holds whole messages, a fr
 """
 
 import asyncio
+import itertools
 from asyncio import Future
 from collections import deque
+from collections.abc import Iterator, Sequence
 
 from ordercast.live.events import Receipt
 from ordercast.live.host.message_fragments import FRAGMENT, LAST_FRAGMENT, WHOLE
@@ -21,12 +23,37 @@ PENDING_LIMIT = 1 << 20
 """Bytes that may wait for the protocol before `send` waits (back-pressure)."""
 
 
+class LargeMessage:
+    """A message that is sent in fragments, each in a batch of its own."""
+
+    __slots__ = ("_destinations", "_fragment", "_payload", "_priority", "bound")
+
+    def __init__(self, payload: bytes, fragment: int, destinations: int, priority: int) -> None:
+        """`fragment`: bytes of each, but of the last one."""
+        self._payload, self._fragment, self._destinations, self._priority = payload, fragment, destinations, priority
+        self.bound: int | None = None
+        """Nodes that were given the first fragment: the others follow, and those that join meanwhile get none."""
+
+    def batches(self, stop: int | None = None) -> "Iterator[OutgoingBatch]":
+        """The fragments, the first ones or all."""
+        payload, fragment = self._payload, self._fragment
+        count = -(-len(payload) // fragment)
+        for index in range(count if stop is None else stop):
+            mark = LAST_FRAGMENT if index == count - 1 else FRAGMENT
+            piece = payload[index * fragment : (index + 1) * fragment]
+            batch = OutgoingBatch(piece, self._destinations, self._priority, mark)
+            batch.large, batch.index = self, index
+            yield batch
+
+
 class OutgoingBatch:
     """The messages of one packet, and how far they have got."""
 
     __slots__ = (
         "_waiting",
         "destinations",
+        "index",
+        "large",
         "level",
         "lost",
         "mark",
@@ -40,6 +67,10 @@ class OutgoingBatch:
     def __init__(self, payload: bytes, destinations: int, priority: int, mark: bytes = WHOLE) -> None:
         """`destinations`: node numbers, which are bound when the application sends; `TO_ALL`: when it is numbered."""
         self.destinations, self.priority, self.mark = destinations, priority, mark
+        self.large: LargeMessage | None = None
+        """The message of which it has a fragment."""
+        self.index = 0
+        """Of that fragment."""
         self.parts = [payload]
         self.messages = 0
         """Messages that it holds or completes; known once it was given to the protocol."""
@@ -56,6 +87,14 @@ class OutgoingBatch:
         self.messages = len(parts) if self.mark == WHOLE else int(self.mark == LAST_FRAGMENT)
         lengths = tuple(map(len, parts))
         return Submit(places, lengths, self.mark + b"".join(parts), self.priority)
+
+    def restore(self, submit: Submit) -> None:
+        """It was submitted, and nobody was given it: it can be submitted again."""
+        parts, start = [], 1
+        for length in submit.lengths:
+            parts.append(submit.payload[start : start + length])
+            start += length
+        self.parts = parts
 
     def reached(self, level: int) -> None:
         """It has reached this level."""
@@ -121,11 +160,20 @@ class Outbox:
             self._open = self._append(OutgoingBatch(payload, destinations, priority))
             return self._open.receipt
         self._open = None
-        fragment = self.room - LENGTH_COST
-        for start in range(0, len(payload) - fragment, fragment):
-            self._append(OutgoingBatch(payload[start : start + fragment], destinations, priority, FRAGMENT))
-        last = (len(payload) - 1) // fragment * fragment
-        return self._append(OutgoingBatch(payload[last:], destinations, priority, LAST_FRAGMENT)).receipt
+        for batch in LargeMessage(payload, self.room - LENGTH_COST, destinations, priority).batches():
+            last = self._append(batch)
+        return last.receipt
+
+    def put_back(self, batches: Sequence[OutgoingBatch]) -> None:
+        """What was taken and has to be sent again comes first, in this order; large messages as a whole."""
+        for priority in {*self._queues, *(batch.priority for batch in batches)}:
+            queue = self._queues.setdefault(priority, deque())
+            again = [batch for batch in batches if batch.priority == priority]
+            whole = _with_beginnings([*again, *itertools.islice(queue, 1)])
+            if queue:
+                self.pending_bytes -= queue.popleft().size
+            queue.extendleft(reversed(whole))
+            self.pending_bytes += sum(batch.size for batch in whole)
 
     def _append(self, batch: OutgoingBatch) -> OutgoingBatch:
         self.pending_bytes += batch.size
@@ -182,6 +230,20 @@ class Outbox:
                 batch.give_up(why)
         self._queues.clear()
         self._open, self.pending_bytes = None, 0
+
+
+def _with_beginnings(batches: list[OutgoingBatch]) -> list[OutgoingBatch]:
+    """The same, with the first fragments of the messages that they go on with."""
+    found: list[OutgoingBatch] = []
+    begun: LargeMessage | None = None
+    for batch in batches:
+        large = batch.large
+        if large is not None and large is not begun:
+            large.bound = None
+            found += large.batches(batch.index)
+        begun = large
+        found.append(batch)
+    return found
 
 
 def _count(batch: OutgoingBatch) -> int:

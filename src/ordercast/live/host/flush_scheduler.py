@@ -26,6 +26,10 @@ class FlushScheduler:
         self._polls = False
         self._single_since: float | None = None  # when what is in flight was sent, if it is a single message
 
+    def use(self, host: Host) -> None:
+        """From now on what is sent is given to this one."""
+        self._host = host
+
     def message_added(self) -> None:
         """If nothing of ours is in flight the message is sent at once; what follows, when the batch is complete."""
         if self.flushing:

@@ -8,7 +8,9 @@ begins. The application's destinations are node numbers, which never change; a m
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from ordercast.live.host.batching import Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
@@ -34,14 +36,17 @@ from ordercast.model.machine import (
     Send,
     SetTimer,
     Stopped,
+    Submit,
     Suspect,
     TimerFired,
     ViewInstalled,
 )
-from ordercast.model.nodes import mask_of
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import (
     TO_ALL,
+    Begin,
     Blocked,
     Excluded,
     InstallView,
@@ -55,9 +60,23 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
+from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 _DRAINED = Drained()
+_ENDS = InstallView | LeftGroup
+"""Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
+MAX_TOLD = 128
+"""Members that departed last, which one that joins is told: a datagram has to carry them."""
+
+
+class Settled(NamedTuple):
+    """Own batches of a member that was excluded, in the order in which they were submitted."""
+
+    delivered: list[OutgoingBatch]
+    not_delivered: list[OutgoingBatch]
+    unknown: list[OutgoingBatch]
 
 
 class HostOwner(Protocol):
@@ -69,8 +88,11 @@ class HostOwner(Protocol):
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
 
-    def excluded(self, why: str) -> None:
+    def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def position(self) -> int:
+        """Messages that were delivered before the current view, as those that join count them."""
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view: these places are silent; 0: it is over."""
@@ -132,17 +154,29 @@ class Host:
             Resumed: self._resumed,
             Abort: self._abort,
             SendControl: self._send_control,
-            SendOutside: lambda output: transport.send_outside(output.unit, output.address),
+            SendOutside: self._send_outside,
             InstallView: self._install,
             Withdrawn: self._withdrawn,
-            LeftGroup: lambda _: owner.left_group(),
-            Excluded: lambda output: owner.excluded(output.why),
-            Blocked: lambda output: owner.blocked(output.lacks),
-            Unblocked: lambda _: owner.blocked(0),
+            LeftGroup: self._left,
+            Excluded: self._excluded,
+            Blocked: self._blocked,
+            Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
+        value = member.current.value
+        self._record_view(member.current.view, value, "founded" if value is None else value.why)
 
     # --- inputs ---
+
+    def begin(self) -> None:
+        """The first view of a member that joined."""
+        for output in self.member.handle(Begin()):
+            if isinstance(output, InstallView):
+                self._owner.view_installed(output)
+            else:
+                self._handlers[type(output)](output)
+        self._direct = self.member.is_direct
+        self.pump()
 
     def receive(self, unit: Unit) -> None:
         """A unit arrived. What follows may wait for `drained`."""
@@ -194,10 +228,17 @@ class Host:
         member = self.member
         if self._failed or (self.closed and member.phase is not Phase.RETIRED):
             return
+        self.recorder.turn()
         handlers = self._handlers
         try:
-            for output in member.handle(event):
-                handlers[type(output)](output)
+            outputs = member.handle(event)
+            # What is reached before a view is told is reached because the view before ends.
+            ends = max((at for at, output in enumerate(outputs) if isinstance(output, _ENDS)), default=0)
+            for at, output in enumerate(outputs):
+                if at < ends and type(output) is Reached:
+                    self._reached(output, by_view=True)
+                else:
+                    handlers[type(output)](output)
         except Exception as error:  # an error of ours, whatever it is
             self._failed = True
             self._owner.protocol_failed(error)
@@ -216,7 +257,7 @@ class Host:
             batch = outbox.take()
             if batch is None:
                 break
-            places = self._places_of(batch.destinations)
+            places = self._places_of(batch.destinations if batch.large is None else self._bound(batch))
             if not places:
                 batch.give_up(Undelivered("no destination of the message is a member any more"))
                 continue
@@ -235,6 +276,15 @@ class Host:
             if len(self._places) < _CACHED_DESTINATIONS:
                 self._places[nodes] = found
         return found
+
+    def _bound(self, batch: OutgoingBatch) -> int:
+        """The nodes of a fragment: where messages go to any members, those of the first one."""
+        large = batch.large
+        if batch.destinations != TO_ALL or large is None or self.member.epoch.order.to_all:
+            return batch.destinations
+        if large.bound is None:
+            large.bound = mask_of(self._nodes)
+        return large.bound
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
@@ -272,8 +322,53 @@ class Host:
 
     def stop(self, why: BaseException) -> None:
         """Nothing happens any more; receipts that are waited for raise `why`."""
-        if self.closed:
-            return
+        if not self.closed:
+            self._end(why)
+        for batch in (*self._unstable.values(), *self._submitted.values()):
+            batch.give_up(why)
+        self._outbox.give_up(why)
+
+    def retire(self) -> None:
+        """Excluded, and about to return: nothing happens here any more but answers to others."""
+        if not self.closed:
+            self._end(None)
+
+    def settle(self, end: int | None) -> "Settled":
+        """After the end: which own messages were delivered. `end`: own packets of the last view below it were.
+
+        None: nobody knows.
+        """
+        unsettled = {**self._unstable, **self._submitted}
+        self._unstable, self._submitted = {}, {}
+        if end is None:
+            return Settled([], [], list(unsettled.values()))
+        again = self._submissions_from(end)
+        settled = Settled([], [], [])
+        for first, batch in sorted(unsettled.items()):
+            if first in again:
+                batch.restore(again[first])
+                settled.not_delivered.append(batch)
+            else:
+                settled.delivered.append(batch)
+        return settled
+
+    def _submissions_from(self, end: int) -> dict[int, Submit]:
+        """Own submissions that are in no packet below this one, by first message."""
+        member, found = self.member, {}
+        size, place = member.current.size, member.current.place
+        cut = Cut(tuple(end if each == place else 0 for each in range(size)))
+        flush = member.epoch.flush
+        number = flush.next_message(cut)
+        for submit in flush.left_over(cut):
+            found[number + submit.skips] = submit
+            number += submit.skips + len(submit.lengths)
+        number += member.submissions.skips
+        for submit in member.waiting:
+            found[number + submit.skips] = submit
+            number += submit.skips + len(submit.lengths)
+        return found
+
+    def _end(self, why: BaseException | None) -> None:
         self.closed = True
         self.recorder.turn()
         if isinstance(why, GroupAborted):
@@ -293,9 +388,6 @@ class Host:
             self._timers.cancel_others("view.")
         else:
             self._timers.cancel_all()
-        for batch in (*self._unstable.values(), *self._submitted.values()):
-            batch.give_up(why)
-        self._outbox.give_up(why)
 
     # --- outputs ---
 
@@ -312,8 +404,9 @@ class Host:
     def _numbered(self, output: Numbered) -> None:
         packet = output.packet
         batch = self._submitted.pop(packet.first, None)
-        if batch is None:
-            return  # it had a number in an earlier view: its receipt goes on
+        if batch is None:  # it had a number in an earlier view: its receipt goes on
+            self.recorder.renumber(packet, self.member.current.view.number)
+            return
         self._counts.sent += batch.messages
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
@@ -322,9 +415,9 @@ class Host:
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
 
-    def _reached(self, output: Reached) -> None:
+    def _reached(self, output: Reached, *, by_view: bool = False) -> None:
         packet, level = output.packet, output.level
-        self.recorder.level(level, packet)
+        self.recorder.level(level, packet, by_view=by_view)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
                 self._has_position(packet)
@@ -346,7 +439,8 @@ class Host:
         self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
 
     def _discard(self, output: Discard) -> None:
-        self.recorder.discard(output.unit, output.why)
+        if not self.closed:
+            self.recorder.discard(output.unit, output.why)
         self._counts.discarded[output.why] += 1
 
     def _stopped(self, output: Stopped) -> None:
@@ -360,6 +454,12 @@ class Host:
     def _resumed(self, output: Resumed) -> None:
         self.recorder.resumed(output)
 
+    def _send_outside(self, output: SendOutside) -> None:
+        unit = output.unit
+        if type(unit) is Welcome:
+            unit = replace(unit, position=self._owner.position(), departed=unit.departed[-MAX_TOLD:])
+        self._transport.send_outside(unit, output.address)
+
     def _send_control(self, output: SendControl) -> None:
         self._transport.send_membership(output.unit, output.to, output.view)
 
@@ -372,8 +472,30 @@ class Host:
         if self._stopped_for_view:
             self._stopped_for_view = False
             self.recorder.resumed(Resumed(0, 0, 0))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), output.why), view.nodes)
+        self._record_view(view, output.value, output.why)
         self._owner.view_installed(output)
+
+    def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
+        """`value`: what was agreed on; None: the founding view."""
+        heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+
+    def _left(self, _: LeftGroup) -> None:
+        """What is in the cut of the last view is with all members that go on."""
+        self.recorder.leave(drained=not self.member.not_delivered())
+        self._owner.left_group()
+
+    def _excluded(self, output: Excluded) -> None:
+        self.recorder.exclude(output.number, output.why)
+        self._owner.excluded(output)
+
+    def _blocked(self, output: Blocked) -> None:
+        self.recorder.block(mask_of(self._nodes[place] for place in members(output.lacks)))
+        self._owner.blocked(output.lacks)
+
+    def _unblocked(self, _: Unblocked) -> None:
+        self.recorder.unblock()
+        self._owner.blocked(0)
 
     def _withdrawn(self, output: Withdrawn) -> None:
         first = output.first

@@ -2,14 +2,27 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from ordercast.live.events import Message, Origin, View
+from ordercast.live.events import Blocked, Event, Excluded, Message, Origin, Unblocked, View
 from ordercast.live.host.message_fragments import WHOLE, MessageReassembler, messages_in
 from ordercast.model.nodes import chosen
 from ordercast.model.units import Packet
 
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 _MAX_INDEX = 128  # of a message among those of an origin: Python has small integers ready, larger ones it makes
+
+
+Notice = Excluded | Blocked | Unblocked
+"""What is told at once, whatever is delivered before and after it."""
+
+
+class _NewView(NamedTuple):
+    """A view, and where its members were in the view before."""
+
+    view: View
+    places: Mapping[int, int]
 
 
 class Inbox:
@@ -19,7 +32,7 @@ class Inbox:
         """`names`: of the members of the first view, in their places."""
         self._names = names  # in the view that is being read
         self.reassembler = MessageReassembler(max_message_size)
-        self._queue: deque[Packet | View] = deque()
+        self._queue: deque[Packet | _NewView | Notice] = deque()
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
@@ -29,6 +42,7 @@ class Inbox:
         """Bytes of payloads that wait for the application."""
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
+        self._first_position = 0  # of the last view
 
     @property
     def delivered(self) -> dict[str, int]:
@@ -37,6 +51,11 @@ class Inbox:
         for name, count in zip(self._places, self._counts, strict=True):
             found[name] = found.get(name, 0) + count
         return found
+
+    @property
+    def position(self) -> int:
+        """The position of the next message that is put here."""
+        return self._first_position + sum(self._counts)
 
     @property
     def too_large(self) -> int:
@@ -51,11 +70,19 @@ class Inbox:
         if self._waiting:
             self._arrived.set()
 
-    def put_view(self, view: View) -> None:
-        """Adds a change of membership, at its place among the packets: those that follow have places of this view."""
+    def put_view(self, view: View, places: Mapping[int, int]) -> None:
+        """Adds a change of membership, at its place among the packets: those that follow have places of this view.
+
+        `places`: those of the members that go on, by their places in the view before.
+        """
         self._totals = self.delivered
-        self._places, self._counts = view.members, [0] * len(view.members)
-        self._queue.append(view)
+        self._places, self._counts, self._first_position = view.members, [0] * len(view.members), view.position
+        self._queue.append(_NewView(view, places))
+        self._arrived.set()
+
+    def put_notice(self, notice: Notice) -> None:
+        """Adds what has no place among the packets."""
+        self._queue.append(notice)
         self._arrived.set()
 
     def end(self, reason: BaseException) -> None:
@@ -63,24 +90,27 @@ class Inbox:
         self._end = reason
         self._arrived.set()
 
-    def take(self) -> list[Message] | View | None:
-        """The next view, or the messages of the next packet that has, or completes, any; None: nothing waits."""
+    def take(self) -> list[Message] | Event | None:
+        """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
         while self._queue:
             found = self._queue.popleft()
-            if isinstance(found, View):
+            if not isinstance(found, Packet):
+                if not isinstance(found, _NewView):
+                    return found
                 self._enter(found)
-                return found
+                return found.view
             self.bytes -= len(found.payload)
             messages = self._messages(found)
             if messages:
                 return messages
         return None
 
-    def _enter(self, view: View) -> None:
+    def _enter(self, entered: "_NewView") -> None:
         """What follows is of this view. A message that began before goes on, if its sender does."""
-        places = {name: place for place, name in enumerate(view.members)}
-        self.reassembler.move({old: places[name] for old, name in enumerate(self._names) if name in places})
+        view = entered.view
+        self.reassembler.move(entered.places)
         self._view, self._names, self._destinations = view.number, view.members, {}
+        self._position = view.position
 
     async def wait(self) -> None:
         """Waits for the next arrival, after `take` has found nothing; raises the reason if there is an end.

@@ -14,42 +14,55 @@ protocol and the transport count the places of the current view.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from enum import Enum
+from collections.abc import Callable, Sequence
 
-from ordercast.live.events import View
+from ordercast.live.events import Blocked, Excluded, Unblocked, View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
-from ordercast.live.host.membership import Membership
+from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.membership import Membership, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.recording import NewRecorder
+from ordercast.live.host.returning import Exclusions, Returning
+from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
 from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.transport.addresses import Address, address_of
+from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import MILLISECOND, SECOND
-from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
-from ordercast.model.machine import Level, ViewInstalled
-from ordercast.model.nodes import mask_of
+from ordercast.model.config import SECOND, GroupConfig
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError, Undelivered
+from ordercast.model.machine import Level
+from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Unit
+from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
 from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import ControlUnit, OutsideUnit, Suspicion
-from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, founding_view
-from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest
+from ordercast.protocols.membership.units import (
+    Answer,
+    Apply,
+    ControlUnit,
+    Find,
+    Found,
+    OutsideUnit,
+    Suspicion,
+    Welcome,
+)
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
+from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest, Stage
 from ordercast.wire.keys import GroupKeys
 
 INBOX_LIMIT = 8 << 20
@@ -61,54 +74,51 @@ It need not read any more, and if more was dropped the others could never close.
 """
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
+_OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
-
-
-class Leaving(Enum):
-    """How far a member has got that leaves."""
-
-    WAITING = "waiting"
-    """Own messages have not arrived everywhere."""
-    SAID = "said"
-    """The others are told."""
 
 
 class Member:
     """Made and used inside one event loop."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 (what it connects)
+    def __init__(  # noqa: PLR0913 (what it connects)
         self,
-        founders: tuple[tuple[str, Address], ...],
-        me: int,
+        own: tuple[str, Address],
         parameters: Parameters,
         transport: Transport,
         session: Session,
         relay: Callable[[], Relay] | Address | None,
         new_recorder: NewRecorder,
         *,
+        founders: Sequence[tuple[str, Address]] = (),
         group: str = "",
         busy_poll: bool = True,
+        rejoin: bool = True,
     ) -> None:
-        """`founders`: names and addresses. `relay`: makes the relay of a view, or is the address of one of its own.
+        """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
 
-        `group`: the name in log records.
+        `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
+        `rejoin`: if the others continue without this member, it joins again.
         """
-        names = tuple(name for name, _ in founders)
-        self.names, self.me, self.parameters, self.transport = names, me, parameters, transport
-        self._group, self._addresses = group, dict(founders)
+        self.name, self.address = own
+        self.me, self.parameters, self.transport = session.me, parameters, transport
+        self._group, self._rejoin = group, rejoin
+        self._founders = tuple(founders)
         self._relay, self._new_recorder = relay, new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
-        self._logs = GroupLogs(group, names[me])
+        self._logs = GroupLogs(group, self.name)
         self._health = HealthLog(self._logs)
-        self.session = SessionHost(session, transport, len(names), self, drained=self.drained, paused=self.paused)
-        self.membership = Membership(names)
+        self.session = self._session_host(session)
+        self.membership = Membership()
+        self._terms: GroupTerms  # once the group is open
+        self._first_position = 0  # of the current view
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
         self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
         self.max_message_size = parameters.max_message_size
-        self.inbox = Inbox(names, self.max_message_size)
+        self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(self._congestion.datagram))
         self.scheduler: FlushScheduler
         """Is told of messages that are added to the outbox; there is none before the session is open."""
@@ -119,27 +129,34 @@ class Member:
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
-            stage=lambda: session.closing.stage,
+            stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
             drained=self.drained,
             paused=self.paused,
         )
         self._view: GroupView  # the current one
         self._max_hold = 0
-        self._leaving: Leaving | None = None
+        self._leaving = Leaving(self.name, self.outbox)
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
+        self._returning: Returning | None = None
+        self._retired: Host | None = None  # of the incarnation before this one
+        self._exclusions = Exclusions()
+        self._welcome: Welcome | None = None  # while the first view of one that joined is entered
+        self._scheduled = False
+        self.joined_view: View | None = None
+        """The first view of one that joined or returned."""
+        self.running: RunningGroup | None = None
+        """While this member waits for others to open the group: looks whether it is running already."""
+
+    def _session_host(self, session: Session) -> SessionHost:
+        return SessionHost(session, self.transport, self, drained=self.drained, paused=self.paused)
 
     @property
     def is_blocked(self) -> bool:
         """Too few members can be reached to agree on the next view."""
         return self._lacks != 0
-
-    @property
-    def name(self) -> str:
-        """Our own name."""
-        return self.names[self.me]
 
     @property
     def is_closing(self) -> bool:
@@ -151,8 +168,20 @@ class Member:
     def begin(self, incarnation: int) -> None:
         """Begins the handshake."""
         self.transport.start(incarnation, self)
-        self.session.handle(events.Begin())
+        if self._founders:
+            self.session.handle(events.Begin())
+            others = [str(address) for name, address in self._founders if name != self.name]
+            self.running = RunningGroup(
+                Find(self._group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+            )
         self.tick()
+
+    def _found_running(self, contacts: Sequence[Address]) -> None:
+        """The group that this member wants to open is running, without it."""
+        if not self.opened.done():
+            self.session.stop()
+            self.end = GroupIsOpenError(self.name, self.address, contacts)
+            self.opened.set_exception(self.end)
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
@@ -160,6 +189,9 @@ class Member:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
+            if self._returning is not None:
+                self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
+                return
             self.session.handle(events.Close(_nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
@@ -182,44 +214,42 @@ class Member:
 
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
+        if self._returning is not None:
+            self._end_alone(GroupClosed(f"{self.name} has left the group"), 0)
         if self.host is None or self.host.closed:
             return
-        if self._leaving is None:
-            self._leaving = Leaving.WAITING
+        if not self._leaving.begun:
+            self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
-            self._say_leave(drain=False)
+            self._leaving.say(self.host, drain=False)
         elif within is not None:
             self._loop.call_later(within, self._leave_undrained)
-        self._leave_if_sent()
+        self._leaving.say_if_sent(self.host)
 
     def _leave_undrained(self) -> None:
-        if not self.left.done():
-            self._say_leave(drain=False)
-
-    def _leave_if_sent(self) -> None:
-        if self._leaving is Leaving.WAITING and self.host is not None and not self.host.has_unsent():
-            self._say_leave(drain=True)
-
-    def _say_leave(self, *, drain: bool) -> None:
-        self._leaving = Leaving.SAID
-        if self.host is not None:
-            if not drain:
-                self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
-            self.host.leave(drain=drain)
+        if not self.left.done() and self.host is not None:
+            self._leaving.say(self.host, drain=False)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
         if self.left.done():
             return
+        self._stop_joining()
         self.session.stop()
         self._detection.stop()
         self.transport.close()
         self.left.set_result(None)
+
+    def _stop_joining(self) -> None:
+        if self._returning is not None:
+            self._returning.stop()
+        if self.running is not None:
+            self.running.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
@@ -249,14 +279,28 @@ class Member:
 
     def membership_received(self, unit: ControlUnit) -> None:
         """A membership unit arrived."""
-        if self.host is not None:
-            if unit.view == self._view.number:
-                self._is_active(unit.source)
-            self.host.change(ReceiveControl(unit))
+        if self.host is None:
+            return
+        if unit.view == self._view.number:
+            self._is_active(unit.source)
+        elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
+            self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
+            return
+        self.host.change(ReceiveControl(unit))
 
     def outside_received(self, unit: OutsideUnit, address: str) -> None:
         """A unit arrived from one that is in no view of ours."""
-        if self.host is not None:
+        if self._returning is not None and isinstance(unit, Found | Answer | Welcome):
+            self._returning.receive(unit, address)
+        elif self.host is None:
+            if isinstance(unit, Found) and self.running is not None:
+                self.running.receive(unit)
+        elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
+            why = f"the group {self._group} is about to close"
+            self.transport.send_outside(
+                Answer(unit.applicant.number, unit.nonce, refused=True, why=why, reach=0), address
+            )
+        else:
             self.host.change(ReceiveOutside(unit, address))
 
     def other_view_received(self, place: int) -> None:
@@ -302,8 +346,8 @@ class Member:
             self.host.drained()
             self.scheduler.drained()
             self._report_rest()
-            if self._leaving is not None:
-                self._leave_if_sent()
+            if self._leaving.begun:
+                self._leaving.say_if_sent(self.host)
 
     def paused(self) -> None:
         """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
@@ -338,44 +382,81 @@ class Member:
         self.leave()
 
     def _open(self, opened: events.Opened) -> None:
-        self.host = self._new_host(opened)
-        self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
+        parameters, names = self.parameters, tuple(name for name, _ in self._founders)
+        self._terms = GroupTerms(parameters, opened.session)
+        config = self._configured(self.session.round_trips.typical())
+        founders = tuple(
+            Incarnation(name, incarnation, str(address))
+            for (name, address), incarnation in zip(self._founders, opened.incarnations, strict=True)
+        )
+        view = founding_view(founders, opened.session.to_bytes(8, "big"))
+        member = membership.Member(
+            *(founders[self.me], view, order_of(parameters.protocol), config, membership_config(parameters)),
+            group=self._group,
+            terms=self._terms.encoded(),
+        )
+        self._start(member, names)
+        self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
-            "session %016x is open with %s", opened.session, ", ".join(self.names), extra={"members": self.names}
+            "session %016x is open with %s", opened.session, ", ".join(names), extra={"members": names}
         )
         self.opened.set_result(None)
 
-    def _new_host(self, opened: events.Opened) -> Host:
-        """The machine of a session and what runs it. Outbox, inbox and counters are the member's, and stay."""
-        parameters = self.parameters
-        config = parameters.config_for(self.session.round_trips.typical())
-        founders = tuple(
-            Incarnation(name, incarnation, str(self._addresses[name]))
-            for name, incarnation in zip(self.names, opened.incarnations, strict=True)
-        )
-        view = founding_view(founders, opened.session.to_bytes(8, "big"))
-        self._max_hold = longest_wait(config.timing.guard)
-        member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
+    def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
+        """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
+        self._terms, self._welcome = terms, welcome
+        view, parameters = welcome.view, self.parameters
+        member = membership.Member.joins(
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), membership_config(parameters)),
             group=self._group,
+            terms=terms.encoded(),
         )
-        self._enter_view(view, self.me, member.machine.needs)
-        return Host(
+        known = {node: person.name for person, node in zip(view.members, view.nodes, strict=True)}
+        self.me = view.nodes[member.current.place]
+        self._start(member, tuple(known.get(node, name_of(node)) for node in range(view.next_node)))
+        if not self.opened.done():
+            self._opened_at = self._loop.time()
+            self.opened.set_result(None)
+        self.session.handle(events.Begin())
+        assert self.host is not None
+        self.host.begin()
+
+    def _configured(self, round_trip: int | None) -> GroupConfig:
+        config = self.parameters.config_for(round_trip)
+        self._max_hold = longest_wait(config.timing.guard)
+        return config
+
+    def _start(self, member: membership.Member, names: Sequence[str]) -> None:
+        """The machine of a member and what runs it. Outbox, inbox and counters are this process's, and stay."""
+        self._enter_view(member.current.view, member.current.place, member.machine.needs)
+        self.host = Host(
             member,
-            highest_level=HIGHEST_LEVEL.get(parameters.protocol, Level.KNOWN_STABLE),
+            highest_level=HIGHEST_LEVEL.get(self.parameters.protocol, Level.KNOWN_STABLE),
             outbox=self.outbox,
             inbox=self.inbox,
             transport=self.transport,
-            recorder=self._new_recorder(opened.session),
+            recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
         )
+        if self._scheduled:
+            self.scheduler.use(self.host)
+        else:
+            self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
+            self._scheduled = True
+
+    def _address(self, person: Incarnation, node: int) -> Address:
+        """As it is used here."""
+        if self._founders and node < len(self._founders):
+            return self._founders[node][1]
+        return seen_from(self.address, address_of(person.address))
 
     def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
         """From now on the places of this view are used."""
         self._view = view
-        addresses = [self._addresses.get(member.name) or address_of(member.address) for member in view.members]
+        self.membership.enter(view)
+        addresses = [self._address(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
@@ -425,29 +506,32 @@ class Member:
 
     def view_installed(self, change: InstallView) -> None:
         """The group continues with these members."""
-        view = change.view
-        self._enter_view(view, change.place, self._channel())
-        nodes = mask_of(view.nodes)
-        told = self.membership.install(
-            ViewInstalled(view.number, nodes, change.why), position=sum(self.inbox.delivered.values())
-        )
-        self.inbox.put_view(told)
+        view, welcome, self._welcome = change.view, self._welcome, None
+        if welcome is None:
+            self._enter_view(view, change.place, self._channel())
+        position = self.inbox.position
+        if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
+            position = welcome.position
+        self._first_position = position
+        new = told(change, position, () if welcome is None else welcome.departed)
+        self.inbox.put_view(new, {} if welcome is not None else places_of(change))
         self._logs.membership.warning(
             "view %d: %s (%s)",
-            told.number,
-            ", ".join(told.members),
-            told.why,
-            extra={"view": told.number, "members": told.members, "left": told.left, "reason": told.why},
+            *(new.number, ", ".join(new.members), new.why),
+            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
         )
-        self._loop.call_soon(self._continue_with, told, nodes)  # when the machine's turn is over
+        joined = tuple((view.nodes[place], view.members[place].name) for place in _joined_places(change))
+        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        if welcome is not None:
+            self.joined_view = new
 
     def _channel(self) -> Channel:
         assert self.host is not None, "a view is installed in an open session"
         return self.host.machine.needs
 
-    def _continue_with(self, view: View, nodes: int) -> None:
+    def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
-        self.session.handle(events.Remaining(nodes))
+        self.session.handle(events.Remaining(nodes, joined))
         self.membership.tell(view, self._logs)
 
     def left_group(self) -> None:
@@ -455,15 +539,81 @@ class Member:
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
 
-    def excluded(self, why: str) -> None:
-        """The others continue without this member."""
-        sentence = f"the group continues without {self.name}: {why}"
-        self._loop.call_soon(self._end_alone, sentence, self.session.machine.config.notice_period)
+    def position(self) -> int:
+        """Messages that were delivered before the current view, as those that join count them."""
+        return self._first_position
+
+    def excluded(self, output: membership_events.Excluded) -> None:
+        """The others continue without this member: it returns, or ends alone."""
+        self._loop.call_soon(self._return, output)  # when the machine's turn is over
+
+    def _return(self, output: membership_events.Excluded) -> None:
+        """Joins again, unless the application does not want it, or is about to end anyway."""
+        sentence = f"the group continues without {self.name}: {output.why}"
+        if self.left.done() or self.host is None:
+            return
+        if not self._rejoin or self._leaving.begun or self._at_rest is not None:
+            self._end_alone(sentence, self.session.machine.config.notice_period)
+            return
+        self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
+        self.session.stop()
+        self._detection.stop()
+        self._lacks = 0
+        self.host.retire()
+        counts = self._settle(self.host, output.end) if output.end is not None else (None, None)
+        self.inbox.put_notice(Excluded(sentence, *counts))
+        timeout = self.parameters.failure_timeout / SECOND
+        self._returning = Returning(
+            name=self.name,
+            address=str(self.address),
+            group=self._group,
+            contacts=[str(address) for address in self._contacts()],
+            old=self.me,
+            terms=self._terms.encoded(),
+            settings=membership_config(self.parameters),
+            send=self.transport.send_outside,
+            returned=self._returned,
+            refused=self._not_returned,
+        )
+        self._returning.begin(self._exclusions.delay(self._loop.time(), timeout))
+
+    def _contacts(self) -> list[Address]:
+        """All addresses at which somebody may know of the group."""
+        people = zip(self._view.members, self._view.nodes, strict=True)
+        found = [self._address(person, node) for person, node in people]
+        found += [address for _, address in self._founders]
+        return [address for address in dict.fromkeys(found) if address != self.address]
+
+    def _settle(self, host: Host, end: int | None) -> tuple[int, int]:
+        """After an exclusion: own messages that were delivered by the others, and that were not and are sent again."""
+        settled = host.settle(end)
+        for batch in settled.delivered:
+            batch.reached(Level.KNOWN_STABLE)
+        for batch in settled.unknown:
+            batch.give_up(Undelivered(f"the group continued without {self.name}, and nobody knows whether it arrived"))
+        self.outbox.put_back(settled.not_delivered)
+        return sum(batch.messages for batch in settled.delivered), self.outbox.messages()
+
+    def _returned(self, me: Incarnation, welcome: Welcome) -> None:
+        """It is a member again, as another incarnation and node."""
+        old, end = self.host, welcome.end_of_old
+        assert old is not None
+        self._settle(old, None if end is None else end.end)
+        self._returning, self._retired = None, old
+        place = welcome.view.place_of(me)
+        assert place is not None, "the joiner has checked it"
+        node = welcome.view.nodes[place]
+        self.session = self._session_host(joined_session(self.name, node, welcome.view, self.session.machine.config))
+        self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+
+    def _not_returned(self, why: str) -> None:
+        self._end_alone(f"{self.name} could not return to the group: {why}", 0)
 
     def _end_alone(self, why: GroupClosed | str, notice: int) -> None:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
         if self.left.done():
             return
+        self._stop_joining()
         self.session.stop()
         self.stop(self._account(why) if isinstance(why, str) else why)
         self._loop.call_later(notice / SECOND, self.leave)
@@ -471,7 +621,10 @@ class Member:
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
-        if lacks and (self._leaving is not None or self._at_rest is not None):
+        self.inbox.put_notice(
+            Blocked(tuple(self._view.members[place].name for place in members(lacks))) if lacks else Unblocked()
+        )
+        if lacks and (self._leaving.begun or self._at_rest is not None):
             self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
         elif lacks:
             names = self._view.names(lacks)
@@ -529,19 +682,11 @@ class Member:
         return self._loop.time() - self._opened_at
 
 
+def _joined_places(change: InstallView) -> range:
+    """Of those that joined with a view."""
+    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
+
+
 def _nanoseconds(within: float | None) -> int:
     """0: no limit."""
     return 0 if within is None else max(int(within * SECOND), 1)
-
-
-def _membership_config(parameters: Parameters) -> MembershipConfig:
-    """The timing of the agreement on views."""
-    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
-    return MembershipConfig(
-        repeat=repeat,
-        failure_timeout=timeout,
-        gather=repeat,
-        guard=repeat,
-        blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
-    )

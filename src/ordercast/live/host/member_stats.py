@@ -17,7 +17,7 @@ def stats_of(member: Member, group: str) -> Stats:
         me=member.name,
         protocol=member.parameters.protocol,
         members=member.membership.members,
-        view=member.membership.view.number,
+        view=member.membership.number,
         uptime=member.uptime(),
         round_trip=None if measured is None else measured / SECOND,
         messages_sent=counts.sent,

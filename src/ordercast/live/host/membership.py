@@ -1,37 +1,40 @@
 """Who is in the group now: protocols number the members, users know them by their names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ordercast.live.events import View
 from ordercast.live.logs import GroupLogs
-from ordercast.model.machine import ViewInstalled
-from ordercast.model.nodes import chosen, everybody, with_names
+from ordercast.model.nodes import mask_of, members, with_names
+from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.view import Departed, GroupView
 
 
 class Membership:
-    """The names of all members, and the view that is installed."""
+    """The view that is installed, with the names and nodes of its members."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-        self.view = ViewInstalled(0, everybody(len(names)), "")
+    def __init__(self) -> None:
+        self.view: GroupView | None = None
+        """None before the group is open."""
+        self.nodes: dict[str, int] = {}
+        """Of the members, and the last one of each name that was a member since this process is."""
+        self.present = 0
+        """The nodes of the members."""
         self.on_view: Callable[[View], None] = lambda _: None
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The names of the current members."""
-        return chosen(self.names, self.view.members)
+        """The names of the current members, by place."""
+        return () if self.view is None else tuple(member.name for member in self.view.members)
 
-    def install(self, view: ViewInstalled, position: int) -> View:
-        """Makes a view the current one; as the application is told of it. `position`: of the next message."""
-        before, self.view = self.view.members, view
-        return View(
-            number=view.number,
-            position=position,
-            members=self.members,
-            joined=chosen(self.names, view.members & ~before),
-            left=chosen(self.names, before & ~view.members),
-            why=view.why,
-        )
+    @property
+    def number(self) -> int:
+        """That of the view."""
+        return 0 if self.view is None else self.view.number
+
+    def enter(self, view: GroupView) -> None:
+        """Makes a view the current one."""
+        self.view, self.present = view, mask_of(view.nodes)
+        self.nodes.update((member.name, node) for member, node in zip(view.members, view.nodes, strict=True))
 
     def tell(self, view: View, logs: GroupLogs) -> None:
         """Calls `on_view`, whose errors have no effect."""
@@ -43,3 +46,30 @@ class Membership:
     def with_names(self, why: str) -> str:
         """A sentence of the machine of the current view, which knows places of that view, for users."""
         return with_names(why, self.members)
+
+
+def told(change: InstallView, position: int, departed: tuple[Departed, ...] = ()) -> View:
+    """A view as the application is told of it. `position`: of the next message.
+
+    `departed`: those that went, for a member whose first view this is: it does not know the one before.
+    """
+    view, value = change.view, change.value
+    left: Mapping[str, str] = dict(change.left)
+    if value is not None and departed:
+        gone = [one.name for one in departed if one.view == value.number]
+        left = {name: reason.value for name, (_, reason) in zip(gone, value.left, strict=False)}
+    names = tuple(member.name for member in view.members)
+    return View(
+        number=view.number,
+        position=position,
+        members=names,
+        joined=names if value is None else change.joined,
+        left=left,
+        together=() if value is None else names[: value.stay.bit_count()],
+        why=change.why,
+    )
+
+
+def places_of(change: InstallView) -> dict[int, int]:
+    """The places of those that go on, by their places in the view before."""
+    return {} if change.value is None else {old: new for new, old in enumerate(members(change.value.stay))}

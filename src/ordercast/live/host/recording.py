@@ -1,6 +1,6 @@
 """What can be recorded of a live member. `trace_recorder` has the recorder that writes a trace."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -83,12 +83,13 @@ class MemberRecorder:
         """Returns when everything is on the disk, after `end`."""
 
 
-NewRecorder = Callable[[int], MemberRecorder]
-"""Makes the recorder of a session, given its tag."""
+NewRecorder = Callable[[int, int, Sequence[str]], MemberRecorder]
+"""Makes the recorder of a session, given its tag, the own node, and the names of all nodes that are known."""
 
 
-def no_recorder(_: int) -> MemberRecorder:
+def no_recorder(session: int, node: int, names: Sequence[str]) -> MemberRecorder:
     """A recorder that records nothing."""
+    del session, node, names
     return MemberRecorder()
 
 

@@ -34,7 +34,6 @@ class SessionHost:
         self,
         machine: Session,
         transport: Transport,
-        nodes: int,
         owner: SessionOwner,
         *,
         drained: Callable[[], None],
@@ -42,10 +41,11 @@ class SessionHost:
     ) -> None:
         """`drained` or `paused` is called after each timer, before which datagrams were read; see `Timers`."""
         self.machine, self._transport, self._owner = machine, transport, owner
+        nodes = len(machine.founders)
         self.round_trips = RoundTrips(machine.me, nodes)
         self._timers = Timers(self._fire, before=transport.read, drained=drained, paused=paused)
         self._inputs: deque[events.Input] = deque()  # the first is being handled
-        self.places: dict[int, int] = {member: member for member in range(nodes)}
+        self.places: dict[int, int] = {member: member for member in machine.names}
         """By the session's members: their places in the current view; without those that it does not have."""
 
     def handle(self, event: events.Input) -> None:

@@ -257,13 +257,14 @@ def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool
     }
 
 
-def trace_recorders(folder: Path, group: str, row: RunRow, *, deliveries_only: bool) -> NewRecorder:
+def trace_recorders(
+    folder: Path, group: str, agreed: Parameters, *, one_clock: bool, deliveries_only: bool
+) -> NewRecorder:
     """Makes recorders that write to a folder, which may hold other sessions and other members, too."""
-    me = row["node"]
-    assert isinstance(me, int)
 
-    def record(session: int) -> MemberRecorder:
-        trace = IncrementalTraceWriter(folder, f"{session:016x}-{me}", f"{group}-{session:016x}")
-        return TraceRecorder(trace, row, me, deliveries_only=deliveries_only)
+    def record(session: int, node: int, names: Sequence[str]) -> MemberRecorder:
+        row = row_of(names, node, agreed, one_clock=one_clock)
+        trace = IncrementalTraceWriter(folder, f"{session:016x}-{node}", f"{group}-{session:016x}")
+        return TraceRecorder(trace, row, node, deliveries_only=deliveries_only)
 
     return record

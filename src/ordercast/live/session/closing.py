@@ -5,6 +5,8 @@ reported that they send nothing more and that what they sent is stable, nobody h
 rest then stays at rest (DONE). When all have reported that, nobody needs anybody any more.
 """
 
+from collections.abc import Mapping
+
 from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.wire.control import Stage
@@ -19,17 +21,23 @@ class Closing(DeclaredState):
     """This member sends nothing more."""
     at_rest: bool
     stage: Stage
-    stages: list[Stage]
+    stages: dict[int, Stage]
 
-    def __init__(self, nodes: int, others: int) -> None:
+    def __init__(self, others: int) -> None:
         self.others = others
         self.wanted = self.at_rest = False
         self.stage = Stage.OPEN
-        self.stages = [Stage.OPEN] * nodes
+        self.stages = dict.fromkeys(members(others), Stage.OPEN)
+
+    def remain(self, others: int) -> None:
+        """The protocol continues with these: who is new has not closed."""
+        self.others = others
+        self.stages = {member: self.stages.get(member, Stage.OPEN) for member in members(others)}
 
     def received(self, member: int, stage: Stage) -> None:
         """Stages are final: an old heartbeat that arrives late changes nothing."""
-        self.stages[member] = max(self.stages[member], stage)
+        if member in self.stages:
+            self.stages[member] = max(self.stages[member], stage)
 
     def below(self, stage: Stage) -> int:
         """The others that have not reached this stage."""
@@ -54,7 +62,7 @@ class Closing(DeclaredState):
         """The members from which something is still needed."""
         return self.others if self.stage < Stage.DONE else self.below(Stage.DONE) if self.stage is Stage.DONE else 0
 
-    def waits_for(self, me: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    def waits_for(self, me: int, names: Mapping[int, str]) -> tuple[str, ...]:
         """What keeps this member from leaving, in words."""
         if not self.wanted or self.stage is Stage.ALL_DONE:
             return ()

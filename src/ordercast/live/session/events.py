@@ -103,9 +103,11 @@ class AtRest(msgspec.Struct, frozen=True, gc=False):
 
 
 class Remaining(msgspec.Struct, frozen=True, gc=False):
-    """Input: the protocol continues with these members only."""
+    """Input: the protocol continues with these members."""
 
     members: int
+    joined: tuple[tuple[int, str], ...] = ()
+    """Those of them that were none before, and their names."""
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):

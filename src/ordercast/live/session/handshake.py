@@ -171,21 +171,26 @@ class Handshake(DeclaredState):
         if not self._agree(out) and self._lacks(join.heard[self.me]):
             out.append(SendControl(self.join(), member))
 
-    def receive_late(self, member: int, join: Join, out: list[Output]) -> bool:
-        """Takes a join when the session is open; True if it came from the process that is in it."""
+    def receive_late(self, member: int, join: Join, out: list[Output], *, refuses: bool = True) -> bool:
+        """Takes a join when the session is open; True if it came from the process that is in it.
+
+        `refuses`: tells one that can never join so; else it can join the open group.
+        """
         assert self.opened_at is not None
         if join.incarnation in (0, self.mine.incarnation):
             return False
         if not self.has(member, join.incarnation):
-            why = f"an earlier incarnation of {self.names[member]} is still in the group; restart all members"
-            out.append(self.refusal(member, join.incarnation, why))
+            if refuses:
+                why = f"an earlier incarnation of {self.names[member]} is still in the group; restart all members"
+                out.append(self.refusal(member, join.incarnation, why))
             return False
         if len(join.heard) != len(self.names):
             return False
         mine = join.heard[self.me]
         if self._proves_alive(mine, self.opened_at) and (other := self._other_incarnation(join)) is not None:
             why = f"the group opened with an incarnation of {self.names[other]} that has ended; restart all members"
-            out.append(self.refusal(member, join.incarnation, why))
+            if refuses:
+                out.append(self.refusal(member, join.incarnation, why))
         elif self._lacks(mine):
             out.append(SendControl(self.join(), member))
         return True

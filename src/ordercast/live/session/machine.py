@@ -12,7 +12,7 @@ How members agree is in `handshake`, which of them are suspected in `failure_det
 Every `Heartbeat` carries the stage of its sender, so that no step of closing can be lost for long.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -40,7 +40,7 @@ from ordercast.live.session.failure_detector import FailureDetector
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.model.config import SECOND, require
 from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.model.nodes import everybody, members
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
 from ordercast.wire.control import IN_SESSION, AbortNotice, Control, Heartbeat, Join, Refuse, Stage, truncated
@@ -65,7 +65,11 @@ class Session(DeclaredState):
     """The session of the member `me`; all members have the same names, in the same order, and equal parameters."""
 
     me: Final[int]
-    names: Final[tuple[str, ...]]
+    founders: Final[tuple[str, ...]]
+    names: dict[int, str]
+    """Of the founders, and of all members with which the protocol continues."""
+    is_joined: Final[bool]
+    """This member joined a group that was open: it has no part in a handshake."""
     has_views: Final[bool]
     detects_failures: Final[bool]
     config: Final[SessionConfig]
@@ -96,19 +100,25 @@ class Session(DeclaredState):
         *,
         has_views: bool = False,
         detects_failures: bool = True,
+        joined: Mapping[int, str] | None = None,
         config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
     ) -> None:
         """`has_views`: the protocol continues without members that are suspected; else the group is aborted.
 
         `detects_failures`: else somebody else does, and heartbeats are sent only while this member closes.
+
+        `joined`: the members of an open group that this member, which is one of them, has joined; `names` has only its
+        own name then.
         """
-        require(0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
+        require(joined is not None or 0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
         require(len(set(names)) == len(names), "every member needs a name of its own")
-        self.me, self.names, self.has_views, self.config = me, names, has_views, config
+        self.me, self.founders, self.has_views, self.config = me, names, has_views, config
+        self.names = dict(enumerate(names)) if joined is None else dict(joined)
+        self.is_joined = joined is not None
         self.detects_failures = detects_failures
-        self.handshake = Handshake(me, names, mine, parameters, config)
+        self.handshake = Handshake(me if joined is None else 0, names, mine, parameters, config)
         self.failure_detector = FailureDetector(len(names), config)
-        self.closing = Closing(len(names), others=everybody(len(names)) & ~(1 << me))
+        self.closing = Closing(mask_of(self.names) & ~(1 << me))
         self.phase = Phase.IDLE
         self.half_heartbeat = False
         self.close_within = 0
@@ -142,8 +152,8 @@ class Session(DeclaredState):
             case AtRest(at_rest):
                 self.closing.at_rest = at_rest
                 self._advance(out)
-            case Remaining(remaining):
-                self._remain(remaining, out)
+            case Remaining(remaining, joined):
+                self._remain(remaining, joined, out)
             case GiveUp(why):
                 self._give_up(why, out)
         return out
@@ -155,7 +165,7 @@ class Session(DeclaredState):
         return self.closing.waits_for(self.me, self.names)
 
     def _is_other(self, member: int) -> bool:
-        return 0 <= member < len(self.names) and member != self.me
+        return member in self.names and member != self.me
 
     def _set_round_timer(self, name: str, out: list[Output]) -> None:
         self.stamp += 1
@@ -187,6 +197,8 @@ class Session(DeclaredState):
                 self._receive_abort(member, message, out)
 
     def _receive_join(self, member: int, join: Join, out: list[Output]) -> None:
+        if member >= len(self.founders) or self.is_joined:
+            return
         if self.phase is Phase.HANDSHAKE:
             why = self.handshake.receive(member, join, out)
             if why is not None:
@@ -194,7 +206,7 @@ class Session(DeclaredState):
             elif self.handshake.all_agree():
                 self._open(out)
         elif self.phase in (Phase.OPEN, Phase.CLOSED):
-            if self.handshake.receive_late(member, join, out):
+            if self.handshake.receive_late(member, join, out, refuses=not self.has_views):
                 self._receive_traffic(member, out)
         elif self.phase is Phase.ABORTED and self.handshake.has(member, join.incarnation):
             self._receive_traffic(member, out)
@@ -202,7 +214,7 @@ class Session(DeclaredState):
             out.append(self.handshake.refusal(member, join.incarnation, self.why))
 
     def _receive_refuse(self, member: int, refuse: Refuse, out: list[Output]) -> None:
-        if refuse.refused != self.handshake.mine.incarnation:
+        if refuse.refused != self.handshake.mine.incarnation or member >= len(self.founders) or self.is_joined:
             return
         self.informed |= 1 << member
         if self.phase is Phase.HANDSHAKE:
@@ -221,8 +233,7 @@ class Session(DeclaredState):
     def _receive_abort(self, member: int, abort: AbortNotice, out: list[Output]) -> None:
         self.informed |= 1 << member
         if self.phase is Phase.OPEN and self.closing.others >> member & 1:  # else we continued without it
-            known = range(len(self.names))
-            self._abort(abort.why, abort.suspect if abort.suspect in known else None, out)
+            self._abort(abort.why, abort.suspect if abort.suspect in self.names else None, out)
         elif self.phase is Phase.ABORTED:
             self._leave_if_all_know(out)
 
@@ -230,6 +241,10 @@ class Session(DeclaredState):
 
     def _begin(self, out: list[Output]) -> None:
         if self.phase is not Phase.IDLE:
+            return
+        if self.is_joined:
+            self.phase = Phase.OPEN
+            out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
             return
         self.phase = Phase.HANDSHAKE
         out.append(SetTimer("handshake", self.config.handshake_timeout))
@@ -316,13 +331,20 @@ class Session(DeclaredState):
         else:
             self._abort(why, member, out)
 
-    def _remain(self, remaining: int, out: list[Output]) -> None:
+    def _remain(self, remaining: int, joined: tuple[tuple[int, str], ...], out: list[Output]) -> None:
         """The protocol continues with these. If we are not among them it is over for us."""
-        self.closing.others &= remaining
+        kept = {member: name for member, name in self.names.items() if self._is_kept(member, remaining)}
+        self.names = {**kept, **dict(joined)}
+        self.closing.remain(remaining & mask_of(self.names) & ~(1 << self.me))
         if remaining >> self.me & 1:
             self._advance(out)
         elif self.phase is Phase.OPEN:
             self._drop_out(f"the group continues without {self.names[self.me]}", out)
+
+    def _is_kept(self, member: int, remaining: int) -> bool:
+        return (
+            bool(remaining >> member & 1) or member == self.me or (member < len(self.founders) and not self.is_joined)
+        )
 
     def _drop_out(self, why: str, out: list[Output]) -> None:
         """It is over for us alone: the others, who may continue, must not be told that it is over."""

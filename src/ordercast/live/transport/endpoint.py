@@ -42,11 +42,11 @@ class Endpoint:
         *,
         multicast: Address | None = None,
         heard: socket.socket | None = None,
-        segment: int = 0,
+        segment: int | None = 0,
     ) -> None:
         """`others` receive what is sent to all, unless there is a multicast address; `heard`: its socket.
 
-        `segment`: bytes that fit into a packet of the network; 0: no fragmentation.
+        `segment`: bytes that fit into a packet of the network; 0: no fragmentation; None: not known until `adapt`.
         """
         self._own, self._others, self._multicast = own, tuple(others), multicast
         self._sockets = [own] if heard is None else [own, heard]
@@ -54,8 +54,9 @@ class Endpoint:
         self._receive: Receive = lambda _: None
         self._drained: Callable[[], None] = lambda: None
         self._paused: Callable[[], None] = lambda: None
-        self._segment = segment
-        self.system_segments = segment > 0
+        self._segment = segment or 0
+        self._reads_fragments = segment != 0
+        self.system_segments = self._reads_fragments
         """The system cuts datagrams into segments (GSO); False once it has refused to."""
         self.next_number = secrets.randbits(32)
         """Of a fragmented datagram; random at first: fragments of a former process at our address do not fit."""
@@ -66,10 +67,16 @@ class Endpoint:
         """Datagrams that the system refused to send, by reason."""
         self.not_received: Counter[str] = Counter()
         """Errors that the system reported instead of a datagram, such as an unreachable port, by reason."""
-        if segment:
-            for place in self._sockets:
-                with suppress(OSError):  # then each segment is read alone
-                    place.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, 1)
+        if self._reads_fragments:
+            _merge_segments(self._sockets)
+
+    def adapt(self, segment: int, multicast: Address | None, heard: socket.socket | None) -> None:
+        """What was not known at first: see the arguments of the same names."""
+        self._segment, self._multicast = segment, multicast
+        self._reads_fragments = self.system_segments = segment > 0
+        if heard is not None:
+            self._sockets.append(heard)
+        _merge_segments(self._sockets, merge=self._reads_fragments)
 
     def reach(self, others: Sequence[Address]) -> None:
         """From now on these receive what is sent to all, unless there is a multicast address."""
@@ -96,7 +103,7 @@ class Endpoint:
         After the last one `drained` is called; `paused` instead, if more wait than are read in one turn.
         """
         self._receive, self._drained, self._paused = receive, drained, paused
-        loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()  # a second call replaces the first
         for place in self._sockets:
             loop.add_reader(place.fileno(), self._read)
 
@@ -119,7 +126,7 @@ class Endpoint:
     def read(self) -> bool:
         """Hands over what has arrived, up to a limit for each socket; True if nothing is left."""
         drained = True
-        read_one = self._read_merged if self._segment else self._read_one
+        read_one = self._read_merged if self._reads_fragments else self._read_one
         view = memoryview(self._buffer)
         for place in self._sockets:
             for _ in range(_MAX_READ):
@@ -196,6 +203,13 @@ class Endpoint:
                 return
         for heading, piece in zip(parts[::2], parts[1::2], strict=True):
             self._own.sendto(b"".join((heading, piece)), place)
+
+
+def _merge_segments(sockets: Sequence[socket.socket], *, merge: bool = True) -> None:
+    """The system merges segments of one datagram, where it can."""
+    for place in sockets:
+        with suppress(OSError):  # then each segment is read alone
+            place.setsockopt(socket.IPPROTO_UDP, _UDP_GRO, int(merge))
 
 
 def _is_empty(place: socket.socket) -> bool:

@@ -12,9 +12,10 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
-from ordercast.live.transport.addresses import Address, address_of
+from ordercast.live.transport.addresses import Address, address_of, reachable
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
@@ -22,7 +23,17 @@ from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
-from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit, OutsideUnit
+from ordercast.protocols.membership.units import (
+    CONTROL_UNITS,
+    Apply,
+    ControlUnit,
+    Found,
+    Install,
+    OutsideUnit,
+    Propose,
+    Report,
+    Welcome,
+)
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
@@ -79,7 +90,7 @@ class Receiver(Protocol):
 class Transport:
     """Sends and receives for one member. Used inside one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what it connects)
         self,
         endpoint: Endpoint,
         addresses: list[Address],
@@ -88,7 +99,10 @@ class Transport:
         codec: Codec,
         *,
         max_datagram_size: int,
+        own: Address | None = None,
     ) -> None:
+        """`addresses`: of the members that open the group together; empty for one that joins later, from `own`."""
+        self._own = addresses[me] if own is None else own
         self._endpoint, self._addresses, self._me, self._seal, self._codec = endpoint, addresses, me, seal, codec
         self._nodes = len(addresses)
         endpoint.knows(addresses)
@@ -242,8 +256,7 @@ class Transport:
 
     def send_outside(self, unit: OutsideUnit, address: str) -> None:
         """Sends a unit to one that may be in no view of ours."""
-        own = str(self._addresses[self._me])
-        record = self._codec.encode(Outside(own, unit))
+        record = self._codec.encode(Outside(str(self._own), unit))
         self._endpoint.send(self._sealed_outside(UNKNOWN, pack_records([record])), address_of(address))
 
     def send(self, unit: Unit, to: int | None) -> None:
@@ -408,7 +421,7 @@ class Transport:
                     self.dropped["session"] += 1
 
     def _check_membership(self, unit: ControlUnit, place: int, view: GroupView) -> None:
-        if unit.source == place and unit.view == view.number and is_valid_in_view(unit, view):
+        if unit.source == place and unit.view == view.number and is_valid_in_view(unit, view) and has_addresses(unit):
             self._receiver.membership_received(unit)
         else:
             self.dropped["invalid"] += 1
@@ -416,7 +429,7 @@ class Transport:
     def _receive_handshake(self, datagram: Datagram) -> None:
         if datagram.sender < len(self._founders):
             self._unpack(datagram.sender, datagram.body, in_session=False)
-        elif datagram.sender == UNKNOWN and self._session is not None and self._receive_outside(datagram.body):
+        elif datagram.sender == UNKNOWN and self._receive_outside(datagram.body):
             pass
         elif datagram.sender == UNKNOWN and self.answer_discovery is not None:
             self.answer_discovery(datagram.body)
@@ -434,7 +447,7 @@ class Transport:
             return False
         if not isinstance(message, Outside):
             return False
-        if is_valid_outside(message.unit) and _is_address(message.address):
+        if is_valid_outside(message.unit) and is_address(message.address) and has_addresses(message.unit):
             self._receiver.outside_received(message.unit, message.address)
         else:
             self.dropped["invalid"] += 1
@@ -556,9 +569,25 @@ class _Previous(NamedTuple):
     addresses: list[Address]
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether something can be sent there; said by somebody else."""
     try:
-        address_of(text)
+        address = ip_address(reachable(address_of(text)).host.partition("%")[0])
     except ConfigError:
         return False
-    return True
+    return not address.is_multicast
+
+
+def has_addresses(unit: ControlUnit | OutsideUnit) -> bool:
+    """Whether all that a unit names as members, or as joining, can be sent to."""
+    if isinstance(unit, Propose | Install):
+        people = unit.value.joined
+    elif isinstance(unit, Report):
+        people = () if unit.accepted is None else unit.accepted[1].joined
+    elif isinstance(unit, Apply):
+        people = (unit.applicant,)
+    elif isinstance(unit, Welcome):
+        people = unit.view.members
+    else:
+        return not isinstance(unit, Found) or all(map(is_address, unit.addresses))
+    return all(is_address(person.address) for person in people)

@@ -78,9 +78,8 @@ def _add_passed(row: RunRow, run: RunColumns, promises: Sequence[Property], verd
     verdict.runs += 1
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
-        recorded = run.levels_recorded if promise in LEVEL_SOUNDNESS else True
-        if promise is acknowledged_stays:
-            recorded = bool(run.events[EventKind.ACK].node.size)
+        about_levels = promise in LEVEL_SOUNDNESS or promise is acknowledged_stays
+        recorded = run.levels_recorded if about_levels else True
         if promise is kept:
             recorded = bool(row.get(COMPLETE, True))
         if not recorded:

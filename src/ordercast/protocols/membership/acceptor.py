@@ -13,21 +13,27 @@ from ordercast.model.machine import Discard, Stopped
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.current import Current
-from ordercast.protocols.membership.epoch import EpochReport
+from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import MemberOutput, SendControl
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.units import (
     MAX_COPIES,
     Accept,
     Accepted,
+    ControlUnit,
     Fetch,
     Flush,
+    Install,
     Overruled,
     Propose,
     Report,
     Supply,
 )
-from ordercast.protocols.membership.view import Ballot, NextView
+from ordercast.protocols.membership.view import Ballot, NextView, Reason
+
+MAX_BALLOTS_AHEAD = 1 << 20
+"""Rounds by which a ballot may be ahead of all that a member has seen: more cannot have been held meanwhile, and a
+member that followed would use up the rounds that there are."""
 
 
 class Acceptor(DeclaredState):
@@ -47,10 +53,12 @@ class Acceptor(DeclaredState):
     supplied: dict[int, Packet]  # fetched and put aside
     leaving: bool  # this member has said that it leaves
     reached: int  # places that something was heard of since this member stopped
+    kept: dict[int, Packet]  # packets of the previous view that others may have to fetch (sequencer)
 
     def __init__(self, current: Current, epoch: Epoch) -> None:
         self.current, self.epoch = current, epoch
         self.leaving = False
+        self.kept = {}
         self.start_view()
 
     def start_view(self) -> None:
@@ -63,6 +71,11 @@ class Acceptor(DeclaredState):
         self.supplied = {}
         self.reached = 0
 
+    @property
+    def has_stopped(self) -> bool:
+        """The epoch is given no inputs: the next view is being agreed on."""
+        return self.report is not None
+
     # --- promises ---
 
     def promise(self, ballot: Ballot, out: list[MemberOutput]) -> None:
@@ -73,7 +86,7 @@ class Acceptor(DeclaredState):
 
     def stop(self, out: list[MemberOutput]) -> None:
         """From here on nothing rises that a report says."""
-        if self.report is None:
+        if not self.has_stopped:
             self.report = self.epoch.flush.report()
             self.reached = 1 << self.current.place
             out.append(Stopped("view"))
@@ -89,6 +102,35 @@ class Acceptor(DeclaredState):
         if self.promised != unit.ballot:
             self.promise(unit.ballot, out)
         return True
+
+    def objection(self, unit: ControlUnit) -> str | None:
+        """Why this member does not believe a unit that could be true for others; None: it does.
+
+        Nothing of this comes from members that keep to the protocol, and a member that believed it could not finish
+        its epoch.
+        """
+        if isinstance(unit, Propose | Install):
+            value: NextView | None = unit.value
+        else:
+            value = unit.accepted[1] if isinstance(unit, Report) and unit.accepted else None
+        if value is not None and (contradiction := self._contradiction(value)):
+            return contradiction
+        if isinstance(unit, Flush | Propose | Overruled):
+            ballot = unit.promised if isinstance(unit, Overruled) else unit.ballot
+            if ballot[0] > self.highest_round + MAX_BALLOTS_AHEAD:
+                return "its ballot is too far ahead"
+        return None
+
+    def _contradiction(self, value: NextView) -> str | None:
+        """What a value says of this member that is not so."""
+        place = self.current.place
+        if not value.heard >> place & 1:
+            return None
+        if self.report is None:
+            return "it names a report that was not made"
+        if (place, Reason.LEFT) in value.left and not self.leaving:
+            return "it names one as leaving that stays"
+        return self.epoch.flush.problem(value.cut)
 
     def report_for(self, ballot: Ballot) -> Report:
         """The same in every ballot, but for what was accepted."""
@@ -145,14 +187,21 @@ class Acceptor(DeclaredState):
 
     # --- what is fetched (sequencer) ---
 
-    def receive_fetch(self, unit: Fetch, kept: dict[int, Packet], out: list[MemberOutput]) -> None:
+    def keep(self, cut: Cut) -> None:
+        """The epoch ends at this cut: keeps what others may have to fetch. What is older than this is with all."""
+        self.kept = dict(self.supplied)
+        if cut.numbered_below:
+            oldest = max(0, cut.numbered_below - 2 * self.epoch.config.sequencer.history)
+            self.kept |= dict(self.epoch.flush.supply(((oldest, cut.numbered_below),)))
+
+    def receive_fetch(self, unit: Fetch, out: list[MemberOutput]) -> None:
         """Sends copies: of the current epoch, or, if the unit is of the previous view, of what was kept of that."""
         current = self.current
         if unit.view == current.view.number:
             found = {**self.supplied, **dict(self.epoch.flush.supply(_first(unit.ranges)))}
             source: int | None = current.place
         else:
-            found, source = kept, current.previous_place
+            found, source = self.kept, current.previous_place
         if source is None:
             return
         for first, stop in _first(unit.ranges):

@@ -9,7 +9,7 @@
 - R16: a suspicion that is answered costs a view with the same members, and excludes nobody.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ordercast.model.machine import Discard
@@ -18,6 +18,7 @@ from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.choice import accepted_before, choose
 from ordercast.protocols.membership.current import Current
+from ordercast.protocols.membership.epoch import EpochReport
 from ordercast.protocols.membership.events import MemberOutput
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.units import Accept, Accepted, Flush, Overruled, Propose, Report
@@ -30,6 +31,8 @@ MAX_DOUBLINGS = 6
 FETCH_ROUNDS = 32
 """Rounds after which what is lacking is looked for in a new ballot: its holder has failed."""
 MAX_ROUNDS = 64
+CONTRADICTS = "contradicts another report"
+"""Why a report is discarded that nobody sends who keeps to the protocol."""
 
 
 class Coordinator(DeclaredState):
@@ -138,8 +141,31 @@ class Coordinator(DeclaredState):
         if unit.ballot != self.ballot or not self.is_active or self._has_chosen():
             out.append(Discard(unit, "old"))
             return None
+        if not self._can_be_true(
+            {self.current.place: self.reports[self.current.place].report, unit.source: unit.report}
+        ):
+            out.append(Discard(unit, CONTRADICTS))
+            return None
         self.reports[unit.source] = unit
         return self._choose_if_gathered(out)
+
+    def _can_be_true(self, reports: Mapping[int, EpochReport]) -> bool:
+        """Whether some reports agree with each other and with what this member has: otherwise one of them is wrong."""
+        flush, size = self.epoch.flush, self.current.size
+        return (
+            all(flush.is_report(report, size) for report in reports.values())
+            and flush.agree(reports)
+            and flush.problem(flush.cut(reports, size)) is None
+        )
+
+    def _drop_contradictions(self, out: list[MemberOutput]) -> bool:
+        """If the reports cannot all be true, asks for all of them again; whether they were dropped."""
+        if self._can_be_true({place: report.report for place, report in self.reports.items()}):
+            return False
+        place = self.current.place
+        out.extend(Discard(report, CONTRADICTS) for other, report in self.reports.items() if other != place)
+        self.reports = {place: self.reports[place]}
+        return True
 
     def _learns(self, accepted: Accepted, place: int) -> bool:
         """Whether reports, of whatever ballots, show that this value is decided."""
@@ -166,7 +192,7 @@ class Coordinator(DeclaredState):
         return self.rounds >= (settings.patience if silent & ~self.suspects else settings.suspected_patience)
 
     def _choose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
-        if not self.has_gathered():
+        if not self.has_gathered() or self._drop_contradictions(out):
             return None
         chosen = self.chosen()
         if chosen is None:

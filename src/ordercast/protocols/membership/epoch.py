@@ -10,6 +10,7 @@ An order's own recoveries (the epochs of ST and TO) are called *rounds* here.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import le
 
 import msgspec
 
@@ -76,9 +77,28 @@ class Flush:
         del config
         return 1
 
+    @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        """Whether a member of a view of this size can report this, whose vectors have an entry for each or none."""
+        raise NotImplementedError
+
+    @staticmethod
+    def agree(reports: Mapping[int, EpochReport]) -> bool:
+        """Whether these can all be true; only then there is a cut."""
+        del reports
+        return True
+
+    def problem(self, cut: Cut) -> str | None:
+        """What contradicts what this member has, if its report is among those that made the cut; None: nothing.
+
+        All below a cut is here, or can be fetched, and what is stable here is below it. Only a unit that is wrong can
+        make another cut: a member must not finish at it.
+        """
+        raise NotImplementedError
+
     def lacks(self, cut: Cut) -> Ranges:
         """The numbers below the cut that are to be fetched before `finish`. Only the sequencer's order has any."""
-        self.check(cut)
+        del cut
         return ()
 
     def supply(self, ranges: Ranges) -> tuple[tuple[int, Packet], ...]:
@@ -134,10 +154,6 @@ class Flush:
         """The number of the next message."""
         raise NotImplementedError
 
-    def check(self, cut: Cut) -> None:
-        """Asserts that nothing below the cut is lacking here; for the members whose reports made the cut."""
-        raise NotImplementedError
-
 
 def moved(left_over: Sequence[Submit], places: Mapping[int, int]) -> tuple[list[Submit], int]:
     """What is left over, for the members that go on: `places` are their new places, by their old ones.
@@ -155,6 +171,11 @@ def moved(left_over: Sequence[Submit], places: Mapping[int, int]) -> tuple[list[
         else:
             skips += len(event.lengths)
     return kept, skips
+
+
+def is_below(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether no entry is higher than that of the other, which has as many."""
+    return len(one) == len(other) and all(map(le, one, other))
 
 
 def lowest(vectors: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -7,12 +7,22 @@
 
 from typing import Final
 
+from ordercast.model.machine import Discard
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.applicants import Applicants
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import MemberOutput, SendControl, SendOutside
-from ordercast.protocols.membership.units import Entered, Install
+from ordercast.protocols.membership.units import (
+    ControlUnit,
+    Entered,
+    Flush,
+    Install,
+    Leave,
+    Probe,
+    Propose,
+    Suspicion,
+)
 from ordercast.protocols.membership.view import NextView, place_after
 
 
@@ -58,6 +68,14 @@ class Installer(DeclaredState):
                 joined = self.current.view.members[place]
                 out.append(SendOutside(self.applicants.welcome_for(joined), joined.address))
 
+    def tell_late_members(self, out: list[MemberOutput]) -> None:
+        """Who was never heard in this view may be in the one before, whose tag one that joined does not know."""
+        current = self.current
+        if current.value is not None and current.previous is None:
+            for place in members(current.view.everybody & ~self.entered):
+                late = current.view.members[place]
+                out.append(SendOutside(self.applicants.welcome_for(late), late.address))
+
     def install_again(self, out: list[MemberOutput]) -> int:
         """A round is over; returns the places that are to be suspected because they do not enter."""
         current, value, previous = self.current, self.current.value, self.current.previous
@@ -76,10 +94,25 @@ class Installer(DeclaredState):
         current.set_timer("install", current.settings.repeat, out)
         return 0
 
+    # --- those that are still in the view before (R13) ---
+
+    def receive_from_previous(self, unit: ControlUnit, out: list[MemberOutput]) -> None:
+        """Its sender is still in the view before, or has just entered the current one."""
+        value = self.current.value
+        if isinstance(unit, Install):
+            if value is not None and value.stay >> unit.source & 1:
+                self.say_entered(place_after(value, unit.source), out)
+        elif isinstance(unit, Flush | Propose | Leave | Suspicion | Probe):
+            self.answer(unit.source, out)
+        else:
+            out.append(Discard(unit, "old"))
+
     def answer(self, place: int, out: list[MemberOutput]) -> None:
         """Tells a member of the previous view what followed, at most once in the guard time."""
         current = self.current
         if current.previous is None or current.value is None or current.previous_place is None:
+            return
+        if not 0 <= place < len(current.previous.members):
             return
         if self.answered >> place & 1 or place == current.previous_place:
             return

@@ -20,6 +20,7 @@ from ordercast.protocols.membership.view import (
     Incarnation,
     NextView,
     is_possible,
+    is_possible_welcome,
 )
 
 MAX_RANGES = 64
@@ -28,6 +29,8 @@ MAX_COPIES = 32
 """Packets that are fetched at once."""
 MAX_DEPARTED = 1024
 MAX_TERMS = 64
+MAX_TERM = 16_384
+"""Characters of the name or the value of a term."""
 _BALLOT_SIZE = 2 * NUMBER_SIZE
 
 Accepted = tuple[Ballot, NextView]
@@ -175,6 +178,10 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """The place of the member to apply at."""
     to: int
     """The incarnation number of that member."""
+    terms: tuple[tuple[str, str], ...] = ()
+    """The parameters that must be equal at all members, by name."""
+    ticket: int = 0
+    """What an application at the one that answers has to show."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -191,6 +198,8 @@ class Apply(Unit, frozen=True, gc=False, tag=77):
     reached: int
     """Places that it has exchanged Find and Found with, directly."""
     nonce: int
+    ticket: int = 0
+    """From the last `Found` of the member applied to. Who is dead cannot show a new one, whoever repeats its words."""
 
     def size(self) -> int:
         """As encoded."""
@@ -234,6 +243,9 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     departed: tuple[Departed, ...]
     end_of_old: Departed | None
     """Of the node that the joiner was before, if it is remembered."""
+    position: int = 0
+    """Messages that the sender was delivered before this view, for orders in which these are the same at all members;
+    the host of the sender counts them."""
 
     def size(self) -> int:
         """As encoded."""
@@ -267,7 +279,9 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         ranges = unit.ranges
         good = 0 < len(ranges) <= MAX_RANGES and all(0 <= start < stop for start, stop in ranges)
     elif isinstance(unit, Supply):
-        good = unit.number >= 0 and 0 <= unit.packet.source < len(view.members)
+        packet = unit.packet
+        good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
+        good = good and min(unit.number, packet.seq, packet.first) >= 0
     elif isinstance(unit, Suspicion):
         good = 0 <= unit.members <= view.everybody and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
@@ -309,21 +323,26 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
     good = True
     if isinstance(unit, Found):
         good = (
-            unit.view >= 0
+            min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
             and 0 <= unit.place < len(unit.addresses)
             and 0 <= unit.apply_at < len(unit.addresses)
+            and _are_terms(unit.terms)
         )
     elif isinstance(unit, Apply):
-        good = unit.applicant.is_well_formed() and 0 <= unit.reached < 1 << MAX_MEMBERS and len(unit.terms) <= MAX_TERMS
+        good = unit.applicant.is_well_formed() and 0 <= unit.reached < 1 << MAX_MEMBERS and _are_terms(unit.terms)
     elif isinstance(unit, Answer):
         good = 0 <= unit.reach < 1 << MAX_MEMBERS and len(unit.why) <= MAX_WHY
     elif isinstance(unit, Welcome):
         good = (
-            unit.view.is_well_formed()
-            and unit.value.number == unit.view.number
+            is_possible_welcome(unit.value, unit.view)
             and 0 <= unit.source < len(unit.view.members)
             and len(unit.departed) <= MAX_DEPARTED
+            and 0 <= unit.position < 1 << 60
         )
     return None if good else "malformed"
+
+
+def _are_terms(terms: tuple[tuple[str, str], ...]) -> bool:
+    return len(terms) <= MAX_TERMS and all(len(text) <= MAX_TERM for term in terms for text in term)

@@ -35,6 +35,10 @@ class Reason(Enum):
     """It had no state yet, and those with state would not have been a quorum: it joins again."""
 
 
+_REPORTED = frozenset({Reason.LEFT, Reason.STATELESS})
+"""Reasons why one that has reported is not in the next view; those that have not are silent, or replaced."""
+
+
 class Incarnation(msgspec.Struct, frozen=True, array_like=True, order=True):
     """One life of a process. Two incarnations of a name are two members."""
 
@@ -235,6 +239,8 @@ def is_possible(value: NextView, view: GroupView) -> bool:
         and value.stay & ~value.heard == 0
         and is_quorum(value.heard, size)
         and tuple(place for place, _ in value.left) == members(view.everybody & ~value.stay)
+        and all(value.heard >> place & 1 == (reason in _REPORTED) for place, reason in value.left)
+        and (value.stay != 0 or all(reason is Reason.LEFT for _, reason in value.left))
         and value.next_node == view.next_node + len(value.joined)
         and len(value.why) <= MAX_WHY
         and _is_cut_of(value.cut, size)
@@ -243,9 +249,28 @@ def is_possible(value: NextView, view: GroupView) -> bool:
     return _can_join(value, view) and _has_state(value, stay + len(value.joined))
 
 
+def is_possible_welcome(value: NextView, view: GroupView) -> bool:
+    """Whether a view can be the one that a value makes, for one that does not know the view before."""
+    kept, old = value.stay.bit_count(), len(value.cut.ends)
+    return (
+        value.number == view.number > 0
+        and view.is_well_formed()
+        and 0 < kept <= old <= MAX_MEMBERS
+        and value.stay & ~value.heard == 0
+        and 0 <= value.heard < 1 << old
+        and tuple(place for place, _ in value.left) == members(everybody(old) & ~value.stay)
+        and view.members[kept:] == value.joined
+        and len(view.members) == kept + len(value.joined)
+        and value.next_node == view.next_node
+        and len(value.why) <= MAX_WHY
+        and _is_cut_of(value.cut, old)
+        and _has_state(value, len(view.members))
+    )
+
+
 def _is_cut_of(cut: Cut, size: int) -> bool:
     return (
-        len(cut.ends) == size
+        len(cut.ends) == size > 0
         and len(cut.base) in {0, size}
         and len(cut.units) in {0, size}
         and min(*cut.ends, *cut.base, *cut.units, cut.round, cut.numbered_below) >= 0

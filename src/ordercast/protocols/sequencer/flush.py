@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Deliver, Level, Output, Reached, Submit
 from ordercast.model.units import Packet
-from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, Ranges
+from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, Ranges, is_below
 from ordercast.protocols.sequencer.machine import Sequencer
 from ordercast.protocols.shared.gaps import missing_ranges
 
@@ -39,6 +39,12 @@ class SequencerFlush(Flush):
         return Cut(longest.expected, numbered_below=longest.numbered_below)
 
     @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        """What was received."""
+        del nodes
+        return report == EpochReport(report.expected, numbered_below=report.numbered_below)
+
+    @staticmethod
     def reports_needed(config: GroupConfig) -> int:
         """All but r, if r members besides the sequencer hold whatever is delivered."""
         resilience = min(config.sequencer.resilience, config.nodes - 1)
@@ -46,7 +52,6 @@ class SequencerFlush(Flush):
 
     def lacks(self, cut: Cut) -> Ranges:
         """The numbers below the cut that were not received."""
-        self.check(cut)
         receiver = self.machine.reception
         return missing_ranges(receiver.received_below, cut.numbered_below, receiver.ahead)
 
@@ -93,6 +98,14 @@ class SequencerFlush(Flush):
         """The number of the next message."""
         return self.machine.window.next_message
 
-    def check(self, cut: Cut) -> None:
+    def problem(self, cut: Cut) -> str | None:
         """Nothing that was received is taken back."""
-        assert self.machine.reception.received_below <= cut.numbered_below, "what was received stays"
+        receiver, ends = self.machine.reception, cut.ends
+        if cut != Cut(ends, numbered_below=cut.numbered_below):
+            return "it is no cut of this order"
+        if cut.numbered_below < receiver.received_below or not is_below(receiver.ordered_below, ends):
+            return "what was received is above the cut"
+        is_all = cut.numbered_below == receiver.received_below
+        if ends[self.machine.me] > self.machine.window.next_seq or (is_all and ends != tuple(receiver.ordered_below)):
+            return "it has numbers for what was not sent"
+        return None

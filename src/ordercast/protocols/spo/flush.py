@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ordercast.model.machine import Deliver, Level, Output, Reached, Submit
 from ordercast.model.units import Packet
-from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, highest, lowest
+from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, highest, is_below, lowest
 from ordercast.protocols.spo.machine import Spo
 
 
@@ -24,6 +24,11 @@ class SpoFlush(Flush):
     def report(self) -> EpochReport:
         """What is expected of each source, and what of it is settled."""
         return EpochReport(tuple(self.machine.expected), tuple(self.machine.settlement.settled_below))
+
+    @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        """With what is settled."""
+        return len(report.stable) == nodes and report == EpochReport(report.expected, report.stable)
 
     @staticmethod
     def cut(reports: Mapping[int, EpochReport], nodes: int) -> Cut:
@@ -84,9 +89,16 @@ class SpoFlush(Flush):
         """The number of the next message."""
         return self.machine.next_message
 
-    def check(self, cut: Cut) -> None:
-        """What was pre-acknowledged lies below the cut, and what came ahead of a gap does not."""
+    def problem(self, cut: Cut) -> str | None:
+        """What is settled or stable lies below the cut, and what came ahead of a gap does not."""
         machine = self.machine
+        if cut != Cut(cut.ends):
+            return "it is no cut of this order"
+        if not is_below(machine.settlement.settled_below, cut.ends) or cut.ends[machine.me] > machine.next_seq:
+            return "what is settled is above the cut, or what was not sent is below it"
         for source, end in enumerate(cut.ends):
-            assert all(packet.seq < end for packet in machine.preacknowledged.logs[source])
-            assert all(packet.seq >= end for packet in machine.retransmission.out_of_order[source].values())
+            if any(packet.seq >= end for packet in machine.preacknowledged.logs[source]):
+                return "what is stable is above the cut"
+            if any(packet.seq < end for packet in machine.retransmission.out_of_order[source].values()):
+                return "something below the cut is missing"
+        return None

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ordercast.model.machine import Deliver, Level, Output, Reached, Submit
 from ordercast.model.units import Packet
-from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, lowest
+from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, is_below, lowest
 from ordercast.protocols.st.machine import St
 from ordercast.protocols.st.state import OWN, RECEIVED
 
@@ -43,11 +43,22 @@ class StFlush(Flush):
         return tuple(begins)
 
     @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        """With the round, and perhaps what the next one begins with."""
+        del nodes
+        return report == EpochReport(report.expected, round=report.round, base=report.base)
+
+    @staticmethod
+    def agree(reports: Mapping[int, EpochReport]) -> bool:
+        """A round begins when nobody lacks anything of the one before."""
+        last = max(report.round for report in reports.values())
+        return all(report.round == last or (report.round == last - 1 and report.base) for report in reports.values())
+
+    @staticmethod
     def cut(reports: Mapping[int, EpochReport], nodes: int) -> Cut:
         """What all have, in the highest round."""
         del nodes
         last = max(report.round for report in reports.values())
-        assert all(report.base for report in reports.values() if report.round < last), "a round begins when none lacks"
         ends = lowest([report.expected if report.round == last else report.base for report in reports.values()])
         return Cut(ends, round=last)
 
@@ -109,11 +120,14 @@ class StFlush(Flush):
         """The number of the next message."""
         return self.machine.normal.next_message
 
-    def check(self, cut: Cut) -> None:
+    def problem(self, cut: Cut) -> str | None:
         """The member has all below the cut, and has pre-acknowledged nothing behind it."""
         normal, report = self.machine.normal, self.report()
-        has = report.expected if report.round == cut.round else report.base
-        assert cut.round - 1 <= report.round <= cut.round
-        assert all(end <= below for end, below in zip(cut.ends, has, strict=True))
-        known = normal.log[: normal.preacknowledged_count]
-        assert all(packet.seq < cut.ends[packet.source] for packet in known)
+        if cut != Cut(cut.ends, round=cut.round) or not cut.round - 1 <= report.round <= cut.round:
+            return "it is no cut of this round or the next one"
+        if not is_below(cut.ends, report.expected if report.round == cut.round else report.base):
+            return "something below the cut is missing"
+        known = (*normal.log[: normal.preacknowledged_count], *normal.preacknowledged.logs[OWN])
+        if any(packet.seq >= cut.ends[packet.source] for packet in known):
+            return "what is stable is above the cut"
+        return None

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from ordercast.model.machine import Deliver, Output, Reached, Submit
 from ordercast.model.units import Packet
-from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, lowest
+from ordercast.protocols.membership.epoch import Cut, EpochReport, Flush, is_below, lowest
 from ordercast.protocols.to.machine import TotalOrderBroadcast
 from ordercast.protocols.to.recovery import Mode, cut_of
 from ordercast.protocols.to.units import OrderedData
@@ -37,6 +37,31 @@ class ToFlush(Flush):
             if isinstance(unit, OrderedData):
                 packets[source] = unit.packet.seq + 1
         return EpochReport(tuple(packets), round=agreement.epoch, base=base, units=tuple(reception.expected))
+
+    @staticmethod
+    def is_report(report: EpochReport, nodes: int) -> bool:
+        """With the round and the units, and perhaps what the round begins with."""
+        return len(report.units) == nodes and report.stable == () and report.numbered_below == 0
+
+    @staticmethod
+    def agree(reports: Mapping[int, EpochReport]) -> bool:
+        """If some are in the round before, all others begin the last one with the same units, which these have."""
+        last = max(report.round for report in reports.values())
+        begun = [report for report in reports.values() if report.round == last]
+        behind = [report for report in reports.values() if report.round != last]
+        base = begun[0].base
+        if not behind:
+            return True
+        return (
+            bool(base)
+            and all(report.round == last - 1 for report in behind)
+            and all(is_below(base, report.units) for report in reports.values())
+            and all(report.base == base for report in begun)
+            and all(
+                below - first <= packets
+                for below, first, packets in zip(begun[0].units, base, begun[0].expected, strict=True)
+            )
+        )
 
     @staticmethod
     def cut(reports: Mapping[int, EpochReport], nodes: int) -> Cut:
@@ -88,11 +113,24 @@ class ToFlush(Flush):
         """The number of the next message."""
         return self.machine.transmission.next_message
 
-    def check(self, cut: Cut) -> None:
+    def problem(self, cut: Cut) -> str | None:
         """The member has all below the cut, and has pre-acknowledged nothing behind it."""
-        reception, number = self.machine.reception, self.machine.recovery.epoch
-        assert cut.round - 1 <= number <= cut.round
-        below = cut.units if number == cut.round else cut.base
-        assert number == cut.round or self.machine.recovery.mode is Mode.COLLECTING
-        assert all(end <= has for end, has in zip(below, reception.expected, strict=True))
-        assert not reception.contradicts(list(below))
+        reception, agreement = self.machine.reception, self.machine.recovery
+        behind = agreement.epoch != cut.round
+        if behind and (agreement.epoch != cut.round - 1 or agreement.mode is not Mode.COLLECTING):
+            return "it is no cut of this round or the next one"
+        if cut.numbered_below or (behind and cut.units != cut.base):
+            return "it is no cut of this order"
+        if not is_below(cut.units, reception.expected):
+            return "something below the cut is missing"
+        if reception.contradicts(list(cut.units)):
+            return "what is stable is above the cut"
+        return None if self._ends_own_packets(cut) else "its packets and its units are not the same"
+
+    def _ends_own_packets(self, cut: Cut) -> bool:
+        """Whether own packets below the cut are those in own units below it."""
+        transmission, me = self.machine.transmission, self.machine.me
+        end, units = cut.ends[me], cut.units[me]
+        return all(packet.seq >= end for packet in transmission.resend) and all(
+            (packet.seq < end) == (unit < units) for unit, packet in transmission.sent
+        )

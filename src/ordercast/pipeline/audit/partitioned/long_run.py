@@ -56,7 +56,6 @@ class LongRun:
         self.files = files
         self.levels = any(one.levels for one in found)
         self.receipts = any(one.receipts for one in found)
-        self.acknowledgments = any(one.acknowledgments for one in found)
         self.membership = tuple(event for one in found for event in one.membership)
         try:
             self.views_numbered = has_numbered_views(self.nodes, [event.as_row() for event in self.membership])
@@ -165,10 +164,8 @@ class LongRun:
         return verdict
 
     def _is_recorded(self, promise: Property) -> bool:
-        if promise in LEVEL_SOUNDNESS:
+        if promise in LEVEL_SOUNDNESS or promise is acknowledged_stays:
             return self.levels
-        if promise is acknowledged_stays:
-            return self.acknowledgments
         return promise is not kept or bool(self.row.get(COMPLETE, True))
 
 

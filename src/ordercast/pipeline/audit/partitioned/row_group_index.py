@@ -53,7 +53,6 @@ class RowGroupSummary(msgspec.Struct, frozen=True):
     """How many, by node."""
     membership: tuple[MembershipEvent, ...]
     levels: bool
-    acknowledgments: bool
     receipts: bool
     begins: int
     """The earliest time."""
@@ -104,7 +103,6 @@ def _summary(nodes: int, number: int, file: RowGroups) -> RowGroupSummary:
         deliveries=np.bincount(node[is_delivery], minlength=nodes).tobytes(),
         membership=membership,
         levels=bool(np.isin(kind, _LEVELS).any()),
-        acknowledgments=bool(np.any(kind == CODES[EventKind.ACK])),
         receipts=bool(np.any(kind == CODES[EventKind.RECEIVE])),
         begins=pc.min(time).as_py() if batch.num_rows else 0,
         steps=Ranges.over(nodes, node[in_logs], step[in_logs]),

@@ -1,0 +1,91 @@
+"""How a member returns: the others continued without it, and it lives.
+
+It joins again as a new incarnation, over the same sockets. The first time it does so at once; one that is excluded
+again and again waits longer each time, so that a link that works now and then does not keep the group busy.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+
+from ordercast.live.host.joiner_host import JoinerHost
+from ordercast.protocols.membership.applicants import Terms
+from ordercast.protocols.membership.joiner import Joiner
+from ordercast.protocols.membership.units import Found, OutsideUnit, Welcome
+from ordercast.protocols.membership.view import Incarnation, MembershipConfig
+
+REMEMBERED = 600.0
+"""Seconds for which an exclusion counts."""
+_MAX_DOUBLINGS = 5
+
+
+class Exclusions:
+    """When this member was excluded."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+
+    def delay(self, now: float, failure_timeout: float) -> float:
+        """It is excluded now: seconds after which it returns."""
+        self._times = [then for then in self._times if then > now - REMEMBERED]
+        before = len(self._times)
+        self._times.append(now)
+        return 0.0 if not before else failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
+
+
+class Returning:
+    """One attempt to return, until it has returned, is refused, or is stopped."""
+
+    def __init__(  # noqa: PLR0913 (what a joiner needs)
+        self,
+        *,
+        name: str,
+        address: str,
+        group: str,
+        contacts: Sequence[str],
+        old: int,
+        terms: Terms,
+        settings: MembershipConfig,
+        send: Callable[[OutsideUnit, str], None],
+        returned: Callable[[Incarnation, Welcome], None],
+        refused: Callable[[str], None],
+    ) -> None:
+        """`old`: the node that it was."""
+        self._me = Incarnation(name, secrets.randbits(64) or 1, address)
+        self._returned, self._refused = returned, refused
+        joiner = Joiner(self._me, group, tuple(contacts), secrets.randbits(62), settings, terms=terms, old=old)
+        self._host = JoinerHost(joiner, send, self)
+        self._waiting: asyncio.TimerHandle | None = None
+        self._begun = False
+
+    def begin(self, after: float) -> None:
+        """After so many seconds."""
+        self._waiting = asyncio.get_running_loop().call_later(after, self._begin)
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._host.begin()
+
+    def receive(self, unit: OutsideUnit, address: str) -> None:
+        """A valid unit arrived from one that may be a member."""
+        if self._begun:
+            self._host.receive(unit, address)
+
+    def stop(self) -> None:
+        """It does not return."""
+        self._host.stop()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    # --- what becomes of it (joiner_host.JoinerOwner) ---
+
+    def found_group(self, found: Found) -> None:
+        """It knows the group."""
+
+    def joined_group(self, welcome: Welcome) -> None:
+        """It is a member again."""
+        self._returned(self._me, welcome)
+
+    def refused_by_group(self, why: str) -> None:
+        """It cannot return."""
+        self._refused(why)

@@ -1,0 +1,250 @@
+"""How a process joins a group that is running: it asks at some addresses, applies, and is welcomed into a view.
+
+The group's order and settings come with the first answer. A group that needs a relay process of its own takes only
+those in whose addresses that process was given.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import Counter
+from dataclasses import replace
+from ipaddress import ip_address
+
+from ordercast.live.group import Group
+from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
+from ordercast.live.host.joiner_host import JoinerHost
+from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import parameters_for
+from ordercast.live.host.running_group import joined_session
+from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
+from ordercast.live.local_groups import contacts_of
+from ordercast.live.member_parts import group_of, note_address, recorder_for, relay_for
+from ordercast.live.session.events import SessionConfig
+from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, seen_from
+from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
+from ordercast.live.transport.transport import Transport, has_addresses, is_address
+from ordercast.live.waiting import describe_rejections, notify_if_slow
+from ordercast.model.config import SECOND, Rules
+from ordercast.model.errors import ConfigError, JoinError
+from ordercast.model.runs import Channel
+from ordercast.protocols.membership.joiner import Joiner
+from ordercast.protocols.membership.units import CONTROL_UNITS, Found, OutsideUnit, Welcome
+from ordercast.protocols.membership.view import Incarnation, MembershipConfig
+from ordercast.protocols.registry import machine_class
+from ordercast.wire.checks import is_valid_outside
+from ordercast.wire.codec import Codec, Malformed
+from ordercast.wire.control import CONTROL
+from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
+from ordercast.wire.outside import Outside
+from ordercast.wire.seal import Seal, seal_for
+
+_log = logging.getLogger("ordercast.join")
+_LOOK_AGAIN = 0.1  # seconds
+
+
+async def join_open_group(options: JoinOptions) -> Group:
+    """Returns when this process is a member; raises `JoinError` if it does not become one."""
+    begun = time.monotonic()
+    if not options.contacts:
+        options = await _found_here(options)
+    seal = seal_for(options.group, options.keys)
+    search = _Search(options, seal)
+    fields = {"group": options.group, "member": str(options.name)}
+    _log.info("%s joins %s, which is running", options.name, options.group, extra=fields)
+    try:
+        with notify_if_slow(options.on_waiting, search.awaited):
+            welcome = await search.joined()
+        member = _member(options, search, welcome, seal)
+    except BaseException as error:
+        search.close()
+        if isinstance(error, JoinError):
+            _log.warning("%s could not join %s: %s", options.name, options.group, error, extra=fields)
+        raise
+    note_address(options.group, member)
+    seconds = time.monotonic() - begun
+    _log.info("%s is in %s after %.3f s", options.name, options.group, seconds, extra={**fields, "seconds": seconds})
+    return group_of(options.group, member)
+
+
+async def _found_here(options: JoinOptions) -> JoinOptions:
+    """With the addresses of members that run on this machine; waits for the first one."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + options.timeout
+    with notify_if_slow(options.on_waiting, lambda: f"a member of {options.group} on this machine"):
+        while not (contacts := contacts_of(options.group)):
+            if clock() >= until:
+                raise JoinError(
+                    f"no member of the group {options.group} runs on this machine: start the group first, or give "
+                    "addresses of its members (contacts)"
+                )
+            await asyncio.sleep(_LOOK_AGAIN)
+    bind = options.bind or Address("::1" if ":" in contacts[0].host else LOOPBACK, 0)
+    return replace(options, contacts=tuple(contacts), bind=bind, timeout=max(until - clock(), MIN_TIMEOUT))
+
+
+class _Search:
+    """Looks for a group and applies. Used inside one event loop."""
+
+    def __init__(self, options: JoinOptions, seal: Seal) -> None:
+        assert options.bind is not None
+        assert options.contacts
+        self._contacts = ", ".join(map(str, options.contacts))
+        self._options, self._seal, self._codec = options, seal, Codec("spo", (Outside,))
+        own = open_socket(options.bind)
+        self.own = Address(options.bind.host, own.getsockname()[1])
+        self.me = Incarnation(str(options.name), secrets.randbits(64) or 1, str(self.own))
+        self.terms: GroupTerms | None = None
+        try:
+            if any(map(_is_multicast, options.contacts)):
+                enable_multicast_sending(own, self.own.host)
+            self.endpoint = Endpoint(own, [], segment=None)
+        except BaseException:
+            own.close()
+            raise
+        joiner = Joiner(
+            *(self.me, options.group, tuple(map(str, options.contacts)), secrets.randbits(62), MembershipConfig()),
+            terms=None,
+        )
+        self.host = JoinerHost(joiner, self._send, self)
+        self._tag, self._counter = secrets.randbits(64), 0
+        self._welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
+        self._dropped: Counter[str] = Counter()
+
+    async def joined(self) -> Welcome:
+        """The welcome; raises `JoinError`."""
+        self.endpoint.start(self._receive, lambda: None, lambda: None)
+        self.host.begin()
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                return await self._welcome
+        except TimeoutError:
+            raise JoinError(self._why_not()) from None
+
+    def awaited(self) -> str:
+        """What it waits for, in words."""
+        if self.host.waits_for:
+            return f"the group {self._options.group}: {self.host.waits_for}"
+        hint = describe_rejections(self._dropped)
+        return f"a member of {self._options.group} at {self._contacts}" + (f"; {hint}" if hint else "")
+
+    def close(self) -> None:
+        """It does not join."""
+        self.host.stop()
+        self.endpoint.close()
+
+    def _why_not(self) -> str:
+        options, limit = self._options, f"within {self._options.timeout:g} s"
+        if self.host.waits_for:
+            return f"{options.name} could not join the group {options.group} {limit}: {self.host.waits_for}"
+        hint = describe_rejections(self._dropped) or (
+            "check that it is running, the addresses, the name of the group, and that the key is the group's"
+        )
+        return f"no member of the group {options.group} answered at {self._contacts} {limit}; {hint}"
+
+    # --- the network ---
+
+    def _send(self, unit: OutsideUnit, address: str) -> None:
+        counter, self._counter = self._counter, self._counter + 1
+        body = pack_records([self._codec.encode(Outside(str(self.own), unit))])
+        datagram = self._seal.seal(HANDSHAKE, UNKNOWN, self._tag, counter, body)
+        self.endpoint.send(datagram, seen_from(self.own, address_of(address)))
+
+    def _receive(self, data: bytes | memoryview) -> None:
+        datagram = self._seal.open(data)
+        if isinstance(datagram, Rejection):
+            self._dropped[datagram] += 1
+        elif datagram.sender == UNKNOWN and datagram.flags & HANDSHAKE:
+            records = unpack_records(datagram.body)
+            for record in records if not isinstance(records, Rejection) else ():
+                self._receive_record(record)
+
+    def _receive_record(self, record: memoryview) -> None:
+        try:
+            message = self._codec.decode(record)
+        except Malformed:
+            return
+        if (
+            isinstance(message, Outside)
+            and is_valid_outside(message.unit)
+            and is_address(message.address)
+            and has_addresses(message.unit)
+        ):
+            self.host.receive(message.unit, message.address)
+
+    # --- what becomes of it (joiner_host.JoinerOwner) ---
+
+    def found_group(self, found: Found) -> None:
+        """Takes the group's parameters, if they are what this process was given, or it was given none."""
+        options = self._options
+        try:
+            terms = read_terms(found.terms)
+            if options.settings is not None:
+                nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
+                own = parameters_for(options.settings, nodes, loopback=loopback)
+                require_equal(own, str(options.name), terms.parameters)
+            if self.terms is None:
+                self._adapt(terms)
+            self.terms = terms
+        except (JoinError, ConfigError) as error:
+            self.host.stop()
+            self._fail(error)
+
+    def _adapt(self, terms: GroupTerms) -> None:
+        parameters, multicast, heard = terms.parameters, None, None
+        if parameters.multicast:
+            multicast = seen_from(self.own, address_of(parameters.multicast))
+            heard = open_multicast(multicast, self.own.host)
+        self.endpoint.adapt(parameters.mtu, multicast, heard)
+
+    def joined_group(self, welcome: Welcome) -> None:
+        """It is a member now."""
+        if not self._welcome.done():
+            self._welcome.set_result(welcome)
+
+    def refused_by_group(self, why: str) -> None:
+        """It never will be."""
+        advice = "; choose another name, or end that member first" if why.endswith("in use") else ""
+        self._fail(JoinError(f"the group {self._options.group} does not take {self._options.name}: {why}{advice}"))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._welcome.done():
+            self._welcome.set_exception(error)
+
+
+def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal) -> Member:
+    """The member, in its first view."""
+    terms = search.terms
+    assert terms is not None, "nobody is welcomed before it has found the group"
+    parameters, own = terms.parameters, search.own
+    options = replace(options, parameters=parameters)
+    codec = Codec(parameters.protocol, (*CONTROL, Outside, *CONTROL_UNITS))
+    datagram = parameters.datagram_sizes(search.endpoint.receive_buffer).first
+    transport = Transport(search.endpoint, [], 0, seal, codec, max_datagram_size=datagram, own=own)
+    place = welcome.view.place_of(search.me)
+    assert place is not None, "the joiner has checked it"
+    session = joined_session(
+        *(search.me.name, welcome.view.nodes[place], welcome.view),
+        SessionConfig.for_failure_timeout(parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)),
+    )
+    relayed = machine_class(parameters.protocol, Rules.SOUND).needs is Channel.ONE
+    own_relay = seen_from(own, address_of(parameters.relay)) if parameters.relay else None
+    member = Member(
+        *((search.me.name, own), parameters, transport, session),
+        relay_for(own_relay, seal, search.endpoint) if relayed else None,
+        recorder_for(options),
+        group=options.group,
+        busy_poll=options.busy_poll,
+        rejoin=options.rejoin,
+    )
+    if options.on_view is not None:
+        member.membership.on_view = options.on_view
+    member.begin(secrets.randbits(64) or 1)
+    member.enter(search.me, welcome, terms, search.host.round_trip)
+    return member
+
+
+def _is_multicast(address: Address) -> bool:
+    return ip_address(address.host.partition("%")[0]).is_multicast

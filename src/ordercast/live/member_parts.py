@@ -1,0 +1,52 @@
+"""What a process needs to be a member, whether it opens a group or joins one."""
+
+import time
+from collections.abc import Callable
+
+from ordercast.live.group import Group
+from ordercast.live.host.member import Member
+from ordercast.live.host.recording import NewRecorder, no_recorder
+from ordercast.live.join_options import JoinOptions
+from ordercast.live.local_groups import register
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.relay import Relay
+from ordercast.model.services import PRIORITISED, SELECTIVE
+from ordercast.wire.seal import Seal
+
+RECORDER = "ordercast.live.host.trace_recorder"
+"""The module that records, which needs pyarrow."""
+
+
+def group_of(name: str, member: Member) -> Group:
+    """A group as the application uses it."""
+    protocol = member.parameters.protocol
+    selective = protocol in {service.value for service in SELECTIVE}
+    return Group(name, member, selective=selective, prioritised=protocol in PRIORITISED)
+
+
+def note_address(group: str, member: Member) -> None:
+    """Until this member ends, others on this machine find it by the name of its group."""
+    if member.address.is_loopback():
+        registration = register(group, member.name, member.address)
+        member.left.add_done_callback(lambda _: registration.remove())
+
+
+def recorder_for(options: JoinOptions) -> NewRecorder:
+    """How to record a session here."""
+    if options.record is None:
+        return no_recorder
+    from ordercast.live.host.trace_recorder import trace_recorders  # noqa: PLC0415 (it needs pyarrow)
+
+    return trace_recorders(
+        *(options.record, options.group, options.parameters),
+        one_clock=options.one_clock,
+        deliveries_only=options.deliveries_only,
+    )
+
+
+def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
+    """The relay: a process of its own, or made by whoever is the first member of a view."""
+    if address is not None:
+        return address
+    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)

@@ -1,0 +1,60 @@
+"""What a member does when one that is in no view asks for the group: it answers, and takes in those that are ready.
+
+`applicants` knows who wants to join; here it is decided when a ballot for them begins (J5).
+"""
+
+from typing import Final
+
+from ordercast.model.nodes import members
+from ordercast.protocols.membership.acceptor import Acceptor
+from ordercast.protocols.membership.applicants import Applicants
+from ordercast.protocols.membership.blocking import Blocking
+from ordercast.protocols.membership.coordinator import Coordinator
+from ordercast.protocols.membership.events import MemberOutput
+from ordercast.protocols.membership.units import Apply, Entered, Find
+from ordercast.protocols.membership.view import NextView
+
+
+class Admission:
+    """The part of a member that takes others in. It has no state of its own."""
+
+    applicants: Final[Applicants]
+    acceptor: Final[Acceptor]
+    coordinator: Final[Coordinator]
+    blocking: Final[Blocking]
+
+    def __init__(
+        self, applicants: Applicants, acceptor: Acceptor, coordinator: Coordinator, blocking: Blocking
+    ) -> None:
+        self.applicants, self.acceptor = applicants, acceptor
+        self.coordinator, self.blocking = coordinator, blocking
+
+    def receive(self, unit: Find | Apply, address: str, out: list[MemberOutput]) -> None:
+        """One asks where the group is, or applies."""
+        coordinator, blocked = members(self.coordinator.eligible())[0], self.blocking.blocked
+        if isinstance(unit, Find):
+            self.applicants.receive_find(unit, address, coordinator, out, blocked=blocked)
+        else:
+            self.applicants.receive_apply(unit, address, coordinator, out, blocked=blocked)
+            self.consider(out)
+
+    def receive_entered(self, unit: Entered, out: list[MemberOutput]) -> None:
+        """A member is there, and may have got the state: then more can join."""
+        self.applicants.heard_of(unit.source, out, has_state=unit.has_state)
+        self.consider(out)
+
+    def consider(self, out: list[MemberOutput]) -> None:
+        """Takes in those that are ready, after a little time in which others may become so."""
+        if self.coordinator.rank() == 0 and self._may_enter():
+            self.applicants.gather(out)
+
+    def _may_enter(self) -> bool:
+        return not self.acceptor.has_stopped and self.applicants.may_enter(self.coordinator.suspects)
+
+    def gathered(self, out: list[MemberOutput]) -> NextView | None:
+        """Others had time to become ready, too: the ballot; the next view, if it is decided thereby."""
+        self.applicants.gathering = False
+        if not self._may_enter():
+            return None
+        names = ", ".join(member.name for member in self.applicants.ready())
+        return self.coordinator.consider(f"{names} joins", out)

@@ -1,0 +1,66 @@
+"""The simplest failure detector that suffices where nothing but the order is measured: in simulator and explorer.
+
+While something is outstanding, a member that is silent for one beat is probed, and suspected if it is silent for
+several. A group in which nothing is outstanding is silent.
+"""
+
+from typing import Final
+
+from ordercast.model.machine import Output, SetTimer
+from ordercast.model.nodes import members
+from ordercast.model.state import DeclaredState
+from ordercast.protocols.membership.machine import Member
+
+BEATS = 4
+"""Beats without a word after which a member is suspected; after one it is probed."""
+
+
+class SilenceDetector(DeclaredState):
+    """Counts the beats in which members said nothing."""
+
+    beat: Final[int]
+
+    runs: bool  # the timer runs
+    silent: dict[int, int]  # by place: beats without a word
+
+    def __init__(self, failure_timeout: int) -> None:
+        self.beat = failure_timeout // BEATS
+        self.runs, self.silent = False, {}
+
+    def heard(self, place: int) -> None:
+        """A unit of this member came."""
+        self.silent[place] = 0
+
+    def begin_if_needed(self, member: Member, out: list[Output]) -> None:
+        """Sets the timer if something is outstanding."""
+        if not self.runs and waits(member):
+            self.silent = {}
+            self._set_timer(out)
+
+    def due(self, member: Member | None, out: list[Output]) -> tuple[tuple[int, ...], int]:
+        """The timer has fired: who is to be probed, and who is suspected. `member`: None if it has not joined."""
+        self.runs = False
+        if member is None or not waits(member):
+            return (), 0
+        probed, suspects = [], 0
+        for place in members(member.current.others):
+            count = self.silent.get(place, 0)
+            self.silent[place] = count + 1
+            if count >= BEATS:
+                suspects |= 1 << place
+            elif count:
+                probed.append(place)
+        self._set_timer(out)
+        return tuple(probed), suspects
+
+    def _set_timer(self, out: list[Output]) -> None:
+        self.runs = True
+        out.append(SetTimer("view.beat", self.beat))
+
+
+def waits(member: Member) -> bool:
+    """The epoch has something outstanding; who has stopped is cared for by its coordinator."""
+    if member.stopped or len(member.current.view.members) == 1:
+        return False
+    sizes = member.machine.log_sizes()
+    return bool(sizes.waiting or sizes.sent or sizes.held or sizes.accepted or sizes.preacknowledged)

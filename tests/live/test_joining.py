@@ -1,0 +1,150 @@
+"""Members join a group that is running, while it sends; each order."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+import ordercast
+from ordercast import Group, JoinError, LocalProtocolError, Message, View
+from tests.live.groups import ORDERS, crash, group_of, hear, member_of, new_name, run
+from tests.live.test_views import TIMEOUT, Reader, expected, send_many
+
+
+def contact(group: Group) -> str:
+    """An address at which a group can be joined."""
+    return str(member_of(group).address)
+
+
+async def joins(group: Group, name: str, **options: object) -> Group:
+    return await ordercast.join(group.name, contacts=[contact(group)], name=name, timeout=10, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_two_join_while_all_send_and_leave_again(order: str) -> None:
+    async def test() -> None:
+        count = 40
+        async with group_of(*"ABC", close=False, order=order, failure_timeout=TIMEOUT) as groups:
+            readers = {name: Reader(group) for name, group in groups.items()}
+            sending = [asyncio.create_task(send_many(group, count)) for group in groups.values()]
+            await asyncio.sleep(0.05)
+            new = await asyncio.gather(joins(groups["B"], "D"), joins(groups["C"], "E"))
+            for group in new:
+                assert group.members == group.view.members
+                assert group.view.joined in {("D",), ("E",), ("D", "E"), ("E", "D")}
+                readers[group.me] = Reader(group)
+                sending.append(asyncio.create_task(send_many(group, count)))
+            await asyncio.gather(*sending)
+            await new[0].leave()
+            everybody = [*groups.values(), new[1]]
+            await asyncio.gather(*(group.close() for group in everybody))
+            await asyncio.gather(*(reader.task for reader in readers.values()))
+            _check(readers, order, count)
+
+    run(test)
+
+
+def _numbers(reader: Reader) -> list[int]:
+    return [view.number for view in reader.views()]
+
+
+def _check(readers: dict[str, Reader], order: str, count: int) -> None:
+    """All were delivered the same in each view that they were in, and nothing of others was lost on the way."""
+    whole = readers["A"]
+    for name, reader in readers.items():
+        views, others = reader.views(), [view for view in whole.views() if view.number in _numbers(reader)]
+        if order == "partial":
+            assert [replace(view, position=0) for view in views] == [replace(view, position=0) for view in others]
+        else:
+            assert views == others
+        assert name in views[0].members
+        first = 0 if name in "ABC" else views[0].number
+        last = views[-1].number + (name == "D")
+        shared = [event for event in whole.events if isinstance(event, Message) and first <= event.view < last]
+        own = [event for event in reader.events if isinstance(event, Message) and first <= event.view < last]
+        if order in {"partial", "total"}:  # what was numbered before one joined may be delivered after that
+            own, shared = ([each for each in some if name in each.destinations] for some in (own, shared))
+        if order == "partial":
+            assert sorted((event.view, event.sender, event.payload) for event in own) == sorted(
+                (event.view, event.sender, event.payload) for event in shared
+            )
+        elif order == "total":
+            assert [(event.sender, event.payload) for event in own] == [
+                (event.sender, event.payload) for event in shared
+            ]
+        else:
+            assert own == shared, "with their positions"
+        for sender in "DE":
+            assert reader.log(sender) == expected(sender, count) or name == "D"
+    assert {name: whole.log(name) for name in "ABC"} == {name: expected(name, count) for name in "ABC"}
+    assert whole.views()[-1].left in ({"D": "left"}, {})
+
+
+@pytest.mark.parametrize("order", ["partial", "total"])
+def test_messages_to_a_new_member_alone(order: str) -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order=order) as groups:
+            with pytest.raises(LocalProtocolError, match="'D' is not a member; members are: A, B"):
+                await groups["A"].send(b"x", to={"D"})
+            new = await joins(groups["A"], "D")
+            await groups["A"].send(b"for D", to={"D"}, until="known_stable")
+            await new.send(b"for B", to={"B"}, until="known_stable")
+            assert [message.payload for message in await hear(new, 1)] == [b"for D"]
+            (message,) = await hear(groups["B"], 1)
+            assert (message.sender, message.payload, message.destinations) == ("D", b"for B", ("B",))
+            assert groups["B"].members == ("A", "B", "D")
+            await asyncio.gather(*(group.close() for group in (*groups.values(), new)))
+
+    run(test)
+
+
+def test_the_first_event_is_the_view_and_positions_go_on() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, order="priority") as groups:
+            for number in range(3):
+                await groups["A"].send(b"%d" % number, until="known_stable")
+            new = await joins(groups["A"], "D")
+            await groups["B"].send(b"3")
+            events = new.events()
+            view = await anext(events)
+            assert (
+                view
+                == new.view
+                == View(
+                    number=1, position=3, members=("A", "B", "D"), joined=("D",), together=("A", "B"), why="D joined"
+                )
+            )
+            message = await anext(events)
+            assert isinstance(message, Message)
+            assert (message.payload, message.position, message.view) == (b"3", 3, 1)
+            assert [each.position for each in await hear(groups["A"], 4)] == [0, 1, 2, 3]
+            await asyncio.gather(*(group.close() for group in (*groups.values(), new)))
+
+    run(test)
+
+
+def test_most_contacts_are_dead() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", "C", close=False) as groups:
+            contacts = [contact(group) for group in groups.values()]
+            crash(groups["A"])
+            contacts[2] = "127.0.0.1:9"
+            new = await ordercast.join(groups["B"].name, contacts=contacts, name="D", timeout=10)
+            assert new.members in {("B", "C", "D"), ("A", "B", "C", "D")}
+            await asyncio.gather(*(group.leave() for group in (groups["B"], groups["C"], new)))
+
+    run(test)
+
+
+def test_nobody_answers() -> None:
+    async def test() -> None:
+        waits: list[str] = []
+        name = new_name()
+        joining = ordercast.join(name, contacts=["127.0.0.1:9"], name="D", timeout=2.5, on_waiting=waits.append)
+        with pytest.raises(
+            JoinError, match=f"no member of the group {name} answered at 127.0.0.1:9 within 2.5 s; check"
+        ):
+            await joining
+        assert waits == [f"waiting for a member of {name} at 127.0.0.1:9"]
+
+    run(test)
