@@ -204,7 +204,7 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExcludedFrom(msgspec.Struct, frozen=True, gc=False):
-    """Output: the others went on; the view of this number, or an earlier unknown one, is without this node."""
+    """Output: the others went on: the view of this number is without this node, or an earlier one is."""
 
     number: int
     why: str

@@ -9,41 +9,62 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ordercast.model.config import require
-from ordercast.model.faults import Crash, Pause, Split
+from ordercast.model.faults import (
+    Crash,
+    Join,
+    Leave,
+    NodeFault,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    founders_of,
+    returned_nodes,
+)
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
+    CutOff,
     Deliver,
+    Depart,
+    Departed,
     Discard,
     Echo,
+    Enter,
+    ExcludedFrom,
     Machine,
+    MembershipInput,
+    NotSent,
     Numbered,
     Output,
     Reached,
     ReachedByView,
     Receive,
+    Reconnected,
     Renumbered,
     Resumed,
     Send,
     SetTimer,
     Stopped,
     Submit,
+    Suspect,
     TimerFired,
     ViewInstalled,
 )
-from ordercast.model.nodes import everybody, members
+from ordercast.model.nodes import everybody, mask_of, members
 from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
-from ordercast.protocols.registry import machine_class
 from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
+from ordercast.simulator.machines import machine_of
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
+from ordercast.simulator.view_completion import ViewCompletion
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
@@ -69,7 +90,7 @@ class Simulation:
         """
         nodes, seed = config.group.nodes, config.seed
         self.config = config
-        kind = machine or machine_class(config.protocol, config.group.rules)
+        kind = machine or machine_of(config)
         require(
             config.network.channel.serves(kind.needs),
             f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
@@ -97,20 +118,30 @@ class Simulation:
         self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.scripted_sends() is None
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
-        self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
+        self._has_node_faults = any(isinstance(fault, NodeFault) for fault in config.faults)
         self._crashed = [False] * nodes
         self._aborted = [False] * nodes
-        self._latest_view, self._view_time = ViewInstalled(0, everybody(nodes), ""), 0
+        founders = founders_of(config.faults, nodes)
+        self._absent = [node not in founders for node in range(nodes)]
+        self._latest_view, self._view_time = ViewInstalled(0, mask_of(founders), ""), 0
         self._members = 0  # of all views that have numbers
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
 
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
+        self._membership: ViewCompletion | None = None
+        if config.group.views and kind.has_views:
+            self._completion = self._membership = ViewCompletion(nodes, to_send(config), founders)
         self._measurements = Measurements(nodes, self.counters, self._completion, self._recorder)
         self._handlers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
+            CutOff: self._cut_off,
+            Departed: self._departed,
+            ExcludedFrom: self._excluded,
+            NotSent: self._not_sent,
+            Reconnected: self._reconnected,
             Deliver: self._measurements.deliver,
             Discard: self._measurements.discard,
             Numbered: self._numbered,
@@ -171,7 +202,10 @@ class Simulation:
         """The end of the last pause or partition that has begun: until then a lack of progress is no stall."""
         most = _MAX_STALL_TIMEOUTS * self.config.stall_timeout
         begun = [fault for fault in self.config.faults if isinstance(fault, Pause | Split) and fault.at <= time]
-        return max([fault.at + fault.lasting for fault in begun if fault.lasting <= most], default=0)
+        ends = [fault.at + fault.lasting for fault in begun if fault.lasting <= most]
+        if self._membership is not None:  # members may wait for one that comes or goes later
+            ends += [fault.at for fault in self.config.faults if isinstance(fault, NodeFault) and fault.at <= most]
+        return max(ends, default=0)
 
     def _fire(self, time: int, node: int, what: TimerFired) -> None:
         del self._timers[node][what.name]
@@ -182,22 +216,32 @@ class Simulation:
     # --- other events: submissions, buffers, faults of nodes ---
 
     def _is_unavailable(self, time: int, number: int, node: int, what: PendingEvent, transmission: int) -> bool:
-        """True if the node is crashed, or paused, in which case the event is postponed to the end of the pause."""
+        """True if the node is crashed or not there yet; or paused: the event is postponed to the end of the pause."""
         if self._crashed[node]:
+            return not isinstance(what, Return)
+        if self._absent[node] and not isinstance(what, Enter):
             return True
         until = self._paused_until[node]
-        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause):
+        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause | Return):
             return False
         heappush(self._heap, (until, number, node, what, transmission))
         return True
 
     def _schedule_all(self) -> None:
         for fault in self.config.faults:
-            if isinstance(fault, Pause | Crash):
-                self._schedule(fault.at, fault.node, fault)
+            if isinstance(fault, NodeFault):
+                node = fault.by if isinstance(fault, Suspicion) else fault.node
+                self._schedule(fault.at, node, Enter() if isinstance(fault, Join) else fault)
+        if self._membership is not None:
+            for node in members(self._latest_view.members):
+                self._schedule(0, node, Enter())
         for node in range(self.config.group.nodes):
-            for _ in range(self.config.group.window + 1 if self._saturated else 1):
-                self._schedule_submission(node)
+            if not self._absent[node]:
+                self._schedule_first_submissions(node)
+
+    def _schedule_first_submissions(self, node: int) -> None:
+        for _ in range(self.config.group.window + 1 if self._saturated else 1):
+            self._schedule_submission(node)
 
     def _schedule(self, time: int, node: int, what: PendingEvent, transmission: int = 0) -> int:
         self._number += 1
@@ -230,10 +274,45 @@ class Simulation:
                 self._paused_until[node] = max(self._paused_until[node], time + what.lasting)
                 self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
             case Crash():
-                self._crashed[node] = True
-                self._completion.left(node)
-                if self._recorder is not None:
-                    self._recorder.note(time, node, EventKind.CRASH, None)
+                self._crash(time, node)
+            case Enter():
+                self._enter(time, node, what)
+            case Leave():
+                self._change(time, node, Depart())
+            case Suspicion():
+                self._carry_out(time, node, self.machines[node].handle(Suspect(1 << what.node)))
+            case Return():
+                self._return(time, what)
+
+    def _crash(self, time: int, node: int) -> None:
+        self._crashed[node] = True
+        self._completion.left(node)
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.CRASH, None)
+
+    def _enter(self, time: int, node: int, event: Enter) -> None:
+        """A founder begins; any other node is there from now on, joins, and sends."""
+        if self._absent[node]:
+            assert self._membership is not None, "nodes join only groups with views"
+            self._absent[node] = False
+            self._membership.joins(node)
+            self._schedule_first_submissions(node)
+        self._change(time, node, event)
+
+    def _change(self, time: int, node: int, event: MembershipInput) -> None:
+        machine: Any = self.machines[node]  # with views it is one whose members come and go
+        self._carry_out(time, node, machine.handle(event))
+
+    def _return(self, time: int, fault: Return) -> None:
+        """The process starts again as a new node; if it still ran, it ends now."""
+        if not self._crashed[fault.node]:
+            if fault.node in self._completion.gone():
+                self._crashed[fault.node] = True
+            else:
+                self._crash(time, fault.node)
+        nodes = returned_nodes(self.config.faults, self.config.group.nodes)
+        node = next(node for node, each in nodes.items() if each is fault)
+        self._enter(time, node, Enter())
 
     def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
         """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
@@ -280,6 +359,8 @@ class Simulation:
         if output.heard is not None:  # members may join
             gone = self._members & ~output.members
             self._members |= output.members
+            if self._membership is not None and output.members >> node & 1:
+                self._membership.enters(node, output.number, output.places or members(output.members))
         else:
             gone = everybody(self.config.group.nodes) & ~output.members
         for other in members(gone):
@@ -288,6 +369,37 @@ class Simulation:
             self._aborted[node] = True
         if self._recorder is not None:
             self._recorder.view(time, node, output)
+
+    def _departed(self, time: int, node: int, output: Departed) -> None:
+        self._ended(time, node)
+        if self._recorder is not None:
+            self._recorder.leave(time, node, drained=output.drained)
+
+    def _excluded(self, time: int, node: int, output: ExcludedFrom) -> None:
+        self._ended(time, node)
+        if self._recorder is not None:
+            self._recorder.exclude(time, node, output.number, output.why)
+
+    def _ended(self, time: int, node: int) -> None:
+        """A node is no member any more."""
+        self._aborted[node] = True  # nothing more is submitted there
+        self._completion.left(node)
+        self._measurements.last_progress = time
+
+    def _cut_off(self, time: int, node: int, output: CutOff) -> None:
+        if self._recorder is not None:
+            self._recorder.block(time, node, output.lacks)
+
+    def _reconnected(self, time: int, node: int, output: Reconnected) -> None:
+        del output
+        if self._recorder is not None:
+            self._recorder.unblock(time, node)
+
+    def _not_sent(self, time: int, node: int, output: NotSent) -> None:
+        assert self._membership is not None, "only with views a destination may be no member"
+        self._membership.not_sent(node, output.messages, output.first)
+        if self._saturated:
+            self._schedule_submission(node, time)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
         self._measurements.numbered(time, node, output.packet)
@@ -381,11 +493,14 @@ class Simulation:
 
     def _result(self, *, stalled: bool) -> RunResult:
         nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
+        waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
+        resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
+        blocked = self._membership is not None and self._membership.is_blocked(resilience)
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._measurements.last_progress,
-            complete=self._completion.is_complete(),
+            complete=self._completion.is_complete() and not (blocked and any(waits)),
             stalled=stalled,
             aborted=bool(aborted),
             crashed=tuple(node for node in nodes if self._crashed[node]),
@@ -394,5 +509,6 @@ class Simulation:
             view_time=self._view_time,
             members=members(self._latest_view.members),
             left=self._completion.gone(),
-            waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
+            blocked=blocked,
+            waits=waits,
         )
