@@ -21,10 +21,10 @@ from ordercast.explorer.state_space import StateSpace
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import choice, coordinator
 from ordercast.protocols.membership.applicants import Applicants
-from ordercast.protocols.membership.by_node import ByNode
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.epoch import Flush
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.leaving import Leaving
+from ordercast.protocols.membership.node_packets import NodePackets
 from ordercast.protocols.registry import PROTOCOLS
 from tests.explorer.test_reduction import finals
 from tests.protocols.membership.missing_rules import v23_the_most_that_any_has
@@ -99,7 +99,7 @@ def nothing_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
 def who_leaves_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     """V17."""
-    patch.setattr(Member, "is_drained", lambda _: True)
+    patch.setattr(Leaving, "is_drained", lambda _: True)
 
 
 def nobody_lets_others_leave(patch: pytest.MonkeyPatch) -> None:
@@ -112,13 +112,13 @@ def nobody_is_ready(patch: pytest.MonkeyPatch) -> None:
 
 def levels_are_told_early(patch: pytest.MonkeyPatch) -> None:
     """What a view acknowledges is said to be so because the destinations said so."""
-    unchanged = ByNode._tell_level
+    unchanged = NodePackets._tell_level
 
-    def tell(self: ByNode, level: Any, packet: Any, out: Any, *, by_view: bool) -> None:
+    def tell(self: NodePackets, level: Any, packet: Any, out: Any, *, by_view: bool) -> None:
         del by_view
         unchanged(self, level, packet, out, by_view=False)
 
-    patch.setattr(ByNode, "_tell_level", tell)
+    patch.setattr(NodePackets, "_tell_level", tell)
 
 
 BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], Scenario, str]] = [
