@@ -4,7 +4,7 @@ Two techniques work together: sleep sets and persistent sets. Both depend on not
 reached it, so the same states are visited each time, whichever process expands them.
 
 An *action* is all steps of one kind at one place: the faults of a link, the receipts from it, the timers of a node, its
-submissions, its crash. A step belongs to the node that takes it, or to which its link leads.
+submissions, its crash, its suspicions, its departure. A step belongs to the node that takes it, or to which its link leads.
 
 **Sleep sets.** The actions of a state are explored one after another. If a and then b were explored, and a step of b
 is independent of a, then a need not be explored after that step: a before b has been. Action a is *asleep* there, and
@@ -57,11 +57,12 @@ promise. A key step k that is awake is explored, it stays enabled throughout w, 
 actions asleep than in s. This ends: submissions use up scripts, receipts without a sending use up units.
 
 *The promise is broken all the same.* Most promises are checked by one machine, its input and its past, which are the
-same in any order. That orders of delivery have a cycle, or logs that must be equal differ, stays true once it is. A
-claim about others is untrue if it comes before what it claims. The last step of w makes it; before it come no other
-steps than in w, so what was untrue remains so; and key steps, which are not in w, cause nothing of it, by (3). Where
-only the logs of survivors are checked, the steps that matter keep their order, by the last of the conditions above, and
-by (3); all but crashes, and a node that has not crashed yet is one more that is checked.
+same in any order. That orders of delivery have a cycle, logs that must be equal differ, or what views promise is broken
+(`view_promises`), stays true once it is. A claim about others is untrue if it comes before what it claims. The last
+step of w makes it; before it come no other steps than in w, so what was untrue remains so; and key steps, which are not
+in w, cause nothing of it, by (3). Where only the logs of survivors are checked, the steps that matter keep their order,
+by the last of the conditions above, and by (3); all but crashes, and a node that has not crashed yet is one more that
+is checked.
 
 *Nor is a cycle of receipts missed*, by which no final state is ever reached. What was said of w holds of every prefix
 of a run around the cycle. So there are explored schedules of any length in which nothing uses up the budget, and
