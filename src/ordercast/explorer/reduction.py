@@ -4,7 +4,8 @@ Two techniques work together: sleep sets and persistent sets. Both depend on not
 reached it, so the same states are visited each time, whichever process expands them.
 
 An *action* is all steps of one kind at one place: the faults of a link, the receipts from it, the timers of a node, its
-submissions, its crash, its suspicions, its departure. A step belongs to the node that takes it, or to which its link leads.
+submissions, its crash, its suspicions, its departure. A step belongs to the node that takes it, or to which its link
+leads.
 
 **Sleep sets.** The actions of a state are explored one after another. If a and then b were explored, and a step of b
 is independent of a, then a need not be explored after that step: a before b has been. Action a is *asleep* there, and
