@@ -8,6 +8,7 @@ from ordercast.explorer.expansion import Expansion
 from ordercast.explorer.promise_checker import PromiseChecker
 from ordercast.explorer.reduction import LocalFuture, Reduction
 from ordercast.explorer.state_space import StateSpace, StepKind
+from ordercast.explorer.view_promises import ViewPromises
 from ordercast.model.machine import Abort
 from tests.mutations.mutation import Mutants, replace, wrap
 
@@ -128,3 +129,28 @@ def _never_sends() -> None:
         return changed
 
     wrap(Reduction, "_local_futures", around)
+
+
+@MUTANTS.add("what others lack at the end of a view is not compared", "explorer.view_promises")
+def _ends_of_views() -> None:
+    replace(ViewPromises, "_pair", lambda *_, **__: "")
+
+
+@MUTANTS.add("a message may be delivered in two views", "explorer.view_promises")
+def _in_two_views() -> None:
+    replace(ViewPromises, "_in_one_view", lambda *_: "")
+
+
+@MUTANTS.add("who joins may stay outside", "explorer.view_promises")
+def _stays_outside() -> None:
+    replace(ViewPromises, "_joining", lambda *_: "")
+
+
+@MUTANTS.add("a group may wait though it has a quorum", "explorer.view_promises")
+def _never_has_a_quorum() -> None:
+    replace(ViewPromises, "has_no_quorum", lambda *_: True)
+
+
+@MUTANTS.add("any view may follow", "explorer.promise_checker")
+def _any_view_follows() -> None:
+    replace(PromiseChecker, "_enters", lambda *_: None)
