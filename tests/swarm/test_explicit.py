@@ -18,7 +18,7 @@ from ordercast.model.faults import (
     UnitKind,
 )
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, Workload
-from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.submissions import Submissions
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.reductions import (
@@ -206,7 +206,7 @@ def test_reductions_that_make_no_sense_are_left_out() -> None:
 
 def test_a_failing_run_of_a_changing_group_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members that forget what was not in the cut."""
-    monkeypatch.setattr(Member, "_resubmit", lambda *_: None)
+    monkeypatch.setattr(Submissions, "resubmit", lambda *_: None)
     config = RunConfig(
         protocol="po",
         group=GroupConfig(nodes=4, views=True),

@@ -24,14 +24,11 @@ from ordercast.model.faults import (
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
-    CutOff,
     Deliver,
     Depart,
-    Departed,
     Discard,
     Echo,
     Enter,
-    ExcludedFrom,
     Machine,
     MembershipInput,
     NotSent,
@@ -40,8 +37,6 @@ from ordercast.model.machine import (
     Reached,
     ReachedByView,
     Receive,
-    Reconnected,
-    Renumbered,
     Resumed,
     Send,
     SetTimer,
@@ -49,9 +44,8 @@ from ordercast.model.machine import (
     Submit,
     Suspect,
     TimerFired,
-    ViewInstalled,
 )
-from ordercast.model.nodes import everybody, mask_of, members
+from ordercast.model.nodes import members
 from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
@@ -65,6 +59,7 @@ from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.view_completion import ViewCompletion
+from ordercast.simulator.view_records import ViewRecords
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
@@ -91,11 +86,7 @@ class Simulation:
         nodes, seed = config.group.nodes, config.seed
         self.config = config
         kind = machine or machine_of(config)
-        require(
-            config.network.channel.serves(kind.needs),
-            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
-            f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
-        )
+        _require_channel(config, kind)
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
         self._recorder: Recorder | None = None
@@ -120,11 +111,8 @@ class Simulation:
 
         self._has_node_faults = any(isinstance(fault, NodeFault) for fault in config.faults)
         self._crashed = [False] * nodes
-        self._aborted = [False] * nodes
         founders = founders_of(config.faults, nodes)
         self._absent = [node not in founders for node in range(nodes)]
-        self._latest_view, self._view_time = ViewInstalled(0, mask_of(founders), ""), 0
-        self._members = 0  # of all views that have numbers
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
@@ -134,25 +122,21 @@ class Simulation:
         if config.group.views and kind.has_views:
             self._completion = self._membership = ViewCompletion(nodes, to_send(config), founders)
         self._measurements = Measurements(nodes, self.counters, self._completion, self._recorder)
+        self._views = ViewRecords(nodes, founders, self._completion, self._measurements, self._recorder)
         self._handlers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
-            CutOff: self._cut_off,
-            Departed: self._departed,
-            ExcludedFrom: self._excluded,
-            NotSent: self._not_sent,
-            Reconnected: self._reconnected,
             Deliver: self._measurements.deliver,
             Discard: self._measurements.discard,
+            NotSent: self._not_sent,
             Numbered: self._numbered,
-            Renumbered: self._renumbered,
             Reached: self._measurements.reached,
             ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
             Stopped: self._measurements.stopped,
-            ViewInstalled: self._view,
+            **self._views.handlers(),
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
@@ -233,7 +217,7 @@ class Simulation:
                 node = fault.by if isinstance(fault, Suspicion) else fault.node
                 self._schedule(fault.at, node, Enter() if isinstance(fault, Join) else fault)
         if self._membership is not None:
-            for node in members(self._latest_view.members):
+            for node in members(self._views.latest.members):
                 self._schedule(0, node, Enter())
         for node in range(self.config.group.nodes):
             if not self._absent[node]:
@@ -254,7 +238,7 @@ class Simulation:
             return
 
     def _submit(self, time: int, node: int, what: Submit) -> None:
-        if not self._aborted[node]:
+        if not self._views.ended[node]:
             self._carry_out(time, node, self.machines[node].handle(what))
             if not self._saturated:
                 self._schedule_submission(node)
@@ -346,54 +330,11 @@ class Simulation:
         self._timers[node].pop(output.name, None)
 
     def _abort(self, time: int, node: int, output: Abort) -> None:
-        self._aborted[node] = True
+        self._views.ended[node] = True
         self._completion.aborted(node)
         self._measurements.last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
-
-    def _view(self, time: int, node: int, output: ViewInstalled) -> None:
-        self._measurements.last_progress = time
-        if output.number > self._latest_view.number:
-            self._latest_view, self._view_time = output, time
-        if output.heard is not None:  # members may join
-            gone = self._members & ~output.members
-            self._members |= output.members
-            if self._membership is not None and output.members >> node & 1:
-                self._membership.enters(node, output.number, output.places or members(output.members))
-        else:
-            gone = everybody(self.config.group.nodes) & ~output.members
-        for other in members(gone):
-            self._completion.left(other)  # whether it has learned of it or not
-        if not output.members >> node & 1:
-            self._aborted[node] = True
-        if self._recorder is not None:
-            self._recorder.view(time, node, output)
-
-    def _departed(self, time: int, node: int, output: Departed) -> None:
-        self._ended(time, node)
-        if self._recorder is not None:
-            self._recorder.leave(time, node, drained=output.drained)
-
-    def _excluded(self, time: int, node: int, output: ExcludedFrom) -> None:
-        self._ended(time, node)
-        if self._recorder is not None:
-            self._recorder.exclude(time, node, output.number, output.why)
-
-    def _ended(self, time: int, node: int) -> None:
-        """A node is no member any more."""
-        self._aborted[node] = True  # nothing more is submitted there
-        self._completion.left(node)
-        self._measurements.last_progress = time
-
-    def _cut_off(self, time: int, node: int, output: CutOff) -> None:
-        if self._recorder is not None:
-            self._recorder.block(time, node, output.lacks)
-
-    def _reconnected(self, time: int, node: int, output: Reconnected) -> None:
-        del output
-        if self._recorder is not None:
-            self._recorder.unblock(time, node)
 
     def _not_sent(self, time: int, node: int, output: NotSent) -> None:
         assert self._membership is not None, "only with views a destination may be no member"
@@ -405,11 +346,6 @@ class Simulation:
         self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._schedule_submission(node, time)
-
-    def _renumbered(self, time: int, node: int, output: Renumbered) -> None:
-        self._measurements.last_progress = time
-        if self._recorder is not None:
-            self._recorder.renumber(time, node, output.packet, output.view)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         if self._send_time and output.to != node:
@@ -505,10 +441,18 @@ class Simulation:
             aborted=bool(aborted),
             crashed=tuple(node for node in nodes if self._crashed[node]),
             aborted_nodes=aborted,
-            view=self._latest_view.number,
-            view_time=self._view_time,
-            members=members(self._latest_view.members),
+            view=self._views.latest.number,
+            view_time=self._views.time,
+            members=members(self._views.latest.members),
             left=self._completion.gone(),
             blocked=blocked,
             waits=waits,
         )
+
+
+def _require_channel(config: RunConfig, kind: type[Machine]) -> None:
+    require(
+        config.network.channel.serves(kind.needs),
+        f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
+        f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
+    )
