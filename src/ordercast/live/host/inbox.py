@@ -33,6 +33,7 @@ class Inbox:
         self._names = names  # in the view that is being read
         self.reassembler = MessageReassembler(max_message_size)
         self._queue: deque[Packet | _NewView | Notice] = deque()
+        self._ready = self._queue  # what the application may read: another one while new arrivals are held
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
@@ -42,6 +43,7 @@ class Inbox:
         """Bytes of payloads that wait for the application."""
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
+        self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
         self._first_position = 0  # of the last view
 
     @property
@@ -85,15 +87,39 @@ class Inbox:
         self._queue.append(notice)
         self._arrived.set()
 
+    @property
+    def is_held(self) -> bool:
+        """What arrives is held."""
+        return self._queue is not self._ready
+
+    def hold(self) -> None:
+        """What arrives from now on is not read before `release`."""
+        self.drop_held()
+        self._queue, self._before_held = deque(), self.delivered
+
+    def release(self) -> None:
+        """What was held may be read."""
+        self._ready.extend(self._queue)
+        self._queue = self._ready
+        self._arrived.set()
+
+    def drop_held(self) -> None:
+        """What was held is never read; nothing is held any more."""
+        if self.is_held:
+            self.bytes -= sum(len(each.payload) for each in self._queue if isinstance(each, Packet))
+            self._queue, self._totals = self._ready, self._before_held
+            self._counts = [0] * len(self._counts)
+
     def end(self, reason: BaseException) -> None:
-        """Nothing more will come; `reason` is raised when everything was read."""
+        """Nothing more will come; `reason` is raised when everything was read. What is held is never read."""
+        self.drop_held()
         self._end = reason
         self._arrived.set()
 
     def take(self) -> list[Message] | Event | None:
         """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
-        while self._queue:
-            found = self._queue.popleft()
+        while self._ready:
+            found = self._ready.popleft()
             if not isinstance(found, Packet):
                 if not isinstance(found, _NewView):
                     return found

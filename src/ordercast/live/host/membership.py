@@ -73,3 +73,8 @@ def told(change: InstallView, position: int, departed: tuple[Departed, ...] = ()
 def places_of(change: InstallView) -> dict[int, int]:
     """The places of those that go on, by their places in the view before."""
     return {} if change.value is None else {old: new for new, old in enumerate(members(change.value.stay))}
+
+
+def joined_places(change: InstallView) -> range:
+    """Of those that joined with a view."""
+    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
