@@ -272,7 +272,28 @@ def test_what_waited_for_one_that_is_gone_is_withdrawn_with_its_number() -> None
     assert hand.members[0].submissions.skips == 3
 
 
-# --- timers that need not run ---
+# --- timers that need not run, and some that must ---
+
+
+def test_who_follows_a_coordinator_waits_for_it() -> None:
+    hand = Hand(3)
+    hand.flush(0)
+    assert "view.round" in timers(hand.passes(Flush, 0, 1))
+
+
+def test_what_is_lacking_below_a_decided_cut_is_asked_for_until_it_comes() -> None:
+    hand = Hand(3, order_of("sequencer"), resilience=1)
+    hand.flush(0, 1)
+    cut = Cut((1, 0, 0), numbered_below=1)
+    value = NextView(1, 0b011, (), 0b011, ((2, Reason.SILENT),), cut, 0, (), 3, "")
+    outputs = hand.give(1, ReceiveControl(Install(0, 0, value)))
+    for _ in range(3):
+        assert [output.unit for output in outputs if isinstance(output, SendControl)] == [Fetch(0, 1, ((0, 1),))]
+        assert "view.fetch" in timers(outputs)
+        outputs = hand.give(1, TimerFired("view.fetch"))
+    packet = Packet(0, 0b111, 0, (), 0, (1,), b"x")
+    outputs = hand.give(1, ReceiveControl(Supply(packet, 0, 0, 0)))
+    assert any(isinstance(output, InstallView) for output in outputs)
 
 
 def test_what_is_fetched_is_asked_for_again_only_while_something_is_decided() -> None:
