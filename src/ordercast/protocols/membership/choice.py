@@ -41,7 +41,7 @@ def choose(  # noqa: PLR0913
     """The next view; None if too few members would go on. `broken`: places that do not hear each other."""
     heard = mask_of(reports)
     stateful = mask_of(place for place, report in reports.items() if report.has_state)
-    stay = who_stays(view, reports, stateful)
+    stay = who_stays(view, reports, stateful, settings.least)
     if stay:
         stay = with_enough_state(stay, stateful)
         if stay.bit_count() < settings.least:  # those that leave stay for now, until others have joined
@@ -67,16 +67,19 @@ def choose(  # noqa: PLR0913
     )
 
 
-def who_stays(view: GroupView, reports: Reports, stateful: int) -> int:
+def who_stays(view: GroupView, reports: Reports, stateful: int, least: int = 1) -> int:
     """Those that reported and do not leave; if none of these has the state, those that leave stay for now (V16).
 
-    If all members of the view leave, nobody stays, and the group ends.
+    If there would be fewer than `least`, the oldest of those that leave stay for now. If all members of the view leave,
+    nobody stays, and the group ends.
     """
     heard = mask_of(reports)
     leaving = mask_of(place for place, report in reports.items() if report.leaving)
     if leaving == view.everybody:
         return 0
     stay = heard & ~leaving
+    for place in members(heard & leaving)[: max(least - stay.bit_count(), 0)]:
+        stay |= 1 << place
     return stay if stay & stateful else heard
 
 

@@ -119,6 +119,7 @@ class Coordinator(DeclaredState):
         if not places & self.current.others & ~self.suspects:
             return None
         self.suspects |= places & self.current.others
+        self._shorten_patience(out)
         return self.consider(why, out)
 
     def leaves(self, place: int, out: list[MemberOutput]) -> NextView | None:
@@ -178,8 +179,27 @@ class Coordinator(DeclaredState):
         ):
             out.append(Discard(unit, CONTRADICTS))
             return None
+        were_enough = self._are_enough()
         self.reports[unit.source] = unit
-        return self._choose_if_gathered(out)
+        if self.rounds and not were_enough and self._are_enough():
+            self._hear_the_rest(out)
+        decided = self._choose_if_gathered(out)
+        self._shorten_patience(out)
+        return decided
+
+    def _are_enough(self) -> bool:
+        """Whether those that have reported may choose."""
+        size, settings = self.current.size, self.current.settings
+        needed = max(self.epoch.reports_needed(size), settings.least)
+        return is_quorum(mask_of(self.reports), size) and len(self.reports) >= needed
+
+    def _hear_the_rest(self, out: list[MemberOutput]) -> None:
+        """Too few could be reached until now. Whoever can be reached again, as they can, has its time from here on."""
+        if self.blocked:
+            self.suspects, self.blocked = 0, False
+        self.rounds = 0
+        self._set_timer(1, out)
+        self._flush(out)
 
     def _can_be_true(self, reports: Mapping[int, EpochReport]) -> bool:
         """Whether some reports agree with each other and with what this member has: otherwise one of them is wrong."""
@@ -214,14 +234,24 @@ class Coordinator(DeclaredState):
 
     def has_gathered(self) -> bool:
         """R6: whether it is time to choose."""
-        heard, size = mask_of(self.reports), self.current.size
-        silent = self.current.view.everybody & ~heard
+        silent = self.current.view.everybody & ~mask_of(self.reports)
         if not silent:
             return True
-        if not is_quorum(heard, size) or len(self.reports) < self.epoch.reports_needed(size):
+        if not self._are_enough():
             return False
         settings = self.current.settings
         return self.rounds >= (settings.patience if silent & ~self.suspects else settings.suspected_patience)
+
+    def _shorten_patience(self, out: list[MemberOutput]) -> None:
+        """Only suspected members have not reported: these are asked once more, and waited for a little."""
+        settings = self.current.settings
+        last = settings.suspected_patience - 1
+        silent = self.current.view.everybody & ~mask_of(self.reports)
+        is_due = settings.grace and self.is_active and not self._has_chosen() and self.rounds < last
+        if is_due and silent and not silent & ~self.suspects and self._are_enough():
+            self.rounds = last
+            self._flush(out)
+            self.current.set_timer("round", settings.grace, out, self.acceptor.highest_round)
 
     def _choose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
         if not self.has_gathered() or self._drop_contradictions(out):

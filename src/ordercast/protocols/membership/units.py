@@ -248,6 +248,8 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     position: int = 0
     """Messages that the sender was delivered before this view, for orders in which these are the same at all members;
     the host of the sender counts them."""
+    partials: int = 0
+    """Bytes that the host of the sender has for the joiner besides: of messages that began before this view."""
 
     def size(self) -> int:
         """As encoded."""
@@ -343,6 +345,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             and 0 <= unit.source < len(unit.view.members)
             and len(unit.departed) <= MAX_DEPARTED
             and 0 <= unit.position < 1 << 60
+            and 0 <= unit.partials < 1 << 60
         )
     return None if good else "malformed"
 
