@@ -195,7 +195,9 @@ def blocked(count: int = 3) -> Hand:
     """The last one has stopped, and reaches nobody."""
     hand = Hand(count)
     hand.flush(count - 1)
-    assert any(isinstance(output, Blocked) for output in hand.give(count - 1, TimerFired("view.blocked")))
+    outputs = hand.give(count - 1, TimerFired("view.blocked"))
+    assert any(isinstance(output, Blocked) for output in outputs)
+    assert timers(outputs) == ["view.blocked"], "it asks again"
     return hand
 
 
