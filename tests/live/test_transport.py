@@ -16,13 +16,14 @@ from ordercast.live.transport.transport import Transport
 from ordercast.model.config import MILLISECOND
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership.epoch import Cut
-from ordercast.protocols.membership.units import CONTROL_UNITS, ControlUnit, Find, Leave
+from ordercast.protocols.membership.units import CONTROL_UNITS, Apply, ControlUnit, Find, Leave
 from ordercast.protocols.membership.view import Incarnation, NextView, Reason, founding_view, view_after
 from ordercast.protocols.spo.units import Ready, Status
 from ordercast.wire import lru_map
 from ordercast.wire.codec import Codec
 from ordercast.wire.control import CONTROL, AbortNotice, Heartbeat, Stage
 from ordercast.wire.datagram import FROM_RELAY, HANDSHAKE, RELAY, TO_RELAY, UNKNOWN, UNORDERED, Datagram, pack_records
+from ordercast.wire.keys import GroupKeys
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import seal_for
 
@@ -534,6 +535,39 @@ def test_who_is_in_no_view_is_answered_at_the_address_that_it_names() -> None:
     assert isinstance(sent, Datagram)
     assert (sent.flags, sent.sender, sent.tag) == (HANDSHAKE, UNKNOWN, 1)
     assert sent.body == pack_records([CODEC.encode(Outside(str(ADDRESSES[2]), find))])
+
+
+def application(keys: GroupKeys, counter: int) -> bytes:
+    """As D sealed it, and somebody recorded it."""
+    unit = Apply(Incarnation("D", 9, "10.0.0.9:7000"), 1, 0, (), None, 0b111, 1)
+    record = CODEC.encode(Outside("10.0.0.9:7000", unit))
+    return seal_for("g", keys).seal(HANDSHAKE, UNKNOWN, 9, counter, pack_records([record]))
+
+
+def test_recorded_applications_and_units_of_earlier_views_are_not_heard_again() -> None:
+    """And nothing is that comes from one whose key was removed."""
+    old, new = GroupKeys({1: bytes(32)}), GroupKeys({2: bytes(range(32))})
+    endpoint, listener = Deaf(), Listener()
+    lines = Transport(endpoint, ADDRESSES, 2, seal_for("g", old), CODEC, max_datagram_size=1000)  # type: ignore[arg-type]
+    lines.start(1, listener)
+    lines.enter_view(FIRST, 2, ADDRESSES, Channel.ANY, None)
+    leave = seal_for("g", old).seal(0, 1, SESSION, 0, pack_records([CODEC.encode(Leave(0, 1))]))
+    recorded = [application(old, 0), leave]
+    for datagram in recorded:
+        endpoint.receive(datagram)
+    assert len(listener.messages) == 2
+    for view, places in ((FIRST, 3), (SECOND, 2), (THIRD, 2)):
+        if view is not FIRST:
+            lines.enter_view(view, 1, [ADDRESSES[0], ADDRESSES[2]][:places], Channel.ANY, None)
+        for datagram in recorded:
+            endpoint.receive(datagram)
+    assert len(listener.messages) == 2, "each was heard once"
+    lines.rotate_keys(new)
+    endpoint.receive(application(old, 7))
+    assert len(listener.messages) == 2
+    assert lines.dropped["key"] == 1
+    endpoint.receive(application(new, 8))
+    assert len(listener.messages) == 3
 
 
 def test_what_goes_to_one_member_leaves_no_gap_for_the_others() -> None:

@@ -414,8 +414,8 @@ class Group:
             return False
         for process in living:
             assert process.member
-            if process.member.stopped or process.member.leaves:
-                return False
+            if process.member.stopped or (process.member.leaves and self.settings.least == 1):
+                return False  # with a static quorum one that leaves may have to wait until others have joined
             sizes = process.member.machine.log_sizes()
             if any((sizes.waiting, sizes.sent, sizes.held, sizes.accepted, sizes.preacknowledged)):
                 return False

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ordercast.model.config import GroupConfig
+from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import CancelTimer, SetTimer, Submit, TimerFired
+from ordercast.model.machine import CancelTimer, Discard, SetTimer, Submit, TimerFired
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.acceptor import _first
 from ordercast.protocols.membership.choice import choose
@@ -23,12 +23,15 @@ from ordercast.protocols.membership.events import (
     SendControl,
     SendOutside,
     Unblocked,
+    Withdrawn,
 )
-from ordercast.protocols.membership.failure_detector import HEARTBEATS_PER_TIMEOUT, DetectorConfig
+from ordercast.protocols.membership.failure_detector import HEARTBEATS_PER_TIMEOUT, DetectorConfig, FailureDetector
 from ordercast.protocols.membership.joiner import Joiner, Waits
+from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     MAX_COPIES,
     Accept,
+    Answer,
     Apply,
     Entered,
     Fetch,
@@ -38,6 +41,7 @@ from ordercast.protocols.membership.units import (
     Install,
     Leave,
     Probe,
+    Propose,
     Report,
     Supply,
     problem_of,
@@ -53,6 +57,7 @@ from ordercast.protocols.membership.view import (
     view_after,
 )
 from tests.protocols.membership.hand import SETTINGS, Hand, person
+from tests.protocols.membership.orders import STREAMS
 
 VIEW = founding_view(tuple(map(person, range(4))), b"founding")
 
@@ -190,7 +195,9 @@ def blocked(count: int = 3) -> Hand:
     """The last one has stopped, and reaches nobody."""
     hand = Hand(count)
     hand.flush(count - 1)
-    assert any(isinstance(output, Blocked) for output in hand.give(count - 1, TimerFired("view.blocked")))
+    outputs = hand.give(count - 1, TimerFired("view.blocked"))
+    assert any(isinstance(output, Blocked) for output in outputs)
+    assert timers(outputs) == ["view.blocked"], "it asks again"
     return hand
 
 
@@ -213,7 +220,8 @@ def test_answers_to_a_blocked_member_count_if_it_asked_and_the_others_went_on() 
 
 
 def test_as_many_as_must_report_are_enough_not_to_be_blocked() -> None:
-    hand = Hand(3)
+    hand = Hand(3, order_of("sequencer"), resilience=1)
+    assert hand.members[2].epoch.reports_needed(3) == 2
     hand.give(2, ReceiveControl(Flush(0, 1, (1, 1), 0, "")))
     assert hand.members[2].acceptor.reached == 0b110
     assert not any(isinstance(output, Blocked) for output in hand.give(2, TimerFired("view.blocked")))
@@ -251,6 +259,84 @@ def test_numbers_go_on_after_what_was_withdrawn() -> None:
     assert [packet.first for packet in machine.own] == [2, 3]
 
 
+def test_what_waited_for_one_that_is_gone_is_withdrawn_with_its_number() -> None:
+    """Two messages were withdrawn before, and one was left over."""
+    hand = Hand(3, STREAMS)
+    hand.flush(0)
+    hand.give(0, Submit(0b100, (1,), b"x"))
+    hand.members[0].submissions.skips = 2
+    hand.reports(0, 1)
+    for _ in range(2):
+        hand.choose(0)
+    hand.passes(Propose, 0, 1)
+    outputs = hand.passes(Accept, 1, 0)
+    assert [(output.submit.payload, output.first) for output in outputs if isinstance(output, Withdrawn)] == [(b"x", 2)]
+    assert hand.members[0].submissions.skips == 3
+
+
+# --- timers that need not run, and some that must ---
+
+
+def test_who_follows_a_coordinator_waits_for_it() -> None:
+    hand = Hand(3)
+    hand.flush(0)
+    assert "view.round" in timers(hand.passes(Flush, 0, 1))
+
+
+def test_what_is_lacking_below_a_decided_cut_is_asked_for_until_it_comes() -> None:
+    hand = Hand(3, order_of("sequencer"), resilience=1)
+    hand.flush(0, 1)
+    cut = Cut((1, 0, 0), numbered_below=1)
+    value = NextView(1, 0b011, (), 0b011, ((2, Reason.SILENT),), cut, 0, (), 3, "")
+    outputs = hand.give(1, ReceiveControl(Install(0, 0, value)))
+    for _ in range(3):
+        assert [output.unit for output in outputs if isinstance(output, SendControl)] == [Fetch(0, 1, ((0, 1),))]
+        assert "view.fetch" in timers(outputs)
+        outputs = hand.give(1, TimerFired("view.fetch"))
+    packet = Packet(0, 0b111, 0, (), 0, (1,), b"x")
+    outputs = hand.give(1, ReceiveControl(Supply(packet, 0, 0, 0)))
+    assert any(isinstance(output, InstallView) for output in outputs)
+
+
+def test_what_is_fetched_is_asked_for_again_only_while_something_is_decided() -> None:
+    assert timers(Hand(2).give(0, TimerFired("view.fetch"))) == []
+
+
+def test_an_installer_suspects_who_does_not_enter_for_a_failure_timeout() -> None:
+    hand = Hand(3)
+    hand.flush(0, 1, 2)
+    hand.passes(Propose, 0, 1)
+    assert "view.install" in timers(hand.passes(Accept, 1, 0))
+    rounds = SETTINGS.failure_timeout // SETTINGS.repeat
+    for _ in range(rounds - 1):
+        assert timers(hand.give(0, TimerFired("view.install"))) == ["view.install"]
+    hand.give(0, TimerFired("view.install"))
+    assert hand.members[0].coordinator.suspects == 0b110
+
+
+def test_the_timer_of_applications_is_set_once() -> None:
+    hand = Hand(3)
+    assert timers(hand.apply(7, 0)) == ["view.applicants", "view.gather"]
+    assert timers(hand.apply(8, 0)) == []
+
+
+def test_a_stray_answer_is_discarded() -> None:
+    hand = Hand(3)
+    found = Found("g", "n0", 0, 1, person(1), 1, 0, False, False, ("a",), 0, 0)
+    for unit in (found, Answer(0, 1, True, "no", 0)):
+        assert [type(output) for output in hand.give(0, ReceiveOutside(unit, "a"))] == [Discard]
+
+
+def test_a_watcher_that_heard_it_a_third_of_the_timeout_ago_vouches_for_a_member() -> None:
+    for ago, suspected in ((0, 0), (1, 0b0010)):
+        detector = FailureDetector(0, 4, DetectorConfig(failure_timeout=24 * SECOND))
+        detector.silent[1] = 23 * SECOND
+        detector.vouched[1] = 7 * SECOND + ago
+        detector.active = 0b1100
+        detector.ticked_at = 0
+        assert detector.tick(SECOND).suspected == suspected
+
+
 # --- joining ---
 
 
@@ -274,6 +360,16 @@ def test_a_joiner_applies_again_and_again() -> None:
         assert "join.apply" in timers(outputs)
         outputs = one.handle(TimerFired("join.apply"))
         assert [type(output.unit) for output in outputs if isinstance(output, SendOutside)] == [Apply]
+
+
+def test_the_timers_of_a_joiner() -> None:
+    """It applies soon, though not all have answered; once refused, nothing is due any more."""
+    one = joiner()
+    assert timers(one.begin()) == ["join.find"]
+    assert timers(one.handle(ReceiveOutside(found_by(one), "a"))) == ["join.apply"]
+    outputs = one.handle(ReceiveOutside(Answer(7, 101, True, "no", 0), "a"))
+    assert cancelled(outputs) == {"join.find", "join.apply"}
+    assert one.handle(TimerFired("join.find")) == []
 
 
 def test_a_joiner_says_that_it_waits_only_while_all_are_blocked() -> None:

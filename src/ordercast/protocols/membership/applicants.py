@@ -180,7 +180,6 @@ class Applicants(DeclaredState):
                 return True
             self.probing[place] = 0
             self._probe(place_bit, out)
-            self._tick_later(out)
         return bool(self.confirmed & place_bit)
 
     def _note(self, unit: Apply, out: list[MemberOutput]) -> None:

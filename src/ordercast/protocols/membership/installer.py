@@ -80,8 +80,11 @@ class Installer(DeclaredState):
         """A round is over; returns the places that are to be suspected because they do not enter."""
         current, value, previous = self.current, self.current.value, self.current.previous
         missing = current.view.everybody & ~self.entered
-        if not self.installs or not missing or value is None or previous is None or current.previous_place is None:
+        if not self.installs or not missing:
             return 0
+        assert value is not None, "it has entered this view from the one before"
+        assert previous is not None, "it has entered this view from the one before"
+        assert current.previous_place is not None, "it has entered this view from the one before"
         self.rounds += 1
         if self.rounds * current.settings.repeat >= current.settings.failure_timeout:
             self.installs = False

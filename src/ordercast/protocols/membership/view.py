@@ -278,7 +278,7 @@ def is_possible_welcome(value: NextView, view: GroupView) -> bool:
 
 def _is_cut_of(cut: Cut, size: int) -> bool:
     return (
-        len(cut.ends) == size > 0
+        len(cut.ends) == size
         and len(cut.base) in {0, size}
         and len(cut.units) in {0, size}
         and min(*cut.ends, *cut.base, *cut.units, cut.round, cut.numbered_below) >= 0
