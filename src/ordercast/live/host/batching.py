@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from ordercast.live.events import Receipt
 from ordercast.live.host.message_fragments import FIRST_FRAGMENT, FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
+from ordercast.protocols.membership.events import TO_ALL
 
 LENGTH_COST = 3  # bytes at most, of a message's length on the wire
 PENDING_LIMIT = 1 << 20
@@ -84,7 +85,8 @@ class OutgoingBatch:
         parts, self.parts = self.parts, []
         self.messages = len(parts) if self.mark == WHOLE else int(self.mark == LAST_FRAGMENT)
         lengths = tuple(map(len, parts))
-        return Submit(places, lengths, self.mark + b"".join(parts), self.priority)
+        to_all = self.destinations == TO_ALL
+        return Submit(places, lengths, self.mark + b"".join(parts), self.priority, 0, to_all)
 
     def restore(self, submit: Submit) -> None:
         """It was submitted, and nobody was given it: it can be submitted again."""
@@ -137,6 +139,8 @@ class Outbox:
         self._open: OutgoingBatch | None = None  # the last of its queue; takes more until it is taken itself
         self.growing = False
         """The application is still adding: a batch that is not full is not taken."""
+        self.paused = False
+        """Nothing is taken: this member has not got the state yet."""
         self.pending_bytes = 0
         self._has_room, self._released = asyncio.Event(), False
 
@@ -187,7 +191,7 @@ class Outbox:
 
     def take(self) -> OutgoingBatch | None:
         """The next batch for the protocol, if there is one; while the outbox grows, only one that takes no more."""
-        if not self._queues:
+        if not self._queues or self.paused:
             return None
         priority = max(self._queues) if len(self._queues) > 1 else next(iter(self._queues))
         queue = self._queues[priority]

@@ -57,6 +57,7 @@ from ordercast.protocols.membership.events import (
     SendControl,
     SendOutside,
     Unblocked,
+    Unheard,
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
@@ -166,6 +167,8 @@ class Host:
         }
         value = member.current.value
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
+        if not member.current.has_state:
+            recorder.expect_state()
 
     # --- inputs ---
 
@@ -200,6 +203,11 @@ class Host:
     def suspect(self, places: int) -> None:
         """These members seem to have failed: the group may continue without them."""
         self.change(Suspect(places))
+        self.pump()
+
+    def unheard(self, places: int) -> None:
+        """Others hear these members, and this one does not: the group continues without one of them."""
+        self.change(Unheard(places))
         self.pump()
 
     def leave(self, *, drain: bool) -> None:

@@ -29,13 +29,14 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
-from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -76,8 +77,6 @@ from ordercast.wire.control import (
 )
 from ordercast.wire.keys import GroupKeys
 
-INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
 CLOSING_INBOX_LIMIT = 256 << 20
 """The same for an application that has closed the group, before the group is aborted.
 
@@ -105,6 +104,7 @@ class Member:
         group: str = "",
         busy_poll: bool = True,
         rejoin: bool = True,
+        state: StateOptions | None = None,
     ) -> None:
         """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
 
@@ -137,11 +137,13 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
+        self.state = MemberState(self, group, state)
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -204,17 +206,18 @@ class Member:
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
                 return
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
                 self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif within is not None:
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
 
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self.transport.rotate_keys(keys)
+        self.state.rotate_keys(keys)
         self._logs.security.info("keys rotated: encrypts with key %d", keys.current, extra={"key_id": keys.current})
 
     def give_up(self, why: str) -> None:
@@ -348,7 +351,7 @@ class Member:
         if host is None:
             return
         if (
-            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            (self.inbox.bytes > self.inbox.limit or host.recorder.behind)
             and isinstance(unit, DataUnit)
             and self._is_dropped(host)
         ):
@@ -474,7 +477,7 @@ class Member:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
 
-    def _address(self, person: Incarnation, node: int) -> Address:
+    def address_of(self, person: Incarnation, node: int) -> Address:
         """As it is used here."""
         if self._founders and node < len(self._founders):
             return self._founders[node][1]
@@ -484,7 +487,7 @@ class Member:
         """From now on the places of this view are used."""
         self._view = view
         self.membership.enter(view)
-        addresses = [self._address(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
+        addresses = [self.address_of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
@@ -497,10 +500,17 @@ class Member:
         if self.host is not None:
             self.host.suspect(places)
 
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
+
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
         self._detection.stop()
+        self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -536,8 +546,10 @@ class Member:
         """The group continues with these members."""
         view, welcome, self._welcome = change.view, self._welcome, None
         if welcome is None:
-            self._enter_view(view, change.place, self._channel())
+            assert self.host is not None, "a view is installed in an open session"
+            self._enter_view(view, change.place, self.host.machine.needs)
         position = self.inbox.position
+        self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
@@ -557,10 +569,6 @@ class Member:
         """Messages began before this member joined, and those that have their beginnings are gone."""
         self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
-    def _channel(self) -> Channel:
-        assert self.host is not None, "a view is installed in an open session"
-        return self.host.machine.needs
-
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
         self.session.handle(events.Remaining(nodes, joined))
@@ -569,7 +577,11 @@ class Member:
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
-        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
+        if self.state.joins_anew is not None:
+            self._loop.call_soon(self._return, self.state.joins_anew)
+        else:
+            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            self._loop.call_soon(self._end_alone, why, notice)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -584,7 +596,7 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not self._rejoin or self._leaving.begun or self._at_rest is not None:
+        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._at_rest is not None:
             self._end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
@@ -594,6 +606,7 @@ class Member:
         self.host.retire()
         counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
+        self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
         self._returning = Returning(
             name=self.name,
@@ -612,7 +625,7 @@ class Member:
     def _contacts(self) -> list[Address]:
         """All addresses at which somebody may know of the group."""
         people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [self._address(person, node) for person, node in people]
+        found = [self.address_of(person, node) for person, node in people]
         found += [address for _, address in self._founders]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
@@ -693,6 +706,7 @@ class Member:
             self.transport.max_datagram_size = self._congestion.datagram
             self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
+            self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
@@ -704,8 +718,3 @@ class Member:
     def uptime(self) -> float:
         """Seconds since the group opened."""
         return self._loop.time() - self._opened_at
-
-
-def _nanoseconds(within: float | None) -> int:
-    """0: no limit."""
-    return 0 if within is None else max(int(within * SECOND), 1)

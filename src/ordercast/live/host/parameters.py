@@ -68,6 +68,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     least_members: int = 1
     """No view has fewer: a majority of the founders, if the quorum is static."""
     multicast: str = ""
+    has_state: bool = False
+    """Members that join get the application's state."""
     relay: str = ""
     """The address of a relay process; empty: the first member relays, if the protocol needs a relay."""
 
@@ -131,6 +133,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "max_message_size": self.max_message_size,
             "multicast": self.multicast or None,
             "relay": self.relay or None,
+            "state": self.has_state or None,
             "derived": self.as_dict(),
         }
         return {name: value for name, value in compared.items() if value is not None}
@@ -157,8 +160,8 @@ def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
     return _Timers(timing, _attempts(6 * failure_timeout, interval), _attempts(failure_timeout, timing.repeat))
 
 
-def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Parameters:
-    """Derives all parameters. `loopback`: all members are on this machine."""
+def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state: bool = False) -> Parameters:
+    """Derives all parameters. `loopback`: all members are on this machine; `has_state`: the application has one."""
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
@@ -200,6 +203,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Paramet
         quorum=settings.quorum,
         least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
+        has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
 

@@ -6,6 +6,7 @@
 - R7: it proposes what an earlier ballot may have decided; otherwise it chooses (`choice`).
 - R8: a view is decided when a quorum of the old one has accepted it in one ballot; whoever sees that installs it.
 - R15: the lowest place that is neither suspected nor leaving begins; the others later, if it is still needed.
+- P5: of two members that do not hear each other one is left out.
 - R16: a suspicion that is answered costs a view with the same members, and excludes nobody.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ordercast.model.machine import Discard
-from ordercast.model.nodes import mask_of
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.choice import accepted_before, choose
@@ -42,9 +43,11 @@ class Coordinator(DeclaredState):
     epoch: Final[Epoch]
     acceptor: Final[Acceptor]
     applicants: Final[Callable[[], Sequence[Incarnation]]]
+    stateless: Final[Callable[[], int]]
 
     suspects: int  # places taken for failed
     leavers: int  # places that have said that they leave
+    broken: set[tuple[int, int]]  # pairs of places, the lower one first, of which one does not hear the other
     why: str  # of the last reason to begin a ballot
     waits_for_turn: bool  # there is a reason, and a lower place is to begin
     ballot: Ballot | None  # the last one of this member
@@ -58,15 +61,25 @@ class Coordinator(DeclaredState):
     blocked: bool  # too few members can be reached: everything is repeated seldom
 
     def __init__(
-        self, current: Current, epoch: Epoch, acceptor: Acceptor, applicants: Callable[[], Sequence[Incarnation]]
+        self,
+        current: Current,
+        epoch: Epoch,
+        acceptor: Acceptor,
+        applicants: Callable[[], Sequence[Incarnation]],
+        stateless: Callable[[], int],
     ) -> None:
-        """`applicants`: those that are ready to join, the oldest application first."""
-        self.current, self.epoch, self.acceptor, self.applicants = current, epoch, acceptor, applicants
+        """`applicants`: those that are ready to join, the oldest application first.
+
+        `stateless`: places that are not known to have the state.
+        """
+        self.current, self.epoch, self.acceptor = current, epoch, acceptor
+        self.applicants, self.stateless = applicants, stateless
         self.start_view()
 
     def start_view(self) -> None:
         """Suspicions and ballots are about one next view."""
         self.suspects = self.leavers = 0
+        self.broken = set()
         self.why = ""
         self.waits_for_turn = False
         self.ballot = self.proposed = None
@@ -111,13 +124,29 @@ class Coordinator(DeclaredState):
 
     def leaves(self, place: int, out: list[MemberOutput]) -> NextView | None:
         """A member, perhaps this one, has said that it leaves."""
-        if self.leavers >> place & 1:
-            return None
         self.leavers |= 1 << place
-        current = self.current
-        if current.size <= current.settings.least and self.leavers != current.view.everybody:
-            return None  # nobody may go: too few would be left
+        if not self._can_leave():
+            return None
         return self.consider(f"{self.current.view.members[place].name} leaves", out)
+
+    def unheard(self, place: int, others: int, why: str, out: list[MemberOutput]) -> NextView | None:
+        """A member does not hear others that live: the order waits for ever, until one of them is left out (P5)."""
+        pairs = {(min(place, other), max(place, other)) for other in members(others) if other != place}
+        if pairs <= self.broken:
+            return None
+        self.broken |= pairs
+        return self.consider(why, out)
+
+    def _can_leave(self) -> bool:
+        """Whether a view without those that leave would be chosen now, as far as this member knows.
+
+        Otherwise they stay for now: a ballot would only make the same view again, and another one after that.
+        """
+        staying = self.current.view.everybody & ~self.leavers
+        if not staying:
+            return True
+        staying &= ~self.suspects
+        return bool(staying & ~self.stateless()) and staying.bit_count() >= self.current.settings.least
 
     # --- the own ballot ---
 
@@ -242,7 +271,10 @@ class Coordinator(DeclaredState):
             (_, value), holder = before
             return value, holder
         current = self.current
-        found = choose(current.view, self.reports, self.applicants(), current.settings, self.epoch.flush.cut, self.why)
+        found = choose(
+            *(current.view, self.reports, self.applicants(), current.settings, self.epoch.flush.cut, self.why),
+            broken=self.broken,
+        )
         if found is None:
             return None
         return found, max(self.reports, key=lambda place: (self.reports[place].report.numbered_below, -place))

@@ -33,9 +33,11 @@ class Reason(Enum):
     """It did not answer, and a new incarnation of its name joined."""
     STATELESS = "stateless"
     """It had no state yet, and those with state would not have been a quorum: it joins again."""
+    UNREACHABLE = "unreachable"
+    """It lives, but it and another member do not hear each other: it joins again when it reaches all."""
 
 
-_REPORTED = frozenset({Reason.LEFT, Reason.STATELESS})
+_REPORTED = frozenset({Reason.LEFT, Reason.STATELESS, Reason.UNREACHABLE})
 """Reasons why one that has reported is not in the next view; those that have not are silent, or replaced."""
 
 
