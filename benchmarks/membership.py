@@ -1,11 +1,11 @@
-"""How long views take: members that crash and leave while all send, on loopback.
+"""How long views take: members that crash, leave and join while all send, on loopback.
 
     python benchmarks/membership.py [--members 5] [--times 10] [--order total]...
 
 All members are in this process, in one event loop, each with a socket of its own, and send a short message every few
 milliseconds. For each order it prints, as the median and the worst of so many view changes: from the first suspicion to
-the first message that any member delivers in the new view, and that all do; from the call of `leave` to the same; how
-long nobody was delivered anything; and the datagrams that one view change takes in an idle group.
+the first message that any member delivers in the new view, and that all do; from the call of `leave` or `join` to the
+same; how long nobody was delivered anything; and the datagrams that one view change takes in an idle group.
 """
 
 import argparse
@@ -17,7 +17,9 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
+from socket import AF_INET, SOCK_DGRAM, socket
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
@@ -32,6 +34,7 @@ GAP = 0.005
 """Seconds between two messages of a member."""
 
 
+PEERS = {"JGroups": "/usr/share/java/jgroups.jar", "Corosync": "/usr/sbin/corosync"}
 _AT_MOST = 10  # seconds; then something is wrong
 
 
@@ -56,7 +59,8 @@ class Talker:
         self.first: dict[int, float] = {}
         """When it was delivered the first message of each view."""
         self.deliveries: list[float] = []
-        self.view = group.view
+        self.views: dict[int, float] = {}
+        """When it was told each view."""
         self.talks = True
         self.tasks = [asyncio.create_task(task) for task in (self._send(), self._read())]
 
@@ -74,7 +78,7 @@ class Talker:
             async for event in self.group.events():
                 now = time.perf_counter()
                 if isinstance(event, View):
-                    self.view = event
+                    self.views[event.number] = now
                 elif isinstance(event, Message):
                     self.deliveries.append(now)
                     self.first.setdefault(event.view, now)
@@ -85,6 +89,8 @@ class Talker:
 class Change(NamedTuple):
     """One view change, in milliseconds."""
 
+    view: float
+    """Until all were told the new view."""
     first: float
     """Until somebody was delivered a message of the new view."""
     all: float
@@ -93,11 +99,21 @@ class Change(NamedTuple):
     """The longest time in which a member that stays was delivered nothing."""
 
 
+def free_addresses(count: int) -> list[str]:
+    """Addresses that nobody uses now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket(AF_INET, SOCK_DGRAM)) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+
+
 async def found(order: str, names: list[str], failure_timeout: float = FAILURE_TIMEOUT) -> list[Talker]:
     """A new group, which talks."""
     name = f"bench {os.getpid()} {time.monotonic_ns()}"
     settings = Settings.local(order=order, failure_timeout=failure_timeout)
-    groups = await asyncio.gather(*(join(name, name=each, members=names, settings=settings) for each in names))
+    members = dict(zip(names, free_addresses(len(names)), strict=True))
+    groups = await asyncio.gather(*(join(name, name=each, members=members, settings=settings) for each in names))
     talkers = [Talker(group) for group in groups]
     await asyncio.sleep(0.2)
     return talkers
@@ -128,11 +144,14 @@ async def changed(stay: list[Talker], began: Callable[[], float | None], asked: 
         await asyncio.sleep(0.001)
     since = began() or asked
     firsts = [talker.first[number] for talker in stay]
+    views = [talker.views[number] for talker in stay]
     pauses = []
     for talker in stay:
         times = [each for each in talker.deliveries if each >= asked - 0.1]
         pauses.append(max(after - before for before, after in itertools.pairwise(times)))
-    return Change(*(1000 * each for each in (min(firsts) - since, max(firsts) - since, max(pauses))))
+    return Change(
+        *(1000 * each for each in (max(views) - since, min(firsts) - since, max(firsts) - since, max(pauses)))
+    )
 
 
 async def crashes(order: str, names: list[str], victim: int, suspicions: Suspicions) -> Change:
@@ -156,6 +175,19 @@ async def leaves(order: str, names: list[str], victim: int, _: Suspicions) -> Ch
     leaving = asyncio.create_task(gone.group.leave())
     change = await changed(talkers, lambda: None, asked)
     await leaving
+    await end(talkers)
+    return change
+
+
+async def joins(order: str, names: list[str], _: int, __: Suspicions) -> Change:
+    """One member joins a new group."""
+    talkers = await found(order, names[:-1])
+    group = talkers[0].group
+    contacts = [str(group._member.address)]  # noqa: SLF001 (its port was chosen)
+    asked = time.perf_counter()
+    joining = asyncio.ensure_future(join(group.name, contacts=contacts, name=names[-1]))
+    change = await changed(talkers, lambda: None, asked)
+    talkers.append(Talker(await joining))
     await end(talkers)
     return change
 
@@ -189,13 +221,14 @@ async def measure(order: str, members: int, times: int) -> None:
         "last member crashes": (crashes, members - 1),
         "first member leaves": (leaves, 0),
         "last member leaves": (leaves, members - 1),
+        "a member joins": (joins, 0),
     }
     for title, (happens, victim) in events.items():
         found = [await happens(order, names, victim, suspicions) for _ in range(times)]
         columns = [f"{statistics.median(each):.1f} / {max(each):.1f}" for each in zip(*found, strict=True)]
         tell(f"| {order} | {title} | {' | '.join(columns)} |")
     counts = [await datagrams(order, names) for _ in range(3)]
-    tell(f"| {order} | datagrams of a leave | {statistics.median(counts):.0f} | | |")
+    tell(f"| {order} | datagrams of a leave | {statistics.median(counts):.0f} | | | |")
 
 
 def tell(line: str) -> None:
@@ -217,10 +250,15 @@ def main() -> None:
         f"failure timeout {FAILURE_TIMEOUT} s, {asked.times} times; Python {platform.python_version()}, "
         f"{os.cpu_count()} cores, load average {load:.1f}"
     )
-    tell("| order | event | first new delivery, ms: median / worst | at all | longest pause |")
-    tell("|---|---|---|---|---|")
+    tell("| order | event | view told to all, ms: median / worst | first new delivery | at all | longest pause |")
+    tell("|---|---|---|---|---|---|")
     for order in asked.order or [str(order) for order in Order]:
         asyncio.run(measure(order, asked.members, asked.times))
+    for peer, needed in PEERS.items():
+        tell(
+            f"{peer}: not compared, "
+            + ("no driver of its views is here" if Path(needed).exists() else f"{needed} is missing")
+        )
 
 
 if __name__ == "__main__":

@@ -281,6 +281,36 @@ def test_who_has_lost_the_majority_is_blocked_and_may_end_alone() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_sent_in_the_moment_of_the_exclusion_is_sent_after_the_return(order: str) -> None:
+    """It was taken out of the outbox by a machine that was none any more, and told as delivered."""
+
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, order=order, failure_timeout=0.5) as groups:
+            reader, member = Reader(groups["A"]), member_of(groups["C"])
+            send, excluded = member.transport.endpoint.send, member.excluded
+
+            def excluded_while_sending(output: Any) -> None:
+                excluded(output)
+                groups["C"].send_nowait(b"meanwhile")
+                assert member.host is not None
+                asyncio.get_running_loop().call_soon(member.host.pump)
+                member.host.pump()
+
+            member.excluded = excluded_while_sending  # type: ignore[method-assign]
+            member.transport.endpoint.send = lambda *_: None  # type: ignore[method-assign]
+            while not reader.views():
+                await asyncio.sleep(0.01)
+            member.transport.endpoint.send = send  # type: ignore[method-assign]
+            while b"meanwhile" not in reader.log():
+                await asyncio.sleep(0.01)
+            assert reader.log() == [b"meanwhile"]
+            await asyncio.gather(*(group.close() for group in groups.values()))
+            await reader.task
+
+    run(test)
+
+
 def test_with_a_static_quorum_too_few_do_not_continue() -> None:
     async def test() -> None:
         async with group_of(*"ABC", close=False, order="total", quorum="static", failure_timeout=0.5) as groups:

@@ -188,7 +188,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
             acknowledge_after=history // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
-            heartbeat=heartbeat_interval(timeout),
+            heartbeat=4 * heartbeat_interval(timeout),  # the failure detector has its own
         ),
     )
     return Parameters(

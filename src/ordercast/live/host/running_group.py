@@ -15,6 +15,7 @@ from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.units import Find, Found, OutsideUnit
 from ordercast.protocols.membership.view import GroupView, MembershipConfig
 
+_MIN_GATHER = 3 * MILLISECOND  # for others to become ready to join, too
 _MIN_GRACE = 10 * MILLISECOND  # for a suspected member to answer after all
 _FIRST, _LONGEST = 0.2, 1.0  # seconds between two questions
 
@@ -91,7 +92,7 @@ def membership_config(parameters: Parameters, round_trip: int | None) -> Members
     return MembershipConfig(
         repeat=repeat,
         failure_timeout=timeout,
-        gather=min(10 * MILLISECOND, repeat),
+        gather=min(repeat, max(_MIN_GATHER, parameters.round_trip, round_trip or 0)),
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
         grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),

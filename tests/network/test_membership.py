@@ -1,0 +1,29 @@
+"""Members are killed, paused, cut off and restarted while all talk, in every order: the others go on."""
+
+import os
+
+import pytest
+
+from tests.network.scenarios import SCENARIOS, anything, run
+
+pytestmark = pytest.mark.network
+
+SHORT = {"the_oldest_is_killed_then_two_at_once", "a_minority_blocks_and_returns"}
+EVENTS = 50
+"""Of each random run; twenty of them are a thousand events."""
+
+
+@pytest.mark.usefixtures("possible")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SHORT else pytest.mark.soak) for name in SCENARIOS]
+)
+def test_groups_go_on(name: str) -> None:
+    run(SCENARIOS[name])
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("possible")
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_go_on_whatever_happens(seed: int) -> None:
+    """`NETWORK_SEED` moves all seeds, for other runs."""
+    run(lambda driver: anything(driver, seed + int(os.environ.get("NETWORK_SEED", "0")), EVENTS))
