@@ -14,7 +14,7 @@ from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, State, StateSpace, StepKind
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Output, Reached, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
@@ -277,7 +277,7 @@ def test_who_may_go_first_does_not_depend_on_which_unit_was_met_first() -> None:
         )
         state = space.initial_state()
         for _ in range(2):
-            [submit] = [step for step in space.steps(state) if step & 7 == StepKind.SUBMIT]
+            [submit] = [step for step in space.steps(state) if step & KIND == StepKind.SUBMIT]
             state, _ = space.successor(state, submit)
         keys.append(Reduction(space)._local_futures(state)[1].keys)
     assert keys[0] == keys[1] > 0
@@ -288,7 +288,7 @@ class SleepsUntilDrained(Reduction):
 
     def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
         del state, action, effect, sleep_set
-        return sum(self._actions.of_link) if step & 7 == StepKind.SUBMIT else 0
+        return sum(self._actions.of_link) if step & KIND == StepKind.SUBMIT else 0
 
 
 def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awake() -> None:
