@@ -74,7 +74,7 @@ def _started(name: str, group: str, folder: Path) -> Process:
             "leaves": name == "C",
             "members": NAMES,
             "record": str(folder / order),
-            "options": {"failure_timeout": TIMEOUT},
+            "options": {"failure_timeout": TIMEOUT, "rejoin": False},
         }
         for order in ORDERS
     ]

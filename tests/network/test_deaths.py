@@ -21,7 +21,8 @@ LATEST = 20.0
 def talking(lab: Lab) -> dict[str, Process]:
     """A group of each order, all at once; comes back when they have talked for a while."""
     jobs: list[dict[str, Any]] = [
-        {"group": order, "order": order, "messages": 150, "gap": 0.02, "within": 30} for order in ORDERS
+        {"group": order, "order": order, "messages": 150, "gap": 0.02, "within": 30, "options": {"rejoin": False}}
+        for order in ORDERS
     ]
     started = lab.start_all(*jobs)
     time.sleep(1)
