@@ -75,6 +75,8 @@ class Nodes(AbstractContextManager["Nodes"]):
         """Waits until all have said that they are in the group."""
         for process in self.processes.values():
             line = _pipe(process.stderr).readline()
+            while line.startswith(b"ordercast: waiting for "):  # on a busy machine
+                line = _pipe(process.stderr).readline()
             assert b"is in the group" in line, line
 
     def end(self, text: bytes = b"") -> dict[str, tuple[int, bytes, str]]:
