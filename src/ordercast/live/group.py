@@ -254,6 +254,7 @@ class Group:
             else:
                 if isinstance(found, View):
                     self._view = found
+                    self._member.state.handed_out(found.number)
                 return found
         return None
 

@@ -16,7 +16,7 @@ from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
-from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for
+from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -165,6 +165,7 @@ def _member(
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
+        state=state_of(options),
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view

@@ -113,11 +113,19 @@ class PacketRecorder(EventRecorder):
             self._step, self._count, self._entries = self._step + self._count, 0, []
             self._batch_sink(batch)
 
+    def reserve(self) -> int:
+        """Leaves a step free, for a row that is known later."""
+        self.flush()
+        self._step += 1
+        return self._step - 1
+
+    def state_at(self, step: int, time: int, change: MembershipChange) -> None:
+        """Records a row at a step that was reserved."""
+        self._batch_sink(PacketBatch(self._node, step, 1, [_membership_entry(time, change)]))
+
     def _membership(self, time: int, node: int, change: MembershipChange) -> None:
         del node  # there is only one
-        event, source, seq, to, size, detail = change
-        sizes = None if size is None else (size,)
-        self._add((1, time, event.value, source, seq, to, None, sizes, detail, None))
+        self._add(_membership_entry(time, change))
 
     def _messages(
         self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None
@@ -137,3 +145,8 @@ class PacketRecorder(EventRecorder):
         self._count += entry[0]
         if self._count >= ROW_GROUP:
             self.flush()
+
+
+def _membership_entry(time: int, change: MembershipChange) -> Entry:
+    event, source, seq, to, size, detail = change
+    return (1, time, event.value, source, seq, to, None, None if size is None else (size,), detail, None)

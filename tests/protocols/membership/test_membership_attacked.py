@@ -6,9 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.model.machine import Discard, TimerFired
-from ordercast.protocols.membership.events import Blocked, ChangeView, ReceiveOutside, SendOutside
+from ordercast.protocols.membership.events import (
+    Blocked,
+    ChangeView,
+    ReceiveOutside,
+    SendControl,
+    SendOutside,
+    StateLoaded,
+)
 from ordercast.protocols.membership.order import order_of
-from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.units import Entered, Flush, Leave, Welcome
 from tests.protocols.membership.adversary import Attacked, attack, end_attack
 from tests.protocols.membership.group import SETTINGS
 from tests.protocols.membership.hand import Hand
@@ -117,3 +124,64 @@ def test_who_was_reached_once_is_not_reached_for_ever() -> None:
     assert not any(isinstance(output, Blocked) for output in hand.give(2, TimerFired("view.blocked")))
     assert Blocked(0b011) in hand.give(2, TimerFired("view.blocked"))
     assert not any(isinstance(output, Blocked) for output in hand.give(2, TimerFired("view.blocked"))), "said once"
+
+
+def test_who_may_not_leave_yet_causes_no_views() -> None:
+    """0 alone has the state: while it waits for 7 to load it, a ballot would make the same view again and again."""
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.give(0, TimerFired("view.gather"))
+    hand.welcome(7)
+    hand.passes(Entered, 7, 0)
+    hand.leave(0)
+    for _ in range(3):
+        outputs = hand.give(0, TimerFired("view.leave"))
+        assert [type(output.unit) for output in outputs if isinstance(output, SendControl)] == [Leave]
+    hand.passes(Leave, 0, 7)
+    assert hand.view_of(0) == "0,7"
+    assert not hand.members[7].stopped
+    hand.give(7, StateLoaded())
+    hand.passes(Entered, 7, 0)
+    hand.passes(Leave, 0, 7)
+    assert hand.find(Flush, 7, 0) is not None, "now a view without it can be chosen"
+
+
+def test_with_a_static_quorum_leaving_does_not_stop_the_group() -> None:
+    """The third of at least three waits until another has joined; meanwhile the group goes on."""
+    hand = Hand(3, least=3, has_state=False)
+    hand.leave(2)
+    for other in (0, 1):
+        hand.passes(Leave, 2, other)
+        assert not hand.members[other].stopped
+    hand.apply(7, 0)
+    hand.give(0, TimerFired("view.gather"))
+    hand.reports(0, 1, 2)
+    hand.accept(0, 1)
+    assert hand.view_of(0) == "0,1,2,7", "too few would go on without it"
+    hand.install(0, 1, 2)
+    hand.passes(Leave, 2, 0)
+    hand.welcome(7)
+    hand.reports(0, 1, 2, 7)
+    hand.accept(0, 1, 2)
+    assert hand.view_of(0) == "0,1,7"
+
+
+def test_all_may_leave_a_static_quorum() -> None:
+    hand = Hand(2, least=2)
+    hand.leave(0)
+    assert not hand.members[0].stopped
+    hand.leave(1)
+    hand.passes(Leave, 1, 0)
+    assert hand.members[0].stopped
+
+
+def test_one_that_got_the_state_itself_can_take_others_in() -> None:
+    """What it knows of the others is not enough: it is one of those with state."""
+    hand = Hand(1)
+    hand.apply(7, 0)
+    hand.give(0, TimerFired("view.gather"))
+    hand.welcome(7)
+    member = hand.members[7]
+    assert member.applicants.without_state() == 0b10
+    hand.give(7, StateLoaded())
+    assert member.applicants.without_state() == 0

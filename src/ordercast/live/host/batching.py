@@ -137,6 +137,8 @@ class Outbox:
         self._open: OutgoingBatch | None = None  # the last of its queue; takes more until it is taken itself
         self.growing = False
         """The application is still adding: a batch that is not full is not taken."""
+        self.paused = False
+        """Nothing is taken: this member has not got the state yet."""
         self.pending_bytes = 0
         self._has_room, self._released = asyncio.Event(), False
 
@@ -187,7 +189,7 @@ class Outbox:
 
     def take(self) -> OutgoingBatch | None:
         """The next batch for the protocol, if there is one; while the outbox grows, only one that takes no more."""
-        if not self._queues:
+        if not self._queues or self.paused:
             return None
         priority = max(self._queues) if len(self._queues) > 1 else next(iter(self._queues))
         queue = self._queues[priority]

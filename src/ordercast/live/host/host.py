@@ -166,6 +166,8 @@ class Host:
         }
         value = member.current.value
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
+        if not member.current.has_state:
+            recorder.expect_state()
 
     # --- inputs ---
 

@@ -35,16 +35,18 @@ class Inbox:
         self._names = names  # in the view that is being read
         self.reassembler = MessageReassembler(max_message_size)
         self._queue: deque[Packet | _NewView | Notice] = deque()
+        self._ready = self._queue  # what the application may read: another one while new arrivals are held
         self._position = self._view = 0  # of the next message to be read
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._end: BaseException | None = None
-        self._held: int | None = None  # the view from which on nothing is handed out
+        self._awaited: int | None = None  # the view from which on nothing is handed out: partial messages are missing
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
+        self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
         self._first_position = 0  # of the last view
 
     @property
@@ -86,7 +88,7 @@ class Inbox:
     def partial_messages(self) -> list[Partial]:
         """Messages to all members of which only the first fragments were put here yet; as they are now."""
         reassembler, size = self.reassembler.copy(), len(self._names)
-        for each in self._queue:
+        for each in (*self._ready, *(self._queue if self.is_held else ())):
             if isinstance(each, _NewView):
                 reassembler.move(each.places)
                 reassembler.load(each.partials)
@@ -95,16 +97,16 @@ class Inbox:
                 reassembler.messages(each, (1 << size) - 1)
         return [partial for partial in reassembler.partials.values() if partial.to_all]
 
-    def hold(self, number: int) -> None:
-        """Nothing from the view of this number on is handed out, until `load`."""
-        self._held = number
+    def await_partials(self, number: int) -> None:
+        """Nothing from the view of this number on is handed out, until `load_partials`."""
+        self._awaited = number
 
-    def load(self, partials: list[Partial]) -> None:
-        """Goes on with the view that is held, and with what others have of messages that began before it."""
-        for each in self._queue:
-            if isinstance(each, _NewView) and each.view.number == self._held:
+    def load_partials(self, partials: list[Partial]) -> None:
+        """Goes on with the view that is waited at, and with what others have of messages that began before it."""
+        for each in (*self._ready, *self._queue):
+            if self._waits_at(each) and isinstance(each, _NewView) and not each.partials:
                 each.partials.extend(partials)
-        self._held = None
+        self._awaited = None
         self._arrived.set()
 
     def put_notice(self, notice: Notice) -> None:
@@ -112,17 +114,41 @@ class Inbox:
         self._queue.append(notice)
         self._arrived.set()
 
+    @property
+    def is_held(self) -> bool:
+        """What arrives is held."""
+        return self._queue is not self._ready
+
+    def hold(self) -> None:
+        """What arrives from now on is not read before `release`."""
+        self.drop_held()
+        self._queue, self._before_held = deque(), self.delivered
+
+    def release(self) -> None:
+        """What was held may be read."""
+        self._ready.extend(self._queue)
+        self._queue = self._ready
+        self._arrived.set()
+
+    def drop_held(self) -> None:
+        """What was held is never read; nothing is held any more."""
+        if self.is_held:
+            self.bytes -= sum(len(each.payload) for each in self._queue if isinstance(each, Packet))
+            self._queue, self._totals = self._ready, self._before_held
+            self._counts = [0] * len(self._counts)
+
     def end(self, reason: BaseException) -> None:
-        """Nothing more will come; `reason` is raised when everything was read."""
-        self._end, self._held = reason, None
+        """Nothing more will come; `reason` is raised when everything was read. What is held is never read."""
+        self.drop_held()
+        self._end, self._awaited = reason, None
         self._arrived.set()
 
     def take(self) -> list[Message] | Event | None:
         """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
-        while self._queue:
-            if self._held is not None and self._is_held(self._queue[0]):
+        while self._ready:
+            if self._awaited is not None and self._waits_at(self._ready[0]):
                 return None
-            found = self._queue.popleft()
+            found = self._ready.popleft()
             if not isinstance(found, Packet):
                 if not isinstance(found, _NewView):
                     return found
@@ -134,8 +160,8 @@ class Inbox:
                 return messages
         return None
 
-    def _is_held(self, found: "Packet | _NewView | Notice") -> bool:
-        return isinstance(found, _NewView) and found.view.number == self._held
+    def _waits_at(self, found: "Packet | _NewView | Notice") -> bool:
+        return isinstance(found, _NewView) and found.view.number == self._awaited
 
     def _enter(self, entered: "_NewView") -> None:
         """What follows is of this view. A message that began before goes on, if its sender does."""
@@ -150,7 +176,7 @@ class Inbox:
 
         Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
         """
-        if self._end is not None and self._held is None:
+        if self._end is not None:
             raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         self._arrived.clear()
         self._waiting += 1

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ordercast.live.events import Blocked, Excluded, Unblocked, View
+from ordercast.live.events import Excluded, View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
@@ -29,13 +29,15 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.member_state import MemberState
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
-from ordercast.live.host.session_host import Change, SessionHost
+from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
+from ordercast.live.host.state_transfer import HOLD_LIMIT, StateOptions
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -47,7 +49,7 @@ from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
-from ordercast.model.nodes import mask_of, members, name_of
+from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership import events as membership_events
@@ -105,6 +107,7 @@ class Member:
         group: str = "",
         busy_poll: bool = True,
         rejoin: bool = True,
+        state: StateOptions | None = None,
     ) -> None:
         """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
 
@@ -137,6 +140,7 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
+        self.state = MemberState(self, group, state)
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
@@ -200,21 +204,23 @@ class Member:
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self.state.stops_reading()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
                 return
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
-                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
+                self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif within is not None:
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
 
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self.transport.rotate_keys(keys)
+        self.state.rotate_keys(keys)
         self._logs.security.info("keys rotated: encrypts with key %d", keys.current, extra={"key_id": keys.current})
 
     def give_up(self, why: str) -> None:
@@ -233,10 +239,11 @@ class Member:
         if not self._leaving.begun:
             self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
+            self.state.stops_reading()
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
         if self.is_blocked:
-            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
+            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif not drain:
             self._leaving.say(self.host, drain=False)
         elif within is not None:
@@ -298,6 +305,7 @@ class Member:
             return
         if unit.view == self._view.number:
             self._is_active(unit.source)
+            self.state.received(unit, self._view)
         elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
             self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
             return
@@ -346,6 +354,8 @@ class Member:
 
     def _is_dropped(self, host: Host) -> bool:
         """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        if self.inbox.is_held and self.inbox.bytes <= HOLD_LIMIT and not host.recorder.behind:
+            return False  # the application reads when it has the state
         if self._at_rest is None or host.recorder.behind:
             self.counts.overrun += 1
             return True
@@ -461,7 +471,7 @@ class Member:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
 
-    def _address(self, person: Incarnation, node: int) -> Address:
+    def address_of(self, person: Incarnation, node: int) -> Address:
         """As it is used here."""
         if self._founders and node < len(self._founders):
             return self._founders[node][1]
@@ -471,7 +481,7 @@ class Member:
         """From now on the places of this view are used."""
         self._view = view
         self.membership.enter(view)
-        addresses = [self._address(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
+        addresses = [self.address_of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
@@ -488,6 +498,7 @@ class Member:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
         self._detection.stop()
+        self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -525,6 +536,7 @@ class Member:
         if welcome is None:
             self._enter_view(view, change.place, self._channel())
         position = self.inbox.position
+        self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
@@ -556,7 +568,11 @@ class Member:
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
-        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
+        if self.state.joins_anew is not None:
+            self._loop.call_soon(self._return, self.state.joins_anew)
+        else:
+            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            self._loop.call_soon(self._end_alone, why, notice)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -571,7 +587,7 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not self._rejoin or self._leaving.begun or self._at_rest is not None:
+        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._at_rest is not None:
             self._end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
@@ -581,6 +597,7 @@ class Member:
         self.host.retire()
         counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
+        self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
         self._returning = Returning(
             name=self.name,
@@ -599,8 +616,7 @@ class Member:
     def _contacts(self) -> list[Address]:
         """All addresses at which somebody may know of the group."""
         people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [self._address(person, node) for person, node in people]
-        found += [address for _, address in self._founders]
+        found = [*(self.address_of(*each) for each in people), *(address for _, address in self._founders)]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
@@ -630,24 +646,11 @@ class Member:
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
-        self.inbox.put_notice(
-            Blocked(tuple(self._view.members[place].name for place in members(lacks))) if lacks else Unblocked()
-        )
+        self.inbox.put_notice(self.membership.notice(lacks))
         if lacks and (self._leaving.begun or self._at_rest is not None):
-            self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
-        elif lacks:
-            names = self._view.names(lacks)
-            self._logs.membership.warning(
-                "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
-                *(self.name, names, self._view.number),
-                extra={"peer": names, "view": self._view.number},
-            )
+            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, lacks), 0)
         else:
-            self._logs.membership.warning("%s is not blocked any more", self.name)
-
-    def _unreached(self, lacks: int) -> str:
-        names = self._view.names(lacks)
-        return f"{self.name} ended alone: it did not reach {names}, and without them no majority is left"
+            self.membership.log_blocked(self.name, lacks, self._logs)
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""
@@ -680,6 +683,7 @@ class Member:
             self.transport.max_datagram_size = self._congestion.datagram
             self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
+            self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
@@ -691,8 +695,3 @@ class Member:
     def uptime(self) -> float:
         """Seconds since the group opened."""
         return self._loop.time() - self._opened_at
-
-
-def _nanoseconds(within: float | None) -> int:
-    """0: no limit."""
-    return 0 if within is None else max(int(within * SECOND), 1)

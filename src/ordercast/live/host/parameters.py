@@ -65,6 +65,8 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     max_message_size: int = 64 << 20
     failure_timeout: int = FAILURE_TIMEOUT
     multicast: str = ""
+    has_state: bool = False
+    """Members that join get the application's state."""
     relay: str = ""
     """The address of a relay process; empty: the first member relays, if the protocol needs a relay."""
 
@@ -127,6 +129,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "max_message_size": self.max_message_size,
             "multicast": self.multicast or None,
             "relay": self.relay or None,
+            "state": self.has_state or None,
             "derived": self.as_dict(),
         }
         return {name: value for name, value in compared.items() if value is not None}
@@ -153,8 +156,8 @@ def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
     return _Timers(timing, _attempts(6 * failure_timeout, interval), _attempts(failure_timeout, timing.repeat))
 
 
-def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Parameters:
-    """Derives all parameters. `loopback`: all members are on this machine."""
+def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state: bool = False) -> Parameters:
+    """Derives all parameters. `loopback`: all members are on this machine; `has_state`: the application has one."""
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
@@ -194,6 +197,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Paramet
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
         multicast=_comparable(settings.multicast),
+        has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
 

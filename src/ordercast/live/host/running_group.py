@@ -93,5 +93,5 @@ def membership_config(parameters: Parameters) -> MembershipConfig:
         gather=min(10 * MILLISECOND, repeat),
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
+        has_state=parameters.has_state,
     )

@@ -29,6 +29,7 @@ from ordercast.model.units import Packet, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
+from ordercast.trace.recorder import MAX_SIZE, MembershipChange
 from ordercast.trace.schema import EventKind
 
 _log = logging.getLogger("ordercast.live")
@@ -60,6 +61,7 @@ class TraceRecorder(MemberRecorder):
         self._pending: deque[Future[None]] = deque()  # what the thread was given and is not known to be done
         self._batches = 0  # that wait to be written
         self._not_recorded = 0  # rows after a failure
+        self._state_at = (0, 0)  # step and time
         self.on_caught_up = _nothing
         self._loop = asyncio.get_running_loop()
         self._write(lambda: trace.begin(row))
@@ -126,9 +128,15 @@ class TraceRecorder(MemberRecorder):
         """The member has left by itself; `drained`: all of its messages are known to be delivered."""
         self._recorder.leave(self._now, self._me, drained=drained)
 
+    def expect_state(self) -> None:
+        """The member joined with the view that was recorded last, and is about to load the state of it."""
+        self._state_at = (self._recorder.reserve(), self._now)
+
     def state(self, number: int, donor: int, size: int) -> None:
         """The member joined, and has loaded the state of the view of this number."""
-        self._recorder.state(self._now, self._me, number, donor, size)
+        step, then = self._state_at
+        change = MembershipChange(EventKind.STATE, source=donor, seq=number, size=min(size, MAX_SIZE))
+        self._recorder.state_at(step, then, change)
 
     def block(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""

@@ -128,6 +128,11 @@ class Donor:
             self._fails(offer, error)
         offer.saved.set()
 
+    def refuse_unsaved(self) -> None:
+        """The application does not read any more: what was not saved will never be."""
+        for offer in self._offers.values():
+            offer.saved.set()
+
     def keep(self, joiners: Iterable[Joiner]) -> None:
         """Only these may still want a state: the others have left, or failed."""
         remaining = set(joiners)

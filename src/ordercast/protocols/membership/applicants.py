@@ -85,7 +85,7 @@ class Applicants(DeclaredState):
         """Whether a view with one more would be chosen now, as far as this member knows."""
         current = self.current
         stay = current.view.everybody & ~suspects
-        stateful = stay & ~self.stateless
+        stateful = stay & ~self.without_state()
         return bool(admitted(current.view, stay, stateful, self.ready(), current.settings))
 
     # --- finding (J1) ---
@@ -231,6 +231,11 @@ class Applicants(DeclaredState):
             name = self.current.view.members[place].name
             for key in [key for key in self.applications if key[0] == name]:
                 del self.applications[key]
+
+    def without_state(self) -> int:
+        """Places that are not known to have the state."""
+        own = 1 << self.current.place
+        return self.stateless & ~own if self.current.has_state else self.stateless | own
 
     def tick(self, out: list[MemberOutput]) -> int:
         """A round is over; returns the places that have left too many probes unanswered."""

@@ -42,6 +42,8 @@ def choose(
     stay = who_stays(view, reports, stateful)
     if stay:
         stay = with_enough_state(stay, stateful)
+        if stay.bit_count() < settings.least:  # those that leave stay for now, until others have joined
+            stay = with_enough_state(heard, stateful)
         if stay.bit_count() < settings.least:
             return None
     joined = admitted(view, stay, stateful, applicants, settings) if stay else ()

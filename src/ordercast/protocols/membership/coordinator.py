@@ -42,6 +42,7 @@ class Coordinator(DeclaredState):
     epoch: Final[Epoch]
     acceptor: Final[Acceptor]
     applicants: Final[Callable[[], Sequence[Incarnation]]]
+    stateless: Final[Callable[[], int]]
 
     suspects: int  # places taken for failed
     leavers: int  # places that have said that they leave
@@ -58,10 +59,19 @@ class Coordinator(DeclaredState):
     blocked: bool  # too few members can be reached: everything is repeated seldom
 
     def __init__(
-        self, current: Current, epoch: Epoch, acceptor: Acceptor, applicants: Callable[[], Sequence[Incarnation]]
+        self,
+        current: Current,
+        epoch: Epoch,
+        acceptor: Acceptor,
+        applicants: Callable[[], Sequence[Incarnation]],
+        stateless: Callable[[], int],
     ) -> None:
-        """`applicants`: those that are ready to join, the oldest application first."""
-        self.current, self.epoch, self.acceptor, self.applicants = current, epoch, acceptor, applicants
+        """`applicants`: those that are ready to join, the oldest application first.
+
+        `stateless`: places that are not known to have the state.
+        """
+        self.current, self.epoch, self.acceptor = current, epoch, acceptor
+        self.applicants, self.stateless = applicants, stateless
         self.start_view()
 
     def start_view(self) -> None:
@@ -110,10 +120,21 @@ class Coordinator(DeclaredState):
 
     def leaves(self, place: int, out: list[MemberOutput]) -> NextView | None:
         """A member, perhaps this one, has said that it leaves."""
-        if self.leavers >> place & 1:
-            return None
         self.leavers |= 1 << place
+        if not self._can_leave():
+            return None
         return self.consider(f"{self.current.view.members[place].name} leaves", out)
+
+    def _can_leave(self) -> bool:
+        """Whether a view without those that leave would be chosen now, as far as this member knows.
+
+        Otherwise they stay for now: a ballot would only make the same view again, and another one after that.
+        """
+        staying = self.current.view.everybody & ~self.leavers
+        if not staying:
+            return True
+        staying &= ~self.suspects
+        return bool(staying & ~self.stateless()) and staying.bit_count() >= self.current.settings.least
 
     # --- the own ballot ---
 

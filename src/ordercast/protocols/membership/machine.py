@@ -101,7 +101,9 @@ class Member(DeclaredState):
         self.applicants = Applicants(current, group, terms)
         self.installer = Installer(current, self.applicants)
         self.acceptor = acceptor = Acceptor(current, epoch)
-        self.coordinator = coordinator = Coordinator(current, epoch, acceptor, self.applicants.ready)
+        self.coordinator = coordinator = Coordinator(
+            *(current, epoch, acceptor, self.applicants.ready, self.applicants.without_state)
+        )
         self.leaving = Leaving(current, epoch, self.submissions, acceptor, coordinator)
         self.retirement = Retirement(current, epoch, acceptor)
         self.blocking = Blocking(
@@ -244,6 +246,7 @@ class Member(DeclaredState):
         elif isinstance(event, StateLoaded):
             self.current.has_state = True
             self.installer.say_entered(None, out)
+            self.admission.consider(out)
         elif isinstance(event, LeaveGroup):
             self.view_change.decided(self.leaving.begin(event, out), out)
         else:
