@@ -143,6 +143,7 @@ class Member:
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -237,6 +238,7 @@ class Member:
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
@@ -248,6 +250,16 @@ class Member:
     def _leave_undrained(self) -> None:
         if not self.left.done() and self.host is not None:
             self._leaving.say(self.host, drain=False)
+
+    def _leave_alone(self) -> None:
+        """If without this member too few are left for a view: nobody can agree that it has left."""
+        if self.left.done():
+            return
+        least = self.parameters.least_members
+        if self._leaving.said and len(self._view.members) <= least and least > 1:
+            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+        else:
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
@@ -408,7 +420,8 @@ class Member:
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config),
+            membership_config(parameters, self.session.round_trips.typical()),
             group=self._group,
             terms=self._terms.encoded(),
         )
@@ -425,7 +438,8 @@ class Member:
         self._terms, self._welcome = terms, welcome
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
-            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), membership_config(parameters)),
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
+            membership_config(parameters, round_trip),
             group=self._group,
             terms=terms.encoded(),
         )
@@ -485,6 +499,12 @@ class Member:
         self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.suspect(places)
+
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
 
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
@@ -595,7 +615,7 @@ class Member:
             contacts=[str(address) for address in self._contacts()],
             old=self.me,
             terms=self._terms.encoded(),
-            settings=membership_config(self.parameters),
+            settings=membership_config(self.parameters, None),
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
