@@ -47,7 +47,7 @@ class Inbox:
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._end: BaseException | None = None
-        self._held: int | None = None  # the view from which on nothing is handed out
+        self._awaited: int | None = None  # the view from which on nothing is handed out: partial messages are missing
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
         self.limit = INBOX_LIMIT
@@ -105,16 +105,16 @@ class Inbox:
                 reassembler.messages(each, (1 << size) - 1)
         return [partial for partial in reassembler.partials.values() if partial.to_all]
 
-    def hold(self, number: int) -> None:
-        """Nothing from the view of this number on is handed out, until `load`."""
-        self._held = number
+    def await_partials(self, number: int) -> None:
+        """Nothing from the view of this number on is handed out, until `load_partials`."""
+        self._awaited = number
 
-    def load(self, partials: list[Partial]) -> None:
-        """Goes on with the view that is held, and with what others have of messages that began before it."""
+    def load_partials(self, partials: list[Partial]) -> None:
+        """Goes on with the view that is waited at, and with what others have of messages that began before it."""
         for each in self._all():
-            if isinstance(each, _NewView) and each.view.number == self._held:
+            if self._waits_at(each) and isinstance(each, _NewView):
                 each.partials.extend(partials)
-        self._held = None
+        self._awaited = None
         self._arrived.set()
 
     def put_notice(self, notice: Notice) -> None:
@@ -146,20 +146,20 @@ class Inbox:
         """What waits for a state is never read; nothing is held any more."""
         if self.is_held:
             self.bytes -= sum(len(each.payload) for each in self._queue if isinstance(each, Packet))
-            self._queue, self._totals, self._held = self._ready, self._before_held, None
+            self._queue, self._totals, self._awaited = self._ready, self._before_held, None
             self._counts, self.limit = [0] * len(self._counts), INBOX_LIMIT
 
     def end(self, reason: BaseException) -> None:
         """Nothing more will come; `reason` is raised when everything was read. What waits for a state is never read."""
         self.drop_held()
-        self._end, self._held = reason, None
+        self._end, self._awaited = reason, None
         self._arrived.set()
 
     def take(self) -> list[Message] | Event | None:
         """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
         ready = self._ready
         while ready:
-            if self._held is not None and self._is_held(ready[0]):
+            if self._awaited is not None and self._waits_at(ready[0]):
                 return None
             found = ready.popleft()
             if not isinstance(found, Packet):
@@ -173,8 +173,8 @@ class Inbox:
                 return messages
         return None
 
-    def _is_held(self, found: "Packet | _NewView | Notice") -> bool:
-        return isinstance(found, _NewView) and found.view.number == self._held
+    def _waits_at(self, found: "Packet | _NewView | Notice") -> bool:
+        return isinstance(found, _NewView) and found.view.number == self._awaited
 
     def _enter(self, entered: "_NewView") -> None:
         """What follows is of this view. A message that began before goes on, if its sender does."""
@@ -189,7 +189,7 @@ class Inbox:
 
         Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
         """
-        if self._end is not None and self._held is None:
+        if self._end is not None:
             raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         self._arrived.clear()
         self._waiting += 1

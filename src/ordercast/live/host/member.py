@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ordercast.live.events import Blocked, Excluded, Unblocked, View
+from ordercast.live.events import Excluded, View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
@@ -48,7 +48,7 @@ from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
-from ordercast.model.nodes import mask_of, members, name_of
+from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership import events as membership_events
@@ -210,7 +210,7 @@ class Member:
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
-                self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
+                self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif within is not None:
             self.session.handle(events.Close(nanoseconds(within)))
 
@@ -240,7 +240,7 @@ class Member:
             self.outbox.release()
             self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
-            self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
+            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif not drain:
             self._leaving.say(self.host, drain=False)
         elif within is not None:
@@ -625,8 +625,7 @@ class Member:
     def _contacts(self) -> list[Address]:
         """All addresses at which somebody may know of the group."""
         people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [self.address_of(person, node) for person, node in people]
-        found += [address for _, address in self._founders]
+        found = [*(self.address_of(*each) for each in people), *(address for _, address in self._founders)]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
@@ -656,24 +655,11 @@ class Member:
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
-        self.inbox.put_notice(
-            Blocked(tuple(self._view.members[place].name for place in members(lacks))) if lacks else Unblocked()
-        )
+        self.inbox.put_notice(self.membership.notice(lacks))
         if lacks and (self._leaving.begun or self._at_rest is not None):
-            self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
-        elif lacks:
-            names = self._view.names(lacks)
-            self._logs.membership.warning(
-                "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
-                *(self.name, names, self._view.number),
-                extra={"peer": names, "view": self._view.number},
-            )
+            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, lacks), 0)
         else:
-            self._logs.membership.warning("%s is not blocked any more", self.name)
-
-    def _unreached(self, lacks: int) -> str:
-        names = self._view.names(lacks)
-        return f"{self.name} ended alone: it did not reach {names}, and without them no majority is left"
+            self.membership.log_blocked(self.name, lacks, self._logs)
 
     def recovery_started(self, why: str) -> None:
         """The group agrees on its order anew."""

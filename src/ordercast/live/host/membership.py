@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from ordercast.live.events import View
+from ordercast.live.events import Blocked, Unblocked, View
 from ordercast.live.logs import GroupLogs
 from ordercast.model.nodes import mask_of, members, with_names
 from ordercast.protocols.membership.events import InstallView
@@ -42,6 +42,27 @@ class Membership:
             self.on_view(view)
         except Exception:
             logs.live.exception("on_view raised an exception")
+
+    def notice(self, lacks: int) -> Blocked | Unblocked:
+        """What the application is told: these places are not reached; none: it goes on."""
+        return Blocked(tuple(self.members[place] for place in members(lacks))) if lacks else Unblocked()
+
+    def unreached(self, me: str, lacks: int) -> str:
+        """Why a member that closes or leaves ends without the others."""
+        names = ", ".join(self.members[place] for place in members(lacks))
+        return f"{me} ended alone: it did not reach {names}, and without them no majority is left"
+
+    def log_blocked(self, me: str, lacks: int, logs: GroupLogs) -> None:
+        """The same, for operators."""
+        if lacks:
+            names = ", ".join(self.members[place] for place in members(lacks))
+            logs.membership.warning(
+                "%s is blocked: it does not reach %s, and those that it reaches are no majority of view %d",
+                *(me, names, self.number),
+                extra={"peer": names, "view": self.number},
+            )
+        else:
+            logs.membership.warning("%s is not blocked any more", me)
 
     def with_names(self, why: str) -> str:
         """A sentence of the machine of the current view, which knows places of that view, for users."""
