@@ -100,7 +100,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast": (
         "Live groups",
         {
-            "Joining, sending, receiving": "join Joining Settings Order Group Message View Receipt Level GroupKeys",
+            "Joining, sending, receiving": "join Joining Settings Order Group Message View Excluded Blocked Unblocked "
+            "Receipt Level State GroupKeys",
             "Monitoring": "Stats serve_metrics",
         },
     ),

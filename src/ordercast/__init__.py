@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ordercast.live.join import Joining, join
     from ordercast.live.metrics import serve_metrics
     from ordercast.live.settings import Order, Settings
+    from ordercast.live.state.application import State
     from ordercast.live.stats import Stats
     from ordercast.model.machine import Level
     from ordercast.wire.keys import GroupKeys
@@ -50,6 +51,7 @@ __all__ = [
     "PipelineError",
     "Receipt",
     "Settings",
+    "State",
     "Stats",
     "TraceError",
     "Unblocked",
@@ -72,6 +74,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "Order": "live.settings",
         "Receipt": "live.events",
         "Settings": "live.settings",
+        "State": "live.state.application",
         "Stats": "live.stats",
         "Unblocked": "live.events",
         "View": "live.events",

@@ -560,6 +560,34 @@ def test_what_was_changed_on_the_way_is_never_loaded(at: int, keys: Any, cuts: b
     run(test)
 
 
+def test_what_was_recorded_opens_nothing_when_it_is_said_again() -> None:
+    async def test() -> None:
+        donor, address = offering(Bytes(LARGE))
+        recorded: list[bytes] = []
+
+        class Records(Garbles):
+            async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                while data := await reader.read(1 << 16):
+                    recorded.append(data)
+                    writer.write(data)
+
+        records = Records(address, -1, cuts=False)
+        server = await asyncio.start_server(records, HERE, 0)
+        task = asyncio.create_task(load(NeverLoads(), Address(HERE, server.sockets[0].getsockname()[1])))
+        await until(lambda: donor.bytes_sent > 0)
+        task.cancel()
+        server.close()
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"".join(recorded))
+        answer = await reader.read()
+        assert len(answer) == 20  # a nonce, and nothing else
+        writer.close()
+        donor.close()
+        await until(lambda: not records.busy)
+
+    run(test)
+
+
 def test_a_frame_that_is_too_long_or_unknown_ends_the_connection() -> None:
     async def test() -> None:
         for header in (b"\x03\xff\xff\xff\xff", b"\x63\x00\x00\x00\x00", bytes([Frame.LOADED, 0, 0, 0, 0])):

@@ -19,6 +19,7 @@ from ordercast.live.events import View
 from ordercast.live.host.parameters import parameters_for
 from ordercast.live.join_options import MAX_TIMEOUT, MIN_TIMEOUT, JoinOptions
 from ordercast.live.settings import RENAMED_SETTINGS, Settings, require_seconds, require_whole
+from ordercast.live.state.application import State
 from ordercast.live.transport.addresses import (
     LOOPBACK,
     Address,
@@ -111,6 +112,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     record_detail: Literal["all", "deliveries"] = "all",
     busy_poll: bool = True,
     rejoin: bool = True,
+    state: State | None = None,
+    state_timeout: float = 600.0,
     on_view: Callable[[View], None] | None = None,
     on_waiting: Callable[[str], None] | None = None,
     **unknown: Never,
@@ -150,6 +153,10 @@ def join(  # noqa: PLR0913 (its options are its arguments)
       the round trip; it keeps the event loop busy for that time.
     - `rejoin`: if the others continue without this member, because it was not heard for too long, it joins again by
       itself; else `GroupAborted` is raised. See `Excluded`.
+    - `state`: an object that saves the application's state for members that join, and loads it in one that joins; see
+      `State`. All members have one, or none has. A member that joins is in the group when it has loaded the state, and
+      is then handed everything after it. Without it, a member that joins gets the messages after its first view.
+      `state_timeout`: seconds for that; then `JoinError` is raised.
     - `on_view`: called with each new `View` as soon as it is known, before the messages before it are read; see
       `Group.events` for views in their order. `on_waiting`: called with a sentence that names the missing members, if
       the group is not open after two seconds. An exception in either is logged and has no other effect.
@@ -158,7 +165,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
         raise TypeError(_unknown_argument(next(iter(unknown))))
     require_group_name(group)
     require_whole(size=size)
-    require_seconds(timeout=timeout)
+    require_seconds(timeout=timeout, state_timeout=state_timeout)
+    _require_state(state)
     given = None if contacts is not None and settings is None and order is None else _settings(settings, order)
     settings = given or Settings(order="total")
     at = None if contacts is None else _contacts(contacts, members, size)
@@ -172,7 +180,8 @@ def join(  # noqa: PLR0913 (its options are its arguments)
     if relay is not None:
         others = found or {str(name): address for address in addresses}
         require_one_network({**others, "the relay": relay})
-    _require_timeout(timeout)
+    _require_timeout(timeout, "timeout")
+    _require_timeout(state_timeout, "state_timeout")
     if record_detail not in {"all", "deliveries"}:
         raise ConfigError(f"record_detail must be 'all' or 'deliveries', not {record_detail!r}")
     return Joining(
@@ -183,7 +192,9 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             bind=own,
             contacts=at,
             settings=given,
-            parameters=parameters_for(settings, size or len(found) or MAX_MEMBERS, loopback=loopback),
+            parameters=parameters_for(
+                settings, size or len(found) or MAX_MEMBERS, loopback=loopback, has_state=state is not None
+            ),
             multicast=multicast_of(settings.multicast, addresses[0]) if settings.multicast and addresses else None,
             relay=relay,
             one_clock=loopback,
@@ -193,15 +204,26 @@ def join(  # noqa: PLR0913 (its options are its arguments)
             deliveries_only=record_detail == "deliveries",
             busy_poll=busy_poll,
             rejoin=rejoin,
+            state=state,
+            state_timeout=state_timeout,
             on_view=on_view,
             on_waiting=on_waiting,
         )
     )
 
 
-def _require_timeout(timeout: object) -> None:
+def _require_timeout(timeout: object, name: str) -> None:
     if not isinstance(timeout, int | float) or not MIN_TIMEOUT <= timeout <= MAX_TIMEOUT:
-        raise ConfigError(f"timeout must be {MIN_TIMEOUT:g} to {MAX_TIMEOUT:,.0f} seconds, not {timeout}")
+        raise ConfigError(f"{name} must be {MIN_TIMEOUT:g} to {MAX_TIMEOUT:,.0f} seconds, not {timeout}")
+
+
+def _require_state(state: object) -> None:
+    for method in ("save", "load"):
+        if state is not None and not callable(getattr(state, method, None)):
+            raise ConfigError(
+                f"state must be an object with the methods save and load (see ordercast.State); "
+                f"{type(state).__name__} has no {method}"
+            )
 
 
 def keys_for(addresses: Iterable[Address], key: GroupKeys | Path | str | None, *, insecure: bool) -> GroupKeys | None:

@@ -13,13 +13,14 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from ordercast.live.group import Group
+from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
 from ordercast.live.host.joiner_host import JoinerHost
-from ordercast.live.host.member import Member, joined_session
-from ordercast.live.host.parameters import parameters_for
-from ordercast.live.host.terms import GroupTerms, read_terms, require_equal
+from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import Parameters, parameters_for
+from ordercast.live.host.running_group import joined_session
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
 from ordercast.live.local_groups import contacts_of
-from ordercast.live.member_parts import group_of, note_address, recorder_for, relay_for
+from ordercast.live.member_parts import group_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, seen_from
 from ordercast.live.transport.endpoint import Endpoint
@@ -61,6 +62,11 @@ async def join_open_group(options: JoinOptions) -> Group:
         search.close()
         if isinstance(error, JoinError):
             _log.warning("%s could not join %s: %s", options.name, options.group, error, extra=fields)
+        raise
+    try:
+        await member.state.wait()
+    except JoinError as error:
+        _log.warning("%s could not join %s: %s", options.name, options.group, error, extra=fields)
         raise
     note_address(options.group, member)
     seconds = time.monotonic() - begun
@@ -180,9 +186,11 @@ class _Search:
         options = self._options
         try:
             terms = read_terms(found.terms)
+            self._require_state(terms.parameters)
             if options.settings is not None:
                 nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
-                own = parameters_for(options.settings, nodes, loopback=loopback)
+                has_state = options.state is not None
+                own = parameters_for(options.settings, nodes, loopback=loopback, has_state=has_state)
                 require_equal(own, str(options.name), terms.parameters)
             if self.terms is None:
                 self._adapt(terms)
@@ -190,6 +198,19 @@ class _Search:
         except (JoinError, ConfigError) as error:
             self.host.stop()
             self._fail(error)
+
+    def _require_state(self, group: Parameters) -> None:
+        options = self._options
+        if group.has_state and options.state is None:
+            raise JoinError(
+                f"the group {options.group} gives its state to those that join, and {options.name} cannot take it: "
+                "join with state=, as all its members have"
+            )
+        if options.state is not None and not group.has_state:
+            raise JoinError(
+                f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
+                "without state=, or open the group with state= at all members"
+            )
 
     def _adapt(self, terms: GroupTerms) -> None:
         parameters, multicast, heard = terms.parameters, None, None
@@ -237,6 +258,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal)
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
+        state=state_of(options),
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view

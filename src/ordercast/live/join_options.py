@@ -7,6 +7,7 @@ from pathlib import Path
 from ordercast.live.events import View
 from ordercast.live.host.parameters import Parameters
 from ordercast.live.settings import Settings
+from ordercast.live.state.application import State
 from ordercast.live.transport.addresses import Address
 from ordercast.wire.keys import GroupKeys
 
@@ -39,5 +40,7 @@ class JoinOptions:
     deliveries_only: bool
     busy_poll: bool
     rejoin: bool
+    state: State | None
+    state_timeout: float
     on_view: Callable[[View], None] | None
     on_waiting: Callable[[str], None] | None

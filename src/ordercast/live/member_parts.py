@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ordercast.live.group import Group
 from ordercast.live.host.member import Member
 from ordercast.live.host.recording import NewRecorder, no_recorder
+from ordercast.live.host.state_transfer import StateOptions
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import register
 from ordercast.live.transport.addresses import Address
@@ -43,6 +44,13 @@ def recorder_for(options: JoinOptions) -> NewRecorder:
         one_clock=options.one_clock,
         deliveries_only=options.deliveries_only,
     )
+
+
+def state_of(options: JoinOptions) -> StateOptions | None:
+    """The application's state, if it has one."""
+    if options.state is None:
+        return None
+    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys)
 
 
 def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:

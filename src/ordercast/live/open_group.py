@@ -11,11 +11,12 @@ from socket import socket
 
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
-from ordercast.live.host.member import GroupIsOpenError, Member
+from ordercast.live.host.member import Member
 from ordercast.live.host.recording import require_writable
+from ordercast.live.host.running_group import GroupIsOpenError
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
-from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for
+from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -100,8 +101,10 @@ async def _open_with_others(options: JoinOptions) -> Group:
     fields = {"group": options.group, "member": member.name}
     _log.info("%s joins %s", member.name, options.group, extra=fields)
     try:
+        running = member.running
         with notify_if_slow(
-            options.on_waiting, lambda: member.blocked_group or describe_missing(handshake.silent(), transport.dropped)
+            options.on_waiting,
+            lambda: (running and running.blocked) or describe_missing(handshake.silent(), transport.dropped),
         ):
             await asyncio.shield(member.opened)
     except GroupIsOpenError:
@@ -162,6 +165,7 @@ def _member(
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
+        state=state_of(options),
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view

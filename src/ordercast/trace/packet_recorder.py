@@ -98,6 +98,14 @@ class PacketRecorder(EventRecorder):
         event = EventKind.SEND.value
         self._add((len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
 
+    def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
+        """A packet is sent again, to the members of a later view that it is for; also to those that joined."""
+        del node
+        assert self.nodes is not None, "a view was recorded"
+        to = tuple(self.nodes[place] for place in members(packet.destinations))
+        event, source = EventKind.RENUMBER.value, self.nodes[packet.source]
+        self._add((len(packet.lengths), time, event, source, packet.first, to, None, None, str(number), None))
+
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""
         if self._entries:
@@ -105,11 +113,19 @@ class PacketRecorder(EventRecorder):
             self._step, self._count, self._entries = self._step + self._count, 0, []
             self._batch_sink(batch)
 
+    def reserve(self) -> int:
+        """Leaves a step free, for a row that is known later."""
+        self.flush()
+        self._step += 1
+        return self._step - 1
+
+    def state_at(self, step: int, time: int, change: MembershipChange) -> None:
+        """Records a row at a step that was reserved."""
+        self._batch_sink(PacketBatch(self._node, step, 1, [_membership_entry(time, change)]))
+
     def _membership(self, time: int, node: int, change: MembershipChange) -> None:
         del node  # there is only one
-        event, source, seq, to, size, detail = change
-        sizes = None if size is None else (size,)
-        self._add((1, time, event.value, source, seq, to, None, sizes, detail, None))
+        self._add(_membership_entry(time, change))
 
     def _messages(
         self, time: int, node: int, event: str, packet: Packet, detail: str | None, number: int | None
@@ -129,3 +145,8 @@ class PacketRecorder(EventRecorder):
         self._count += entry[0]
         if self._count >= ROW_GROUP:
             self.flush()
+
+
+def _membership_entry(time: int, change: MembershipChange) -> Entry:
+    event, source, seq, to, size, detail = change
+    return (1, time, event.value, source, seq, to, None, None if size is None else (size,), detail, None)

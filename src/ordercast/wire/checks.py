@@ -265,7 +265,7 @@ def is_valid_outside(unit: membership.OutsideUnit) -> bool:
         if not all(0 < len(text) <= _MAX_NAME for text in texts) or unit.nonce < 0:
             return False
     elif isinstance(unit, membership.Apply):
-        numbers = unit.view, unit.to, unit.nonce, 0 if unit.old is None else unit.old
+        numbers = unit.view, unit.to, unit.nonce, unit.ticket, 0 if unit.old is None else unit.old
     return min(numbers, default=0) >= 0 and membership.problem_of_outside(unit) is None
 
 

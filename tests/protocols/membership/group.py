@@ -396,6 +396,7 @@ class Group:
         there = [place for place, member in enumerate(view.members) if self.processes[member.address].is_member]
         count = len(there)
         enough = 2 * count > len(view.members) or (2 * count == len(view.members) and 0 in there)
+        enough = enough and count >= self.settings.least
         any_member = next(process.member for process in self.members() if process.member)
         return enough and count >= any_member.epoch.reports_needed(len(view.members))
 

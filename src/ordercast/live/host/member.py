@@ -15,7 +15,8 @@ protocol and the transport count the places of the current view.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from enum import Enum
+
+from msgspec.structs import replace
 
 from ordercast.live.events import Blocked, Excluded, Unblocked, View
 from ordercast.live.host.batching import Outbox
@@ -23,26 +24,29 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
-from ordercast.live.host.membership import Membership, places_of, told
+from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.member_state import MemberState, StateOptions
+from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning
-from ordercast.live.host.session_host import Change, SessionHost
-from ordercast.live.host.terms import GroupTerms
+from ordercast.live.host.returning import Exclusions, Returning, settle
+from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
+from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
-from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT, SessionConfig
-from ordercast.live.session.handshake import Identity
+from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
-from ordercast.model.config import MILLISECOND, SECOND, GroupConfig
-from ordercast.model.errors import GroupAborted, GroupClosed, JoinError, Undelivered
+from ordercast.model.config import SECOND, GroupConfig
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
@@ -61,12 +65,18 @@ from ordercast.protocols.membership.units import (
     Suspicion,
     Welcome,
 )
-from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, MembershipConfig, founding_view
-from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest, Stage
+from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
+from ordercast.wire.control import (
+    IN_SESSION,
+    Control,
+    LastHeard,
+    LastHeardRequest,
+    PartialsPart,
+    PartialsRequest,
+    Stage,
+)
 from ordercast.wire.keys import GroupKeys
 
-INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
 CLOSING_INBOX_LIMIT = 256 << 20
 """The same for an application that has closed the group, before the group is aborted.
 
@@ -74,18 +84,8 @@ It need not read any more, and if more was dropped the others could never close.
 """
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
-_SEARCH, _MAX_SEARCH = 0.2, 1.0  # seconds between questions whether the group is open already
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
 _RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
-
-
-class Leaving(Enum):
-    """How far a member has got that leaves."""
-
-    WAITING = "waiting"
-    """Own messages have not arrived everywhere."""
-    SAID = "said"
-    """The others are told."""
 
 
 class Member:
@@ -104,6 +104,7 @@ class Member:
         group: str = "",
         busy_poll: bool = True,
         rejoin: bool = True,
+        state: StateOptions | None = None,
     ) -> None:
         """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
 
@@ -136,30 +137,32 @@ class Member:
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
+        self.state = MemberState(self, group, state)
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
         self._view: GroupView  # the current one
         self._max_hold = 0
-        self._leaving: Leaving | None = None
+        self._leaving = Leaving(self.name, self.outbox)
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._returning: Returning | None = None
         self._retired: Host | None = None  # of the incarnation before this one
         self._exclusions = Exclusions()
+        self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self._scheduled = False
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
-        self._searches = 0
-        self.blocked_group = ""
-        """While this member waits for others to open the group: a group that is running already, and is blocked."""
+        self.running: RunningGroup | None = None
+        """While this member waits for others to open the group: looks whether it is running already."""
 
     def _session_host(self, session: Session) -> SessionHost:
         return SessionHost(session, self.transport, self, drained=self.drained, paused=self.paused)
@@ -181,34 +184,18 @@ class Member:
         self.transport.start(incarnation, self)
         if self._founders:
             self.session.handle(events.Begin())
-            self._loop.call_later(_SEARCH, self._search, incarnation)
+            others = [str(address) for name, address in self._founders if name != self.name]
+            self.running = RunningGroup(
+                Find(self._group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+            )
         self.tick()
 
-    def _search(self, incarnation: int) -> None:
-        """Asks whether the group is open already: then this process has been a member, and returns."""
-        if self.host is None and self.end is None and not self.left.done():
-            self._searches += 1
-            find = Find(self._group, self.name, incarnation, self._searches)
-            for name, address in self._founders:
-                if name != self.name:
-                    self.transport.send_outside(find, str(address))
-            self._loop.call_later(min(_SEARCH * self._searches, _MAX_SEARCH), self._search, incarnation)
-
-    def _group_found(self, unit: Found) -> None:
-        """While the group is being opened: it is open, without this process."""
-        asked = (unit.group, unit.name, unit.incarnation) == (
-            self._group,
-            self.name,
-            self.session.machine.handshake.mine.incarnation,
-        )
-        if not asked or not 0 < unit.nonce <= self._searches or unit.is_member or self.opened.done():
-            return
-        if unit.blocked:
-            self.blocked_group = f"{unit.member.name}, which is in a group that cannot continue: too few members run"
-            return
-        self.session.stop()
-        self.end = GroupIsOpenError(self.name, self.address, [address_of(text) for text in unit.addresses])
-        self.opened.set_exception(self.end)
+    def _found_running(self, contacts: Sequence[Address]) -> None:
+        """The group that this member wants to open is running, without it."""
+        if not self.opened.done():
+            self.session.stop()
+            self.end = GroupIsOpenError(self.name, self.address, contacts)
+            self.opened.set_exception(self.end)
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
@@ -219,17 +206,18 @@ class Member:
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
                 return
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
                 self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif within is not None:
-            self.session.handle(events.Close(_nanoseconds(within)))
+            self.session.handle(events.Close(nanoseconds(within)))
 
     def rotate_keys(self, keys: GroupKeys) -> None:
         """Encrypts with other keys from now on."""
         self.transport.rotate_keys(keys)
+        self.state.rotate_keys(keys)
         self._logs.security.info("keys rotated: encrypts with key %d", keys.current, extra={"key_id": keys.current})
 
     def give_up(self, why: str) -> None:
@@ -245,44 +233,50 @@ class Member:
             self._end_alone(GroupClosed(f"{self.name} has left the group"), 0)
         if self.host is None or self.host.closed:
             return
-        if self._leaving is None:
-            self._leaving = Leaving.WAITING
+        if not self._leaving.begun:
+            self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
-            self._say_leave(drain=False)
+            self._leaving.say(self.host, drain=False)
         elif within is not None:
             self._loop.call_later(within, self._leave_undrained)
-        self._leave_if_sent()
+        self._leaving.say_if_sent(self.host)
 
     def _leave_undrained(self) -> None:
-        if not self.left.done():
-            self._say_leave(drain=False)
+        if not self.left.done() and self.host is not None:
+            self._leaving.say(self.host, drain=False)
 
-    def _leave_if_sent(self) -> None:
-        if self._leaving is Leaving.WAITING and self.host is not None and not self.host.has_unsent():
-            self._say_leave(drain=True)
-
-    def _say_leave(self, *, drain: bool) -> None:
-        self._leaving = Leaving.SAID
-        if self.host is not None:
-            if not drain:
-                self.outbox.give_up(GroupClosed(f"{self.name} has left the group before the message was sent"))
-            self.host.leave(drain=drain)
+    def _leave_alone(self) -> None:
+        """If without this member too few are left for a view: nobody can agree that it has left."""
+        if self.left.done():
+            return
+        least = self.parameters.least_members
+        if self._leaving.said and len(self._view.members) <= least and least > 1:
+            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+        else:
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
         if self.left.done():
             return
-        if self._returning is not None:
-            self._returning.stop()
+        self._stop_joining()
         self.session.stop()
         self._detection.stop()
         self.transport.close()
         self.left.set_result(None)
+
+    def _stop_joining(self) -> None:
+        if self._returning is not None:
+            self._returning.stop()
+        if self.running is not None:
+            self.running.stop()
+        self._partials.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
@@ -307,6 +301,8 @@ class Member:
             self._detection.answer(member, message)
         elif isinstance(message, LastHeard):
             self._detection.answered(message)
+        elif isinstance(message, PartialsRequest | PartialsPart):
+            self._partials.receive(member, message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 
@@ -326,8 +322,8 @@ class Member:
         if self._returning is not None and isinstance(unit, Found | Answer | Welcome):
             self._returning.receive(unit, address)
         elif self.host is None:
-            if isinstance(unit, Found):
-                self._group_found(unit)
+            if isinstance(unit, Found) and self.running is not None:
+                self.running.receive(unit)
         elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
             why = f"the group {self._group} is about to close"
             self.transport.send_outside(
@@ -355,7 +351,7 @@ class Member:
         if host is None:
             return
         if (
-            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            (self.inbox.bytes > self.inbox.limit or host.recorder.behind)
             and isinstance(unit, DataUnit)
             and self._is_dropped(host)
         ):
@@ -379,8 +375,8 @@ class Member:
             self.host.drained()
             self.scheduler.drained()
             self._report_rest()
-            if self._leaving is not None:
-                self._leave_if_sent()
+            if self._leaving.begun:
+                self._leaving.say_if_sent(self.host)
 
     def paused(self) -> None:
         """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
@@ -424,11 +420,13 @@ class Member:
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, _membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config),
+            membership_config(parameters, self.session.round_trips.typical()),
             group=self._group,
             terms=self._terms.encoded(),
         )
         self._start(member, names)
+        self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
             "session %016x is open with %s", opened.session, ", ".join(names), extra={"members": names}
@@ -440,7 +438,8 @@ class Member:
         self._terms, self._welcome = terms, welcome
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
-            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), _membership_config(parameters)),
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
+            membership_config(parameters, round_trip),
             group=self._group,
             terms=terms.encoded(),
         )
@@ -478,7 +477,7 @@ class Member:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
 
-    def _address(self, person: Incarnation, node: int) -> Address:
+    def address_of(self, person: Incarnation, node: int) -> Address:
         """As it is used here."""
         if self._founders and node < len(self._founders):
             return self._founders[node][1]
@@ -488,11 +487,11 @@ class Member:
         """From now on the places of this view are used."""
         self._view = view
         self.membership.enter(view)
-        addresses = [self._address(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
+        addresses = [self.address_of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
-        self.session.places = {node: each for each, node in enumerate(view.nodes)}
+        self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._detection.enter_view(place, len(view.members))
 
     def _suspect(self, places: int) -> None:
@@ -501,10 +500,17 @@ class Member:
         if self.host is not None:
             self.host.suspect(places)
 
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
+
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
         self._detection.stop()
+        self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
         if not self.opened.done():
@@ -540,26 +546,28 @@ class Member:
         """The group continues with these members."""
         view, welcome, self._welcome = change.view, self._welcome, None
         if welcome is None:
-            self._enter_view(view, change.place, self._channel())
+            assert self.host is not None, "a view is installed in an open session"
+            self._enter_view(view, change.place, self.host.machine.needs)
         position = self.inbox.position
+        self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
+        if welcome is None:
+            self._partials.enter(change)
+        else:
+            self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        self._logs.membership.warning(
-            "view %d: %s (%s)",
-            *(new.number, ", ".join(new.members), new.why),
-            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
-        )
-        joined = tuple((view.nodes[place], view.members[place].name) for place in _joined_places(change))
-        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        log_view(new, self._logs)
+        nodes, joined = mask_of(view.nodes), joined_nodes(change)
+        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
         if welcome is not None:
             self.joined_view = new
 
-    def _channel(self) -> Channel:
-        assert self.host is not None, "a view is installed in an open session"
-        return self.host.machine.needs
+    def _partials_lost(self) -> None:
+        """Messages began before this member joined, and those that have their beginnings are gone."""
+        self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
@@ -569,11 +577,15 @@ class Member:
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
         notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
-        self._loop.call_soon(self._end_alone, GroupClosed(f"{self.name} has left the group"), notice)
+        if self.state.joins_anew is not None:
+            self._loop.call_soon(self._return, self.state.joins_anew)
+        else:
+            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            self._loop.call_soon(self._end_alone, why, notice)
 
-    def position(self) -> int:
-        """Messages that were delivered before the current view, as those that join count them."""
-        return self._first_position
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
+        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
@@ -584,7 +596,7 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not self._rejoin or self._leaving is not None or self._at_rest is not None:
+        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._at_rest is not None:
             self._end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
@@ -592,8 +604,9 @@ class Member:
         self._detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = self._settle(self.host, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
+        self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
         self._returning = Returning(
             name=self.name,
@@ -602,7 +615,7 @@ class Member:
             contacts=[str(address) for address in self._contacts()],
             old=self.me,
             terms=self._terms.encoded(),
-            settings=_membership_config(self.parameters),
+            settings=membership_config(self.parameters, None),
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
@@ -612,25 +625,15 @@ class Member:
     def _contacts(self) -> list[Address]:
         """All addresses at which somebody may know of the group."""
         people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [self._address(person, node) for person, node in people]
+        found = [self.address_of(person, node) for person, node in people]
         found += [address for _, address in self._founders]
         return [address for address in dict.fromkeys(found) if address != self.address]
-
-    def _settle(self, host: Host, end: int | None) -> tuple[int, int]:
-        """After an exclusion: own messages that were delivered by the others, and that were not and are sent again."""
-        settled = host.settle(end)
-        for batch in settled.delivered:
-            batch.reached(Level.KNOWN_STABLE)
-        for batch in settled.unknown:
-            batch.give_up(Undelivered(f"the group continued without {self.name}, and nobody knows whether it arrived"))
-        self.outbox.put_back(settled.not_delivered)
-        return sum(batch.messages for batch in settled.delivered), self.outbox.messages()
 
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        self._settle(old, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end)
         self._returning, self._retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
@@ -645,8 +648,7 @@ class Member:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
         if self.left.done():
             return
-        if self._returning is not None:
-            self._returning.stop()
+        self._stop_joining()
         self.session.stop()
         self.stop(self._account(why) if isinstance(why, str) else why)
         self._loop.call_later(notice / SECOND, self.leave)
@@ -657,7 +659,7 @@ class Member:
         self.inbox.put_notice(
             Blocked(tuple(self._view.members[place].name for place in members(lacks))) if lacks else Unblocked()
         )
-        if lacks and (self._leaving is not None or self._at_rest is not None):
+        if lacks and (self._leaving.begun or self._at_rest is not None):
             self._loop.call_soon(self._end_alone, self._unreached(lacks), 0)
         elif lacks:
             names = self._view.names(lacks)
@@ -685,8 +687,10 @@ class Member:
 
     def protocol_failed(self, error: Exception) -> None:
         """There is an error in our own code: the others continue without this member, and need not wait to find out."""
-        why, view = self._failure(error), self._view
-        place = self.session.places[self.me]
+        self._tell_failure(self._failure(error))
+
+    def _tell_failure(self, why: str) -> None:
+        view, place = self._view, self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self._end_alone, why, 0)
@@ -700,8 +704,9 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
+            self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:
                 self.give_up(
                     f"the relay at {self._relay} is unreachable from {self.name}: "
@@ -713,49 +718,3 @@ class Member:
     def uptime(self) -> float:
         """Seconds since the group opened."""
         return self._loop.time() - self._opened_at
-
-
-class GroupIsOpenError(JoinError):
-    """The group that this process waits for is open already: it can be joined at these addresses."""
-
-    def __init__(self, name: str, address: Address, contacts: Sequence[Address]) -> None:
-        """`name`, `address`: of this process."""
-        super().__init__("the group is open already")
-        self.name, self.address, self.contacts = name, address, contacts
-
-
-def joined_session(name: str, node: int, view: GroupView, config: SessionConfig) -> Session:
-    """The session of a member that joined an open group with this view."""
-    return Session(
-        node,
-        (name,),
-        Identity(incarnation=1),
-        "",
-        has_views=True,
-        detects_failures=False,
-        joined={each: person.name for person, each in zip(view.members, view.nodes, strict=True)},
-        config=config,
-    )
-
-
-def _joined_places(change: InstallView) -> range:
-    """Of those that joined with a view."""
-    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
-
-
-def _nanoseconds(within: float | None) -> int:
-    """0: no limit."""
-    return 0 if within is None else max(int(within * SECOND), 1)
-
-
-def _membership_config(parameters: Parameters) -> MembershipConfig:
-    """The timing of the agreement on views."""
-    timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
-    return MembershipConfig(
-        repeat=repeat,
-        failure_timeout=timeout,
-        gather=repeat,
-        guard=repeat,
-        blocked_repeat=min(2 * SECOND, timeout),
-        has_state=False,
-    )

@@ -64,7 +64,12 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     """Each member makes its timers longer if it measures a longer round trip."""
     max_message_size: int = 64 << 20
     failure_timeout: int = FAILURE_TIMEOUT
+    quorum: str = "last_view"
+    least_members: int = 1
+    """No view has fewer: a majority of the founders, if the quorum is static."""
     multicast: str = ""
+    has_state: bool = False
+    """Members that join get the application's state."""
     relay: str = ""
     """The address of a relay process; empty: the first member relays, if the protocol needs a relay."""
 
@@ -96,9 +101,13 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         most = max(least, min(self.max_datagram_size, buffer // 2))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
-    def room_in(self, datagram: int) -> int:
-        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size."""
-        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * self.config.nodes, _MIN_ROOM)
+    def room_in(self, datagram: int, members: int | None = None) -> int:
+        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size.
+
+        `members`: of the group; None: those that open it.
+        """
+        count = self.config.nodes if members is None else members
+        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * count, _MIN_ROOM)
 
     def config_for(self, measured: int | None) -> GroupConfig:
         """The protocol's configuration; timers suit the measured round trip if that is much longer than expected."""
@@ -116,6 +125,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "order": order_of(self.protocol),
             "window": self.config.window,
             "resilience": self.config.sequencer.resilience,
+            "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "round_trip": self.round_trip / SECOND,
             "mtu": self.mtu,
@@ -123,6 +133,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "max_message_size": self.max_message_size,
             "multicast": self.multicast or None,
             "relay": self.relay or None,
+            "state": self.has_state or None,
             "derived": self.as_dict(),
         }
         return {name: value for name, value in compared.items() if value is not None}
@@ -149,8 +160,8 @@ def _timers(protocol: str, round_trip: int, failure_timeout: int) -> _Timers:
     return _Timers(timing, _attempts(6 * failure_timeout, interval), _attempts(failure_timeout, timing.repeat))
 
 
-def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Parameters:
-    """Derives all parameters. `loopback`: all members are on this machine."""
+def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state: bool = False) -> Parameters:
+    """Derives all parameters. `loopback`: all members are on this machine; `has_state`: the application has one."""
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
@@ -189,7 +200,10 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool) -> Paramet
         measures_round_trip=settings.round_trip is None and not loopback,
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
+        quorum=settings.quorum,
+        least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
+        has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
 

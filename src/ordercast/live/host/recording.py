@@ -52,8 +52,14 @@ class MemberRecorder:
     def leave(self, *, drained: bool) -> None:
         """The member has left by itself; `drained`: all of its messages are known to be delivered."""
 
+    def expect_state(self) -> None:
+        """The member joined with the view that was recorded last, and is about to load the state of it."""
+
     def state(self, number: int, donor: int, size: int) -> None:
-        """The member joined, and has loaded the state of the view of this number."""
+        """The member joined, and has loaded the state of the view of this number.
+
+        It belongs before all that is delivered, and is recorded there, although the protocol delivers meanwhile.
+        """
 
     def block(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""

@@ -10,6 +10,7 @@ from ordercast.live.host.timers import Timers
 from ordercast.live.session import events
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND
 from ordercast.model.machine import CancelTimer, SetTimer
 from ordercast.wire.control import IN_SESSION, Control, Join
 
@@ -90,3 +91,8 @@ class SessionHost:
 
     def _fire(self, name: str) -> None:
         self.handle(events.TimerExpired(name, time.monotonic_ns()))
+
+
+def nanoseconds(within: float | None) -> int:
+    """Of so many seconds; 0: no limit."""
+    return 0 if within is None else max(int(within * SECOND), 1)

@@ -29,6 +29,7 @@ from ordercast.model.units import Packet, Unit
 from ordercast.protocols.registry import machine_class
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
+from ordercast.trace.recorder import MAX_SIZE, MembershipChange
 from ordercast.trace.schema import EventKind
 
 _log = logging.getLogger("ordercast.live")
@@ -50,6 +51,9 @@ class TraceRecorder(MemberRecorder):
         self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
         self._now = time.time_ns()
         self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
+        nodes = row["nodes"]
+        assert isinstance(nodes, int)
+        self._known_nodes = nodes  # that there ever were
         self._undelivered: dict[tuple[int, int], int] = {}  # by source and first message: levels of accepted packets
         self._unit = 0  # counts what we sent and received; each member counts for itself
         self._aborted = False
@@ -57,6 +61,7 @@ class TraceRecorder(MemberRecorder):
         self._pending: deque[Future[None]] = deque()  # what the thread was given and is not known to be done
         self._batches = 0  # that wait to be written
         self._not_recorded = 0  # rows after a failure
+        self._state_at = (0, 0)  # step and time
         self.on_caught_up = _nothing
         self._loop = asyncio.get_running_loop()
         self._write(lambda: trace.begin(row))
@@ -106,6 +111,7 @@ class TraceRecorder(MemberRecorder):
     def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
         """A view was installed."""
         self._recorder.view(self._now, self._me, view)
+        self._known_nodes = max(self._known_nodes, nodes[-1] + 1)
         before = self._nodes
         self._nodes = self._recorder.nodes = nodes
         self._undelivered = {
@@ -122,9 +128,15 @@ class TraceRecorder(MemberRecorder):
         """The member has left by itself; `drained`: all of its messages are known to be delivered."""
         self._recorder.leave(self._now, self._me, drained=drained)
 
+    def expect_state(self) -> None:
+        """The member joined with the view that was recorded last, and is about to load the state of it."""
+        self._state_at = (self._recorder.reserve(), self._now)
+
     def state(self, number: int, donor: int, size: int) -> None:
         """The member joined, and has loaded the state of the view of this number."""
-        self._recorder.state(self._now, self._me, number, donor, size)
+        step, then = self._state_at
+        change = MembershipChange(EventKind.STATE, source=donor, seq=number, size=min(size, MAX_SIZE))
+        self._recorder.state_at(step, then, change)
 
     def block(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view; `lacks`: nodes that are not."""
@@ -161,7 +173,13 @@ class TraceRecorder(MemberRecorder):
         """Nothing more happens; `counters` are columns of the run's row."""
         self._flushing.cancel()
         self._publish()
-        row = {**self._row, "aborted": self._aborted, "complete": not self._aborted, **counters}
+        row = {
+            **self._row,
+            "nodes": self._known_nodes,
+            "aborted": self._aborted,
+            "complete": not self._aborted,
+            **counters,
+        }
         self._write(lambda: self._trace.describe(row))
         self._thread.shutdown(wait=False)
         self.on_caught_up = _nothing
@@ -244,9 +262,14 @@ def _nothing() -> None:
 
 
 def row_of(names: Sequence[str], me: int, agreed: Parameters, *, one_clock: bool) -> dict[str, object]:
-    """The row of a run when it begins. `one_clock`: all members are on one machine, and share its clock."""
+    """The row of a run when it begins; members may join.
+
+    `one_clock`: all members are on one machine, and share its clock.
+    """
     settings = agreed.as_dict()
-    config = {"group": settings.pop("config"), "live": {**settings, "members": list(names), "one_clock": one_clock}}
+    group = {**msgspec.to_builtins(agreed.config), "views": True}
+    del settings["config"]
+    config = {"group": group, "live": {**settings, "members": list(names), "one_clock": one_clock}}
     return {
         "protocol": agreed.protocol,
         "nodes": len(names),

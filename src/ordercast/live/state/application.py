@@ -3,14 +3,11 @@
 from collections.abc import AsyncIterator, Iterable
 from typing import Protocol
 
-SavedState = bytes | Iterable[bytes] | AsyncIterator[bytes]
-"""A state: as a whole, or in parts."""
-
 
 class State(Protocol):
     """The application's state, as it is given to members that join: `join(..., state=...)`."""
 
-    def save(self) -> SavedState:
+    def save(self) -> bytes | Iterable[bytes] | AsyncIterator[bytes]:
         """The state as it is now: bytes, or an iterator over parts of something that does not change any more.
 
         Called when the application is handed a view with members that joined, after all messages before it and before

@@ -31,6 +31,8 @@ class Source(NamedTuple):
 class Loaded(NamedTuple):
     """What was loaded."""
 
+    view: int
+    """The number of the view that the state is of."""
     donor: Source
     size: int
     """Bytes."""
@@ -114,7 +116,7 @@ class StateLoader:
             await self._take(parts, donor)
             if parts.problem is None:
                 await _tell_loaded(connection)
-                return Loaded(donor, parts.size)
+                return Loaded(self._request.view, donor, parts.size)
         finally:
             self._heard = self._loop.time()
             connection.close()

@@ -3,6 +3,8 @@
 - J3: the terms must be equal, the name well-formed and not in use by a member that answers; at most 64 members.
 - J4: an applicant is ready when it has reached every member of the present view directly.
 - J5: one view takes in as many as `choice.admitted` allows.
+- An application names the view, and shows the ticket that the member gave out last: one that is recorded and repeated
+  when its sender is gone changes nothing.
 - J9: an incarnation enters once. A member that applies again is welcomed again; one that has departed is refused.
 """
 
@@ -56,6 +58,7 @@ class Applicants(DeclaredState):
     confirmed: int  # such places that have answered a probe in this view
     stateless: int  # places of the view that are not known to have the state
     answered: deque[tuple[int, int]]  # the last questions: incarnation and nonce
+    ticket: int  # what applications must show: another one when an applicant has fallen silent
     ticking: bool  # the timer of applications runs
     gathering: bool  # the timer runs after which ready applicants are taken in
 
@@ -70,7 +73,7 @@ class Applicants(DeclaredState):
         """Readiness is about the members of one view: who still waits applies again."""
         self.olds = {key: each.old for key, each in self.applications.items() if each.old is not None}
         self.applications, self.probing = {}, {}
-        self.confirmed = 0
+        self.confirmed = self.ticket = 0
         self.stateless = self.current.value.stateless if self.current.value else 0
 
     def ready(self) -> Sequence[Incarnation]:
@@ -82,7 +85,7 @@ class Applicants(DeclaredState):
         """Whether a view with one more would be chosen now, as far as this member knows."""
         current = self.current
         stay = current.view.everybody & ~suspects
-        stateful = stay & ~self.stateless
+        stateful = stay & ~self.without_state()
         return bool(admitted(current.view, stay, stateful, self.ready(), current.settings))
 
     # --- finding (J1) ---
@@ -113,6 +116,7 @@ class Applicants(DeclaredState):
             coordinator,
             view.members[coordinator].number,
             self.terms,
+            self.ticket,
         )
 
     # --- applying (J3, J4, J9) ---
@@ -128,7 +132,7 @@ class Applicants(DeclaredState):
             self._welcome_again(unit, address, out)
         elif refusal := self.refusal(unit):
             self._answer(unit, address, refusal, out, refused=True)
-        elif unit.view != current.view.number or coordinator != current.place:
+        elif (unit.view, unit.ticket) != (current.view.number, self.ticket) or coordinator != current.place:
             find = Find(self.group, applicant.name, applicant.number, unit.nonce)
             out.append(SendOutside(self._found(find, coordinator, blocked=blocked), address))
         elif missing := self.unreached(unit):
@@ -235,11 +239,18 @@ class Applicants(DeclaredState):
             for key in [key for key in self.applications if key[0] == name]:
                 del self.applications[key]
 
+    def without_state(self) -> int:
+        """Places that are not known to have the state."""
+        own = 1 << self.current.place
+        return self.stateless & ~own if self.current.has_state else self.stateless | own
+
     def tick(self, out: list[MemberOutput]) -> int:
         """A round is over; returns the places that have left too many probes unanswered."""
         self.ticking = False
         settings = self.current.settings
         limit = settings.failure_timeout // settings.repeat
+        if any(application.age >= limit for application in self.applications.values()):
+            self.ticket += 1  # its old words must not bring it back
         self.applications = {
             key: msgspec.structs.replace(application, age=application.age + 1)
             for key, application in self.applications.items()

@@ -1,7 +1,8 @@
 """A member that cannot reach enough others to agree on the next view.
 
 - P1: it says so after a failure timeout, and keeps trying.
-- P2: it also asks whether the others have gone on without it; then it is excluded.
+- P2: it also asks whether the others have gone on without it; then it is excluded. And it tells those that may not know
+  its view: if all that were in the view before have failed but them, only one that joined can tell.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import Blocked, MemberOutput, SendOutside, Unblocked
+from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.retirement import Retirement
 from ordercast.protocols.membership.units import Find, Found
@@ -27,6 +29,7 @@ class Blocking(DeclaredState):
     acceptor: Final[Acceptor]
     coordinator: Final[Coordinator]
     retirement: Final[Retirement]
+    installer: Final[Installer]
     group: Final[str]
     contacts: Final[tuple[str, ...]]
 
@@ -40,13 +43,14 @@ class Blocking(DeclaredState):
         acceptor: Acceptor,
         coordinator: Coordinator,
         retirement: Retirement,
+        installer: Installer,
         *,
         group: str,
         contacts: tuple[str, ...],
     ) -> None:
         """`contacts`: besides the members of its view, where it asks."""
         self.current, self.epoch, self.acceptor = current, epoch, acceptor
-        self.coordinator, self.retirement = coordinator, retirement
+        self.coordinator, self.retirement, self.installer = coordinator, retirement, installer
         self.group, self.contacts = group, contacts
         self.blocked, self.asked = False, 0
 
@@ -55,7 +59,7 @@ class Blocking(DeclaredState):
         current, reached = self.current, self.acceptor.reached
         if not self.acceptor.has_stopped:
             return
-        enough = reached.bit_count() >= self.epoch.reports_needed(current.size)
+        enough = reached.bit_count() >= max(self.epoch.reports_needed(current.size), current.settings.least)
         if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
             out.append(Blocked(current.view.everybody & ~reached))
@@ -64,6 +68,8 @@ class Blocking(DeclaredState):
         find = Find(self.group, current.me.name, current.me.number, self.asked)
         addresses = [current.view.members[place].address for place in members(current.others)]
         out.extend(SendOutside(find, address) for address in (*addresses, *self.contacts))
+        self.installer.tell_late_members(out)
+        self.acceptor.reached = 1 << current.place  # the next time, who was heard of since then
         current.set_timer("blocked", current.settings.blocked_repeat, out)
 
     def unblock(self, out: list[MemberOutput]) -> None:

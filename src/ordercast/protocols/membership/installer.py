@@ -68,6 +68,14 @@ class Installer(DeclaredState):
                 joined = self.current.view.members[place]
                 out.append(SendOutside(self.applicants.welcome_for(joined), joined.address))
 
+    def tell_late_members(self, out: list[MemberOutput]) -> None:
+        """Who was never heard in this view may be in the one before, whose tag one that joined does not know."""
+        current = self.current
+        if current.value is not None and current.previous is None:
+            for place in members(current.view.everybody & ~self.entered):
+                late = current.view.members[place]
+                out.append(SendOutside(self.applicants.welcome_for(late), late.address))
+
     def install_again(self, out: list[MemberOutput]) -> int:
         """A round is over; returns the places that are to be suspected because they do not enter."""
         current, value, previous = self.current, self.current.value, self.current.previous

@@ -62,6 +62,7 @@ class Joiner(DeclaredState):
     contacts: tuple[str, ...]  # given, and learned from members
     found: Found | None  # of the highest view that is not blocked
     reached: int  # places of that view that have answered
+    tickets: dict[int, int]  # by place: what an application at that member has to show
     searches: int
     silent_rounds: int  # since anything came
     ended: bool
@@ -84,7 +85,7 @@ class Joiner(DeclaredState):
         self.me, self.group, self.settings, self.terms, self.old = me, group, settings, terms, old
         self.first_nonce = nonce
         self.contacts = contacts
-        self.found = None
+        self.found, self.tickets = None, {}
         self.reached = self.searches = self.silent_rounds = 0
         self.ended = False
 
@@ -154,7 +155,7 @@ class Joiner(DeclaredState):
             return
         self.silent_rounds = 0
         if known is None or unit.view > known.view:
-            self.found, self.reached = unit, 1 << unit.place
+            self.found, self.reached, self.tickets = unit, 1 << unit.place, {}
             self.contacts = tuple(dict.fromkeys((*unit.addresses, *self.contacts)))[:MAX_CONTACTS]
             self._ask(self._unreached(unit), out)
             self._set_apply_timer(1, out)
@@ -162,6 +163,7 @@ class Joiner(DeclaredState):
             self.reached |= 1 << unit.place
             if (unit.apply_at, unit.to) != (known.apply_at, known.to):
                 self.found = unit
+        self.tickets[unit.place] = unit.ticket
         everybody = (1 << len(unit.addresses)) - 1
         if self.reached == everybody:
             self._apply(out)
@@ -172,7 +174,8 @@ class Joiner(DeclaredState):
         found = self.found
         assert found is not None, "it applies where it found the group"
         terms = found.terms if self.terms is None else self.terms
-        apply = Apply(self.me, found.to, found.view, terms, self.old, self.reached, self._nonce())
+        ticket = self.tickets.get(found.apply_at, 0)
+        apply = Apply(self.me, found.to, found.view, terms, self.old, self.reached, self._nonce(), ticket)
         out.append(SendOutside(apply, found.addresses[found.apply_at]))
         self._set_apply_timer(APPLY_ROUNDS, out)
 

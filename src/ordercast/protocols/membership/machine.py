@@ -46,6 +46,7 @@ from ordercast.protocols.membership.events import (
     ReceiveControl,
     ReceiveOutside,
     StateLoaded,
+    Unheard,
 )
 from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.leaving import Leaving
@@ -101,11 +102,13 @@ class Member(DeclaredState):
         self.applicants = Applicants(current, group, terms)
         self.installer = Installer(current, self.applicants)
         self.acceptor = acceptor = Acceptor(current, epoch)
-        self.coordinator = coordinator = Coordinator(current, epoch, acceptor, self.applicants.ready)
+        self.coordinator = coordinator = Coordinator(
+            *(current, epoch, acceptor, self.applicants.ready, self.applicants.without_state)
+        )
         self.leaving = Leaving(current, epoch, self.submissions, acceptor, coordinator)
         self.retirement = Retirement(current, epoch, acceptor)
         self.blocking = Blocking(
-            *(current, epoch, acceptor, coordinator, self.retirement), group=group, contacts=contacts
+            *(current, epoch, acceptor, coordinator, self.retirement, self.installer), group=group, contacts=contacts
         )
         self.admission = Admission(self.applicants, acceptor, coordinator, self.blocking)
         self.view_change = ViewChange(
@@ -233,17 +236,22 @@ class Member(DeclaredState):
         return out
 
     def _handle_membership(
-        self, event: Suspect | Begin | OtherView | LeaveGroup | StateLoaded | ChangeView, out: list[MemberOutput]
+        self,
+        event: Suspect | Unheard | Begin | OtherView | LeaveGroup | StateLoaded | ChangeView,
+        out: list[MemberOutput],
     ) -> None:
         if isinstance(event, Begin):
             self.view_change.begin(out)
         elif isinstance(event, Suspect):
             self.reception.suspect(event.members, out)
+        elif isinstance(event, Unheard):
+            self.reception.unheard(event.members, out)
         elif isinstance(event, OtherView):
             self.installer.answer(event.place, out)
         elif isinstance(event, StateLoaded):
             self.current.has_state = True
             self.installer.say_entered(None, out)
+            self.admission.consider(out)
         elif isinstance(event, LeaveGroup):
             self.view_change.decided(self.leaving.begin(event, out), out)
         else:
@@ -281,6 +289,8 @@ class Member(DeclaredState):
             self.admission.receive(unit, event.address, out)
         elif type(unit) is Found:
             self.blocking.receive_found(unit, out)
+        elif type(unit) is Welcome:
+            self.view_change.receive_welcome(unit, out)
         else:
             out.append(Discard(unit, "stray"))
 

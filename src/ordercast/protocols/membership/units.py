@@ -138,6 +138,8 @@ class Suspicion(MemberUnit, frozen=True, gc=False, tag=70):
 
     members: int
     why: str
+    unheard: int = 0
+    """Members that live, as others say, but that the sender does not hear."""
 
 
 class Probe(MemberUnit, frozen=True, gc=False, tag=71):
@@ -180,6 +182,8 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """The incarnation number of that member."""
     terms: tuple[tuple[str, str], ...] = ()
     """The parameters that must be equal at all members, by name."""
+    ticket: int = 0
+    """What an application at the one that answers has to show."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -196,6 +200,8 @@ class Apply(Unit, frozen=True, gc=False, tag=77):
     reached: int
     """Places that it has exchanged Find and Found with, directly."""
     nonce: int
+    ticket: int = 0
+    """From the last `Found` of the member applied to. Who is dead cannot show a new one, whoever repeats its words."""
 
     def size(self) -> int:
         """As encoded."""
@@ -242,6 +248,8 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     position: int = 0
     """Messages that the sender was delivered before this view, for orders in which these are the same at all members;
     the host of the sender counts them."""
+    partials: int = 0
+    """Bytes that the host of the sender has for the joiner besides: of messages that began before this view."""
 
     def size(self) -> int:
         """As encoded."""
@@ -279,7 +287,8 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
         good = good and min(unit.number, packet.seq, packet.first) >= 0
     elif isinstance(unit, Suspicion):
-        good = 0 <= unit.members <= view.everybody and len(unit.why) <= MAX_WHY
+        good = min(unit.members, unit.unheard) >= 0 and max(unit.members, unit.unheard) <= view.everybody
+        good = good and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
 
 
@@ -319,7 +328,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
     good = True
     if isinstance(unit, Found):
         good = (
-            unit.view >= 0
+            min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
             and 0 <= unit.place < len(unit.addresses)
@@ -336,6 +345,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             and 0 <= unit.source < len(unit.view.members)
             and len(unit.departed) <= MAX_DEPARTED
             and 0 <= unit.position < 1 << 60
+            and 0 <= unit.partials < 1 << 60
         )
     return None if good else "malformed"
 

@@ -7,6 +7,7 @@
 
 from typing import Final
 
+from ordercast.model.machine import Discard
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.applicants import Applicants
 from ordercast.protocols.membership.blocking import Blocking
@@ -18,8 +19,8 @@ from ordercast.protocols.membership.leaving import Leaving
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.retirement import Retirement
 from ordercast.protocols.membership.submissions import Submissions
-from ordercast.protocols.membership.units import Install
-from ordercast.protocols.membership.view import GroupView, NextView, Reason
+from ordercast.protocols.membership.units import Install, Welcome
+from ordercast.protocols.membership.view import GroupView, NextView, Reason, is_possible, view_after
 
 
 class ViewChange:
@@ -89,6 +90,21 @@ class ViewChange:
             self._enter(value, told_by, out)
         else:
             self.current.set_timer("fetch", self.current.settings.repeat, out)
+
+    def receive_welcome(self, unit: Welcome, out: list[MemberOutput]) -> None:
+        """One that joined with the next view tells it; the tag proves that it follows the current one."""
+        current, value = self.current, unit.value
+        if (
+            unit.incarnation != current.me.number
+            or not is_possible(value, current.view)
+            or view_after(current.view, value) != unit.view
+            or self.acceptor.objection(Install(current.view.number, current.place, value)) is not None
+        ):
+            out.append(Discard(unit, "old"))
+            return
+        self.install(value, None, out)
+        if current.view.number == value.number:
+            self.installer.say_entered(None, out)
 
     def is_included(self, value: NextView) -> bool:
         """R10: whether this member finishes the epoch: it goes on, or it has left."""

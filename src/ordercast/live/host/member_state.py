@@ -1,0 +1,211 @@
+"""The application's state at one member: what its transfer means for what the member sends, delivers and is.
+
+While the state is loaded, the member votes, receives and acknowledges as any other. It sends nothing of its own, and
+what it is delivered is held. If all donors are gone it leaves, and joins again as a new incarnation; if the application
+cannot load the state, it leaves for good.
+"""
+
+import asyncio
+from typing import Protocol
+
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.host import Host
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.parameters import Parameters
+from ordercast.live.host.state_transfer import StateOptions, StateTransfer
+from ordercast.live.logs import GroupLogs
+from ordercast.live.state.joiner import Loaded
+from ordercast.live.transport.addresses import Address
+from ordercast.live.transport.transport import Transport
+from ordercast.model.config import SECOND
+from ordercast.model.errors import JoinError
+from ordercast.protocols.membership.events import Excluded, InstallView, StateLoaded
+from ordercast.protocols.membership.units import Probe
+from ordercast.protocols.membership.view import Incarnation
+from ordercast.wire.keys import GroupKeys
+
+__all__ = ["MemberState", "StateOptions"]
+
+_FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
+_TICKS = 8  # between questions whether a joiner has the state
+
+
+class StateOwner(Protocol):
+    """The member."""
+
+    name: str
+    address: Address
+    parameters: Parameters
+    inbox: Inbox
+    outbox: Outbox
+    transport: Transport
+    host: Host | None
+    left: "asyncio.Future[None]"
+    end: BaseException | None
+
+    def leave_group(self, within: float | None, *, drain: bool = True) -> None:
+        """Leaves; the others continue."""
+
+    def leave(self) -> None:
+        """Sends and receives nothing any more."""
+
+    def address_of(self, person: Incarnation, node: int) -> Address:
+        """Of another member, as it is used here."""
+        ...
+
+
+class MemberState:
+    """The state of one member, if its application has one. Used inside one event loop."""
+
+    def __init__(self, owner: StateOwner, group: str, options: StateOptions | None) -> None:
+        """`group`: its name; `options`: None if the application has no state."""
+        self._owner, self._name = owner, owner.name
+        self._failure_timeout = owner.parameters.failure_timeout / SECOND
+        self._logs, self._loop = GroupLogs(group, owner.name), asyncio.get_running_loop()
+        self._transfer: StateTransfer | None = None
+        self._join_timeout = 0.0
+        if options is not None:
+            self._join_timeout = options.join_timeout
+            self._transfer = StateTransfer(
+                *(options, owner.address),
+                group=group,
+                name=owner.name,
+                failure_timeout=self._failure_timeout,
+                is_busy=self._is_busy,
+                owner=self,
+            )
+        self._loaded: asyncio.Future[None] = self._loop.create_future()
+        self.joins_anew: Excluded | None = None
+        """This member leaves and joins again, as if the others had excluded it."""
+        self.problem: str | None = None
+        """Why it leaves for good."""
+        self._ticks = self._datagrams = 0
+        self._joining_again: asyncio.TimerHandle | None = None
+
+    async def wait(self) -> None:
+        """Returns when this member, which joined, has the state, if there is one.
+
+        Raises `JoinError` when it has left without it; if this is cancelled, it leaves.
+        """
+        if self._transfer is None:
+            return
+        try:
+            await asyncio.shield(self._loaded)
+        except BaseException as error:
+            if not isinstance(error, JoinError):  # the application does not wait any longer
+                self._transfer.close()
+                self._owner.leave_group(None, drain=False)
+            await asyncio.wait((self._owner.left,), timeout=2 * self._failure_timeout)
+            self._owner.leave()
+            raise
+
+    # --- what happens to the member ---
+
+    def view_installed(self, change: InstallView, *, joins: bool) -> None:
+        """A view; `joins`: the first one of an incarnation that joined."""
+        if self._transfer is None:
+            return
+        if not joins:
+            self._transfer.view_installed(change)
+        else:
+            owner = self._owner
+            assert owner.host is not None, "it is in a view"
+            self.joins_anew = None
+            if self._joining_again is not None:
+                self._joining_again.cancel()
+            owner.inbox.hold_for_state()
+            owner.outbox.paused = True
+            people, nodes = change.view.members, change.view.nodes
+            me = owner.host.member.current.me
+            self._transfer.load(change, me, lambda place: owner.address_of(people[place], nodes[place]))
+
+    def handed_out(self, number: int) -> None:
+        """The application is handed the view of this number."""
+        if self._transfer is not None:
+            self._transfer.handed_out(number)
+
+    def rotate_keys(self, keys: GroupKeys) -> None:
+        """New connections use other keys from now on."""
+        if self._transfer is not None:
+            self._transfer.keys = keys
+
+    def interrupt(self) -> None:
+        """The others continue without this incarnation: if it had not got the state, its events mean nothing."""
+        if self._transfer is not None:
+            self._transfer.interrupt()
+        self._owner.inbox.drop_held()
+
+    def stop(self, why: BaseException) -> None:
+        """The group is over for this member."""
+        if self._transfer is not None:
+            self._transfer.close()
+        if self._joining_again is not None:
+            self._joining_again.cancel()
+        if not self._loaded.done():
+            self._loaded.set_exception(JoinError(f"{self._name} did not get the state of the group: {why}"))
+            self._loaded.exception()  # marks it as retrieved: nobody may be waiting
+
+    def tick(self) -> None:
+        """Now and then: drops states that were loaded, and asks for whether they were: what was said may be lost."""
+        host = self._owner.host
+        if host is None or self._transfer is None:
+            return
+        self._ticks += 1
+        current = host.member.current
+        for place in self._transfer.confirm(current.view, host.member.applicants.stateless):
+            if self._ticks % _TICKS == 0:
+                probe = Probe(current.view.number, current.place)
+                self._owner.transport.send_membership(probe, place, current.view.number)
+        if self._owner.end is not None:
+            self._transfer.refuse_unsaved(self._failure_timeout)
+
+    def _is_busy(self) -> bool:
+        """Whether there is traffic, or own messages wait to be sent: the state gives way to them."""
+        arrived = self._owner.transport.endpoint.datagrams_in
+        busy = bool(self._owner.outbox) or arrived - self._datagrams > _FEW
+        self._datagrams = arrived
+        return busy
+
+    # --- what becomes of the state (state_transfer.LoadingOwner) ---
+
+    def state_loaded(self, loaded: Loaded) -> None:
+        """The application has it: it is given what was delivered meanwhile."""
+        owner, host = self._owner, self._owner.host
+        assert host is not None, "it is in a view"
+        self._logs.membership.info(
+            "%s has loaded %d bytes of state from %s",
+            self._name,
+            loaded.size,
+            loaded.donor.name,
+            extra={"peer": loaded.donor.name},
+        )
+        host.recorder.state(loaded.view, loaded.donor.node, loaded.size)
+        host.change(StateLoaded())
+        owner.outbox.paused = False
+        owner.inbox.release()
+        if not self._loaded.done():
+            self._loaded.set_result(None)
+        host.pump()
+
+    def state_not_loaded(self, error: JoinError) -> None:
+        """It leaves."""
+        self.problem = str(error)
+        self._logs.membership.error("%s leaves: %s", self._name, error)
+        if not self._loaded.done():
+            self._loaded.set_exception(error)
+            self._loaded.exception()  # marks it as retrieved: nobody may be waiting
+        self._owner.leave_group(None, drain=False)
+
+    def donors_gone(self, why: str) -> None:
+        """It leaves, and joins again: others have the state of a later view."""
+        host = self._owner.host
+        assert host is not None, "it is in a view"
+        sentence = f"all that could give it the state are gone ({why})"
+        self.joins_anew = Excluded(host.member.current.view.number + 1, sentence, None)
+        self._logs.membership.warning("%s leaves and joins again: %s", self._name, sentence)
+        if not self._loaded.done():
+            self._joining_again = self._loop.call_later(self._join_timeout, self._has_not_joined_again, sentence)
+        host.leave(drain=False)
+
+    def _has_not_joined_again(self, why: str) -> None:
+        self.state_not_loaded(JoinError(f"{self._name} could not join again within {self._join_timeout:g} s: {why}"))
