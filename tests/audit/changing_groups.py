@@ -1,7 +1,8 @@
 """Runs of groups whose members change, written down as scripts: one line for each event of a node.
 
-A script is by node: `view 1 = 0 1 2 heard 0 1`, `send a 0 1 2`, `deliver a`, `ack a`, `state 0 1` (of view 1 from
-node 0), `leave drained`, `exclude 2`, `crash`. Letters name messages; a source's are numbered as it sends them.
+A script is by node: `view 1 = 0 1 2 heard 0 1`, `send a 0 1 2`, `renumber a 0 1 3`, `deliver a`,
+`ack a`, `state 0 1` (of view 1 from node 0), `leave drained`, `exclude 2`, `crash`.
+Letters name messages; a source's are numbered as it sends them.
 """
 
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def _columns(words: list[str], names: dict[str, tuple[int, int]]) -> tuple[Any, 
             return None, int(rest[0]), None, None, "silent"
         case "leave" | "crash" | "abort":
             return None, None, None, None, " ".join(rest) or None
-        case "send":
+        case "send" | "renumber":
             return (*names[rest[0]], tuple(map(int, rest[1:])), None, None)
         case _:
             return (*names.get(rest[0], (0, 900 + ord(rest[0]))), None, None, " ".join(rest[1:]) or None)

@@ -347,6 +347,20 @@ def test_only_destinations_count(service: Service) -> None:
     assert "complete" in broken(edited(SELECTED, 1, ("deliver a;", "deliver a; deliver a;")), service)
 
 
+SENT_AGAIN: Script = {
+    0: "view 0 = 0 1 heard; send a 0 1; view 1 = 0 1 2 heard 0 1; renumber a 0 1 2; deliver a; view 2 = 0 1 heard 0 1",
+    1: "view 0 = 0 1 heard; view 1 = 0 1 2 heard 0 1; deliver a; view 2 = 0 1 heard 0 1",
+    2: "view 1 = 0 1 2 heard 0 1; deliver a; leave drained",
+}
+
+
+@pytest.mark.parametrize("service", sorted(SELECTIVE, key=str))
+def test_what_is_for_all_is_sent_again_to_those_that_joined(service: Service) -> None:
+    assert broken(SENT_AGAIN, service) == {}
+    assert "complete" in broken(edited(SENT_AGAIN, 0, ("renumber a 0 1 2", "renumber a 0 1")), service)
+    assert "same_set" in broken(edited(SENT_AGAIN, 2, ("deliver a; ", "")), service)
+
+
 # --- levels ---
 
 LEVELS: Script = {

@@ -61,7 +61,7 @@ def differs(scenario: Scenario, choices: list[int]) -> str:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_restored_machine_does_the_same(name: str) -> None:
-    @settings(max_examples=50, deadline=None, derandomize=True)
+    @settings(max_examples=20, deadline=None, derandomize=True)
     @given(CHOICES)
     def check(choices: list[int]) -> None:
         assert not differs(SCENARIOS[name], choices)

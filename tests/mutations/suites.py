@@ -192,7 +192,8 @@ SUITES = (
         Battery(
             [
                 *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
-                *_tests("membership", "untrusted_units", "failure_detector"),
+                *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
+                *_tests("membership", "membership_replays", "membership_attacked"),
                 *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),

@@ -39,6 +39,7 @@ KINDS = frozenset(
         EventKind.LEAVE,
         EventKind.EXCLUDE,
         EventKind.STATE,
+        EventKind.RENUMBER,
     }
 )
 """The kinds of events that an audit reads."""
@@ -152,6 +153,7 @@ class _Collected:
         self.aborted_at: dict[int, Moment] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
+        self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
 
     def add(self, node: int, step: int, time: int, kind: str, *about: Any) -> None:
         source, seq, destinations, priority, detail = about
@@ -190,6 +192,9 @@ class _Collected:
                 self.epoch_rows.views[node].append(ViewRow(*moment, seq, tuple(destinations), heard_in(detail)))
         if kind in {EventKind.LEAVE, EventKind.EXCLUDE}:
             self.epoch_rows.ends[node].append(End(*moment, EventKind(kind), seq, detail))
+        if kind == EventKind.RENUMBER and destinations is not None and None not in {source, seq}:
+            mask = self._mask(f"{message_name((source, seq))} is sent again to", destinations)
+            self.sent_again[source, seq] = self.sent_again.get((source, seq), 0) | mask
         if kind == EventKind.STATE:
             self.epoch_rows.states.append((node, moment.step, source, seq))
 
@@ -254,7 +259,8 @@ class _Collected:
                 if message in sent:
                     twice.append(message)
                 else:
-                    sent[message] = Sent(message, place, destinations, priority, moment)
+                    to = destinations | self.sent_again.get(message, 0)
+                    sent[message] = Sent(message, place, to, priority, moment)
         return sent, tuple(twice)
 
     def _require_distinct_steps(self) -> None:

@@ -98,6 +98,14 @@ class PacketRecorder(EventRecorder):
         event = EventKind.SEND.value
         self._add((len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
 
+    def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
+        """A packet is sent again, to the members of a later view that it is for; also to those that joined."""
+        del node
+        assert self.nodes is not None, "a view was recorded"
+        to = tuple(self.nodes[place] for place in members(packet.destinations))
+        event, source = EventKind.RENUMBER.value, self.nodes[packet.source]
+        self._add((len(packet.lengths), time, event, source, packet.first, to, None, None, str(number), None))
+
     def flush(self) -> None:
         """Passes the remaining entries to the sink."""
         if self._entries:

@@ -17,6 +17,8 @@ MAX_HEARD = 2 * MAX_MEMBERS
 MAX_NAME_LENGTH = 64
 MAX_REASON_LENGTH = 500
 MAX_PARAMETERS_LENGTH = 16_384
+MAX_PARTS = 16
+"""Parts of an answer that are sent for one request."""
 
 U64 = Annotated[int, msgspec.Meta(ge=0)]  # no number of MessagePack has more than 64 bits
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
@@ -148,12 +150,42 @@ class LastHeard(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=107)
     """Nanoseconds since the sender heard from that member."""
 
 
-Control = Hello | HelloRejection | Join | Refuse | Heartbeat | AbortNotice | LastHeardRequest | LastHeard
-CONTROL: tuple[type[Control], ...] = (
-    *(Hello, HelloRejection, Join, Refuse, Heartbeat, AbortNotice, LastHeardRequest, LastHeard),
+class PartialsRequest(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=109):
+    """From one that joined: asks for the first fragments of large messages whose others come after its first view."""
+
+    view: Number
+    """The number of that view."""
+    offset: Number
+    """What is before is here."""
+
+
+class PartialsPart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=110):
+    """Some bytes of the answer; at most `MAX_PARTS` of them follow a request."""
+
+    view: Number
+    total: Number
+    """The bytes of the whole answer."""
+    offset: Number
+    data: Annotated[bytes, msgspec.Meta(max_length=65_507)]
+
+
+Control = (
+    Hello
+    | HelloRejection
+    | Join
+    | Refuse
+    | Heartbeat
+    | AbortNotice
+    | LastHeardRequest
+    | LastHeard
+    | PartialsRequest
+    | PartialsPart
 )
-IN_SESSION: tuple[type[Control], ...] = (Heartbeat, AbortNotice, LastHeardRequest, LastHeard)
+IN_SESSION: tuple[type[Control], ...] = (
+    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
+)
 """These travel under the tag of a view, all others under the sender's incarnation."""
+CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)
 
 
 def truncated(why: str) -> str:

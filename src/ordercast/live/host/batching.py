@@ -5,7 +5,7 @@ when it is full, or when a turn of the event loop has passed in which nothing wa
 message does not wait. A message that is larger than a packet is sent in fragments, each in a packet of its own; it is
 complete when its last fragment is delivered, which is its place in the order.
 
-The first byte of a packet's payload tells whether it holds whole messages, a fragment, or the last fragment.
+The first byte of a packet's payload tells which of these it holds: see `message_fragments`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from ordercast.live.events import Receipt
-from ordercast.live.host.message_fragments import FRAGMENT, LAST_FRAGMENT, WHOLE
+from ordercast.live.host.message_fragments import FIRST_FRAGMENT, FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
 from ordercast.protocols.membership.events import TO_ALL
 
@@ -27,20 +27,18 @@ PENDING_LIMIT = 1 << 20
 class LargeMessage:
     """A message that is sent in fragments, each in a batch of its own."""
 
-    __slots__ = ("_destinations", "_fragment", "_payload", "_priority", "bound")
+    __slots__ = ("_destinations", "_fragment", "_payload", "_priority")
 
     def __init__(self, payload: bytes, fragment: int, destinations: int, priority: int) -> None:
         """`fragment`: bytes of each, but of the last one."""
         self._payload, self._fragment, self._destinations, self._priority = payload, fragment, destinations, priority
-        self.bound: int | None = None
-        """Nodes that were given the first fragment: the others follow, and those that join meanwhile get none."""
 
     def batches(self, stop: int | None = None) -> "Iterator[OutgoingBatch]":
         """The fragments, the first ones or all."""
         payload, fragment = self._payload, self._fragment
         count = -(-len(payload) // fragment)
         for index in range(count if stop is None else stop):
-            mark = LAST_FRAGMENT if index == count - 1 else FRAGMENT
+            mark = LAST_FRAGMENT if index == count - 1 else FRAGMENT if index else FIRST_FRAGMENT
             piece = payload[index * fragment : (index + 1) * fragment]
             batch = OutgoingBatch(piece, self._destinations, self._priority, mark)
             batch.large, batch.index = self, index
@@ -243,7 +241,6 @@ def _with_beginnings(batches: list[OutgoingBatch]) -> list[OutgoingBatch]:
     for batch in batches:
         large = batch.large
         if large is not None and large is not begun:
-            large.bound = None
             found += large.batches(batch.index)
         begun = large
         found.append(batch)

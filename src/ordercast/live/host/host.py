@@ -57,6 +57,7 @@ from ordercast.protocols.membership.events import (
     SendControl,
     SendOutside,
     Unblocked,
+    Unheard,
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
@@ -91,8 +92,8 @@ class HostOwner(Protocol):
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
 
-    def position(self) -> int:
-        """Messages that were delivered before the current view, as those that join count them."""
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
 
     def blocked(self, lacks: int) -> None:
         """Too few members can be reached to agree on the next view: these places are silent; 0: it is over."""
@@ -131,6 +132,7 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
+        member.submissions.addressing.is_to_all = self._is_to_all
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -203,6 +205,11 @@ class Host:
         self.change(Suspect(places))
         self.pump()
 
+    def unheard(self, places: int) -> None:
+        """Others hear these members, and this one does not: the group continues without one of them."""
+        self.change(Unheard(places))
+        self.pump()
+
     def leave(self, *, drain: bool) -> None:
         """The group is to continue without this member."""
         self.change(LeaveGroup(drain))
@@ -253,13 +260,15 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
+        if not self._direct and self.member.phase is not Phase.MEMBER:
+            return  # it was just excluded: what is taken now would be lost
         while (
             not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
         ):
             batch = outbox.take()
             if batch is None:
                 break
-            places = self._places_of(batch.destinations if batch.large is None else self._bound(batch))
+            places = self._places_of(batch.destinations)
             if not places:
                 batch.give_up(Undelivered("no destination of the message is a member any more"))
                 continue
@@ -279,14 +288,9 @@ class Host:
                 self._places[nodes] = found
         return found
 
-    def _bound(self, batch: OutgoingBatch) -> int:
-        """The nodes of a fragment: where messages go to any members, those of the first one."""
-        large = batch.large
-        if batch.destinations != TO_ALL or large is None or self.member.epoch.order.to_all:
-            return batch.destinations
-        if large.bound is None:
-            large.bound = mask_of(self._nodes)
-        return large.bound
+    def _is_to_all(self, first: int) -> bool:
+        batch = self._submitted.get(first) or self._unstable.get(first)
+        return batch is not None and batch.destinations == TO_ALL
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""
@@ -315,6 +319,10 @@ class Host:
     def has_unsent(self) -> bool:
         """True if one of our messages is not known to be stable, as far as the protocol reports it."""
         return bool(self._outbox or self._submitted or self._unstable)
+
+    def is_drained(self) -> bool:
+        """True if all of our messages are in every cut: a view delivers them, even if it is without this member."""
+        return not (self._outbox or self._submitted) and self.member.leaving.is_drained()
 
     def unconfirmed(self) -> int:
         """Our messages that are not known to be stable, sent or not."""
@@ -459,7 +467,7 @@ class Host:
     def _send_outside(self, output: SendOutside) -> None:
         unit = output.unit
         if type(unit) is Welcome:
-            unit = replace(unit, position=self._owner.position(), departed=unit.departed[-MAX_TOLD:])
+            unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:

@@ -16,6 +16,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from ordercast.live.events import Blocked, Excluded, Unblocked, View
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
@@ -27,14 +29,14 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
-from ordercast.live.host.member_state import MemberState
-from ordercast.live.host.membership import Membership, joined_places, places_of, told
+from ordercast.live.host.member_state import MemberState, StateOptions
+from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning
+from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
-from ordercast.live.host.state_transfer import HOLD_LIMIT, StateOptions
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -44,7 +46,7 @@ from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
-from ordercast.model.errors import GroupAborted, GroupClosed, JoinError, Undelivered
+from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, members, name_of
 from ordercast.model.runs import Channel
@@ -64,11 +66,17 @@ from ordercast.protocols.membership.units import (
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
-from ordercast.wire.control import IN_SESSION, Control, LastHeard, LastHeardRequest, Stage
+from ordercast.wire.control import (
+    IN_SESSION,
+    Control,
+    LastHeard,
+    LastHeardRequest,
+    PartialsPart,
+    PartialsRequest,
+    Stage,
+)
 from ordercast.wire.keys import GroupKeys
 
-INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
 CLOSING_INBOX_LIMIT = 256 << 20
 """The same for an application that has closed the group, before the group is aborted.
 
@@ -135,6 +143,7 @@ class Member:
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -147,6 +156,7 @@ class Member:
         self._returning: Returning | None = None
         self._retired: Host | None = None  # of the incarnation before this one
         self._exclusions = Exclusions()
+        self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self._scheduled = False
         self.joined_view: View | None = None
@@ -192,7 +202,6 @@ class Member:
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
-            self.state.stops_reading()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
@@ -227,9 +236,9 @@ class Member:
         if not self._leaving.begun:
             self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
-            self.state.stops_reading()
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self._unreached(self._lacks), 0)
         elif not drain:
@@ -241,6 +250,16 @@ class Member:
     def _leave_undrained(self) -> None:
         if not self.left.done() and self.host is not None:
             self._leaving.say(self.host, drain=False)
+
+    def _leave_alone(self) -> None:
+        """If without this member too few are left for a view: nobody can agree that it has left."""
+        if self.left.done():
+            return
+        least = self.parameters.least_members
+        if self._leaving.said and len(self._view.members) <= least and least > 1:
+            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+        else:
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
@@ -257,6 +276,7 @@ class Member:
             self._returning.stop()
         if self.running is not None:
             self.running.stop()
+        self._partials.stop()
 
     async def recorded(self) -> None:
         """Returns when the trace is written, if there is one, after the end."""
@@ -281,6 +301,8 @@ class Member:
             self._detection.answer(member, message)
         elif isinstance(message, LastHeard):
             self._detection.answered(message)
+        elif isinstance(message, PartialsRequest | PartialsPart):
+            self._partials.receive(member, message)
         else:
             self.session.control_received(self._view.nodes[member], message)
 
@@ -290,7 +312,6 @@ class Member:
             return
         if unit.view == self._view.number:
             self._is_active(unit.source)
-            self.state.received(unit, self._view)
         elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
             self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
             return
@@ -330,7 +351,7 @@ class Member:
         if host is None:
             return
         if (
-            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            (self.inbox.bytes > self.inbox.limit or host.recorder.behind)
             and isinstance(unit, DataUnit)
             and self._is_dropped(host)
         ):
@@ -339,8 +360,6 @@ class Member:
 
     def _is_dropped(self, host: Host) -> bool:
         """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
-        if self.inbox.is_held and self.inbox.bytes <= HOLD_LIMIT and not host.recorder.behind:
-            return False  # the application reads when it has the state
         if self._at_rest is None or host.recorder.behind:
             self.counts.overrun += 1
             return True
@@ -401,7 +420,8 @@ class Member:
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config),
+            membership_config(parameters, self.session.round_trips.typical()),
             group=self._group,
             terms=self._terms.encoded(),
         )
@@ -418,7 +438,8 @@ class Member:
         self._terms, self._welcome = terms, welcome
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
-            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), membership_config(parameters)),
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
+            membership_config(parameters, round_trip),
             group=self._group,
             terms=terms.encoded(),
         )
@@ -470,7 +491,7 @@ class Member:
         own = self._relay
         relay = own if not callable(own) else own() if place == 0 else addresses[0]
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
-        self.session.places = {node: each for each, node in enumerate(view.nodes)}
+        self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._detection.enter_view(place, len(view.members))
 
     def _suspect(self, places: int) -> None:
@@ -478,6 +499,12 @@ class Member:
         self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.suspect(places)
+
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
 
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
@@ -519,27 +546,28 @@ class Member:
         """The group continues with these members."""
         view, welcome, self._welcome = change.view, self._welcome, None
         if welcome is None:
-            self._enter_view(view, change.place, self._channel())
+            assert self.host is not None, "a view is installed in an open session"
+            self._enter_view(view, change.place, self.host.machine.needs)
         position = self.inbox.position
         self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
             position = welcome.position
         self._first_position = position
+        if welcome is None:
+            self._partials.enter(change)
+        else:
+            self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
-        self._logs.membership.warning(
-            "view %d: %s (%s)",
-            *(new.number, ", ".join(new.members), new.why),
-            extra={"view": new.number, "members": new.members, "left": dict(new.left), "reason": new.why},
-        )
-        joined = tuple((view.nodes[place], view.members[place].name) for place in joined_places(change))
-        self._loop.call_soon(self._continue_with, new, mask_of(view.nodes), joined)  # when the machine's turn is over
+        log_view(new, self._logs)
+        nodes, joined = mask_of(view.nodes), joined_nodes(change)
+        self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
         if welcome is not None:
             self.joined_view = new
 
-    def _channel(self) -> Channel:
-        assert self.host is not None, "a view is installed in an open session"
-        return self.host.machine.needs
+    def _partials_lost(self) -> None:
+        """Messages began before this member joined, and those that have their beginnings are gone."""
+        self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
@@ -555,9 +583,9 @@ class Member:
             why = self.state.problem or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self._end_alone, why, notice)
 
-    def position(self) -> int:
-        """Messages that were delivered before the current view, as those that join count them."""
-        return self._first_position
+    def welcome(self, unit: Welcome) -> Welcome:
+        """The same, with what those that join are told besides."""
+        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
@@ -576,7 +604,7 @@ class Member:
         self._detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = self._settle(self.host, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
@@ -587,7 +615,7 @@ class Member:
             contacts=[str(address) for address in self._contacts()],
             old=self.me,
             terms=self._terms.encoded(),
-            settings=membership_config(self.parameters),
+            settings=membership_config(self.parameters, None),
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
@@ -601,21 +629,11 @@ class Member:
         found += [address for _, address in self._founders]
         return [address for address in dict.fromkeys(found) if address != self.address]
 
-    def _settle(self, host: Host, end: int | None) -> tuple[int, int]:
-        """After an exclusion: own messages that were delivered by the others, and that were not and are sent again."""
-        settled = host.settle(end)
-        for batch in settled.delivered:
-            batch.reached(Level.KNOWN_STABLE)
-        for batch in settled.unknown:
-            batch.give_up(Undelivered(f"the group continued without {self.name}, and nobody knows whether it arrived"))
-        self.outbox.put_back(settled.not_delivered)
-        return sum(batch.messages for batch in settled.delivered), self.outbox.messages()
-
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        self._settle(old, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end)
         self._returning, self._retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
@@ -669,8 +687,10 @@ class Member:
 
     def protocol_failed(self, error: Exception) -> None:
         """There is an error in our own code: the others continue without this member, and need not wait to find out."""
-        why, view = self._failure(error), self._view
-        place = self.session.places[self.me]
+        self._tell_failure(self._failure(error))
+
+    def _tell_failure(self, why: str) -> None:
+        view, place = self._view, self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self._end_alone, why, 0)
@@ -684,7 +704,7 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram)
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
             self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:

@@ -70,11 +70,21 @@ def told(change: InstallView, position: int, departed: tuple[Departed, ...] = ()
     )
 
 
+def log_view(view: View, logs: GroupLogs) -> None:
+    """For operators."""
+    logs.membership.warning(
+        "view %d: %s (%s)",
+        *(view.number, ", ".join(view.members), view.why),
+        extra={"view": view.number, "members": view.members, "left": dict(view.left), "reason": view.why},
+    )
+
+
 def places_of(change: InstallView) -> dict[int, int]:
     """The places of those that go on, by their places in the view before."""
     return {} if change.value is None else {old: new for new, old in enumerate(members(change.value.stay))}
 
 
-def joined_places(change: InstallView) -> range:
-    """Of those that joined with a view."""
-    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
+def joined_nodes(change: InstallView) -> tuple[tuple[int, str], ...]:
+    """Those that joined with a view: nodes and names."""
+    view, stayed = change.view, 0 if change.value is None else change.value.stay.bit_count()
+    return tuple((node, member.name) for node, member in zip(view.nodes[stayed:], view.members[stayed:], strict=True))

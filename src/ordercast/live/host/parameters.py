@@ -64,6 +64,9 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     """Each member makes its timers longer if it measures a longer round trip."""
     max_message_size: int = 64 << 20
     failure_timeout: int = FAILURE_TIMEOUT
+    quorum: str = "last_view"
+    least_members: int = 1
+    """No view has fewer: a majority of the founders, if the quorum is static."""
     multicast: str = ""
     has_state: bool = False
     """Members that join get the application's state."""
@@ -98,9 +101,13 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         most = max(least, min(self.max_datagram_size, buffer // 2))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
-    def room_in(self, datagram: int) -> int:
-        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size."""
-        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * self.config.nodes, _MIN_ROOM)
+    def room_in(self, datagram: int, members: int | None = None) -> int:
+        """Bytes of messages, with their lengths, that a packet carries in a datagram of this size.
+
+        `members`: of the group; None: those that open it.
+        """
+        count = self.config.nodes if members is None else members
+        return max(datagram - _FIXED_OVERHEAD - _OVERHEAD_PER_MEMBER * count, _MIN_ROOM)
 
     def config_for(self, measured: int | None) -> GroupConfig:
         """The protocol's configuration; timers suit the measured round trip if that is much longer than expected."""
@@ -118,6 +125,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "order": order_of(self.protocol),
             "window": self.config.window,
             "resilience": self.config.sequencer.resilience,
+            "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "round_trip": self.round_trip / SECOND,
             "mtu": self.mtu,
@@ -192,6 +200,8 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         measures_round_trip=settings.round_trip is None and not loopback,
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
+        quorum=settings.quorum,
+        least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
         has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",

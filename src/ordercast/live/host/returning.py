@@ -8,7 +8,11 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 
+from ordercast.live.host.batching import Outbox
+from ordercast.live.host.host import Host
 from ordercast.live.host.joiner_host import JoinerHost
+from ordercast.model.errors import Undelivered
+from ordercast.model.machine import Level
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.units import Found, OutsideUnit, Welcome
@@ -31,6 +35,20 @@ class Exclusions:
         before = len(self._times)
         self._times.append(now)
         return 0.0 if not before else failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
+
+
+def settle(host: Host, outbox: Outbox, end: int | None) -> tuple[int, int]:
+    """After an exclusion: how many own messages the others were delivered, and how many are sent again.
+
+    `end`: own packets of the last view were delivered below it; None: nobody knows.
+    """
+    settled = host.settle(end)
+    for batch in settled.delivered:
+        batch.reached(Level.KNOWN_STABLE)
+    for batch in settled.unknown:
+        batch.give_up(Undelivered("the group continued without this member, and nobody knows whether it was delivered"))
+    outbox.put_back(settled.not_delivered)
+    return sum(batch.messages for batch in settled.delivered), outbox.messages()
 
 
 class Returning:

@@ -5,6 +5,7 @@
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from ordercast.model.machine import Level, Output, Reached, Submit
@@ -15,17 +16,26 @@ from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.view import NextView, Reason, places_after
 
 
+class Addressing:
+    """Where messages go to any members: what the host knows of their destinations."""
+
+    def __init__(self) -> None:
+        self.is_to_all: Callable[[int], bool] = lambda _: False
+        """Whether the submission with this first message is for all members, whoever they are when it is delivered."""
+
+
 class Submissions(DeclaredState):
     """The part of a member that hands submissions to the epoch."""
 
     current: Final[Current]
     epoch: Final[Epoch]
+    addressing: Final[Addressing]
 
     waiting: deque[Submit]  # submitted while stopped, in places of the current view
     skips: int  # message numbers that the next submission leaves out: of what was withdrawn
 
     def __init__(self, current: Current, epoch: Epoch) -> None:
-        self.current, self.epoch = current, epoch
+        self.current, self.epoch, self.addressing = current, epoch, Addressing()
         self.waiting, self.skips = deque(), 0
 
     def submit(self, event: Submit, out: list[MemberOutput]) -> None:
@@ -71,7 +81,8 @@ class Submissions(DeclaredState):
 
     def _resubmit_one(self, event: Submit, number: int, value: NextView, out: list[MemberOutput]) -> int:
         """The number of the message after it."""
-        first, to = number + event.skips, self._in_next_view(event, value)
+        first = number + event.skips
+        to = self._in_next_view(event, first, value)
         if to:
             self._give(event, to, out)
         else:
@@ -79,9 +90,12 @@ class Submissions(DeclaredState):
             out.append(Withdrawn(event, first))
         return first + len(event.lengths)
 
-    def _in_next_view(self, event: Submit, value: NextView) -> int:
-        """The destinations, as places of the current view. What was to all and had no number yet is to all of them."""
-        if self.epoch.order.to_all or _is_to_all(event):
+    def _in_next_view(self, event: Submit, first: int, value: NextView) -> int:
+        """The destinations, as places of the current view; `first`: its first message.
+
+        What was to all is to all of its members.
+        """
+        if self.epoch.order.to_all or _is_to_all(event) or self.addressing.is_to_all(first):
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)
 

@@ -138,6 +138,8 @@ class Suspicion(MemberUnit, frozen=True, gc=False, tag=70):
 
     members: int
     why: str
+    unheard: int = 0
+    """Members that live, as others say, but that the sender does not hear."""
 
 
 class Probe(MemberUnit, frozen=True, gc=False, tag=71):
@@ -246,6 +248,8 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     position: int = 0
     """Messages that the sender was delivered before this view, for orders in which these are the same at all members;
     the host of the sender counts them."""
+    partials: int = 0
+    """Bytes that the host of the sender has for the joiner besides: of messages that began before this view."""
 
     def size(self) -> int:
         """As encoded."""
@@ -283,7 +287,8 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
         good = good and min(unit.number, packet.seq, packet.first) >= 0
     elif isinstance(unit, Suspicion):
-        good = 0 <= unit.members <= view.everybody and len(unit.why) <= MAX_WHY
+        good = min(unit.members, unit.unheard) >= 0 and max(unit.members, unit.unheard) <= view.everybody
+        good = good and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
 
 
@@ -340,6 +345,7 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             and 0 <= unit.source < len(unit.view.members)
             and len(unit.departed) <= MAX_DEPARTED
             and 0 <= unit.position < 1 << 60
+            and 0 <= unit.partials < 1 << 60
         )
     return None if good else "malformed"
 

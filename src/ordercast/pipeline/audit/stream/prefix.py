@@ -33,7 +33,7 @@ from ordercast.audit.verdict import MOST_WITNESSES
 from ordercast.audit.violations import Violation, message_name
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept, one_epoch, state_complete
 from ordercast.model.errors import TraceError
-from ordercast.model.nodes import name_of
+from ordercast.model.nodes import members, name_of
 from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit.kernel.checks import passes
 from ordercast.pipeline.audit.kernel.columns import (
@@ -54,7 +54,8 @@ CARRIED = pa.schema(_READ)
 _LEAST = int(np.iinfo(np.int64).min)
 _OF_MESSAGES = (EventKind.SEND, EventKind.DELIVER)
 _OF_NODES = (EventKind.CRASH, EventKind.ABORT, EventKind.VIEW, EventKind.LEAVE, EventKind.EXCLUDE, EventKind.STATE)
-_CHECKED = [*_OF_MESSAGES, *_OF_NODES]
+_OF_SOURCES = (*_OF_MESSAGES, EventKind.RENUMBER)
+_CHECKED = [*_OF_SOURCES, *_OF_NODES]
 _NOT_IN_PREFIXES: tuple[Property, ...] = (*LEVEL_SOUNDNESS, same_runs, kept, state_complete, acknowledged_stays)
 
 
@@ -174,7 +175,8 @@ class Prefix(msgspec.Struct):
         return [violation for promise in promises for violation in islice(promise(logs), MOST_WITNESSES)]
 
     def _logs(self, table: pa.Table, service: Service) -> RunLogs:
-        batches = table.filter(pa.array(_sent(table))).to_batches()
+        known = _sent(table) & _addressed(table) if service in SELECTIVE else _sent(table)
+        batches = table.filter(pa.array(known)).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, service=service, ended=False)
         return logs if service in SELECTIVE else logs.addressed_to_everybody()
@@ -193,6 +195,7 @@ class Prefix(msgspec.Struct):
         excused = np.zeros_like(run.sends.addressed)
         for index, message in enumerate(zip(run.sends.source.tolist(), run.sends.seq.tolist(), strict=True)):
             number = epochs.view_of.get(message)
+            run.sends.addressed[list(members(logs.sent[message].destinations)), index] = True
             if number is not None:
                 mask = epochs.members(number)
                 excused[:, index] = [not mask >> node & 1 for node in range(self.nodes)]
@@ -215,7 +218,7 @@ class Prefix(msgspec.Struct):
             if end > start:
                 self.retired[source] = int(run.sends.seq[end - 1]) + 1
         remaining = [
-            event not in _OF_MESSAGES or None in {source, seq} or seq >= self.retired.get(source, _LEAST)
+            event not in _OF_SOURCES or None in {source, seq} or seq >= self.retired.get(source, _LEAST)
             for event, source, seq in _messages_of(table)
         ]
         return table.filter(pa.array(remaining, pa.bool_()))
@@ -242,6 +245,25 @@ def _sent(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     rows = list(_messages_of(table))
     sent = {(source, seq) for event, source, seq in rows if event == EventKind.SEND}
     return np.array([event != EventKind.DELIVER or (source, seq) in sent for event, source, seq in rows], np.bool_)
+
+
+def _addressed(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """By event: whether it is no delivery, or one at a node that its message is known to be sent to.
+
+    Who joined may be sent a message again that was sent before, and its delivery may be read before that.
+    """
+    rows = list(zip(_messages_of(table), table.column(NODE).to_pylist(), strict=True))
+    to: dict[tuple[int, int], set[int]] = {}
+    for ((event, source, seq), _), destinations in zip(rows, table.column(DESTINATIONS).to_pylist(), strict=True):
+        if event in {EventKind.SEND, EventKind.RENUMBER}:
+            to.setdefault((source, seq), set()).update(destinations or ())
+    return np.array(
+        [
+            event != EventKind.DELIVER or (source, seq) not in to or node in to[source, seq]
+            for (event, source, seq), node in rows
+        ],
+        np.bool_,
+    )
 
 
 def _retirable(run: RunColumns, excused: Flags | None, *, selective: bool, closed: bool) -> Numbers:
