@@ -3,11 +3,14 @@
     python examples/chat.py            three members in one process
     python examples/chat.py ann        in three terminals, as ann, bob and cy: what you type is sent
 
-Without total order, bob could read an answer before its question.
+Without total order, bob could read an answer before its question. Who comes back is given the conversation so far, and
+goes on reading from there.
 """
 
 import asyncio
+import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 
@@ -16,11 +19,31 @@ import ordercast
 MEMBERS = ("ann", "bob", "cy")
 
 
-async def type_and_read(name: str) -> None:
-    """One member in its own terminal."""
-    async with ordercast.join("chat", members=MEMBERS, name=name, on_waiting=print) as group:
+class Conversation:
+    """What was said, for those that join later."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def save(self) -> bytes:
+        """All of it."""
+        return json.dumps(self.lines).encode()
+
+    async def load(self, parts: AsyncIterator[bytes]) -> None:
+        """What another member has."""
+        self.lines = json.loads(b"".join([part async for part in parts]))
+
+
+async def type_and_read(name: str, chat: str = "chat") -> None:
+    """One member in its own terminal. SIGTERM is like control-C."""
+    said = Conversation()
+    async with ordercast.join(chat, members=MEMBERS, name=name, state=said, on_waiting=print) as group:
         print(f"you are {group.me}; type; control-D ends what you say, and the chat ends when all have", flush=True)
-        await asyncio.gather(read_all(group), type_all(group))
+        print(*said.lines, sep="\n", end="\n" * bool(said.lines), flush=True)
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        await asyncio.gather(read_all(group, said), type_all(group))
 
 
 async def type_all(group: ordercast.Group) -> None:
@@ -46,13 +69,11 @@ async def typed() -> AsyncIterator[bytes]:
         loop.remove_reader(0)
 
 
-async def read_all(group: ordercast.Group) -> list[str]:
+async def read_all(group: ordercast.Group, said: Conversation) -> None:
     """Prints all messages until the group is closed."""
-    lines = []
     async for message in group:
-        lines.append(f"{message.sender}: {message.payload.decode()}")
-        print(lines[-1], flush=True)
-    return lines
+        said.lines.append(f"{message.sender}: {message.payload.decode()}")
+        print(said.lines[-1], flush=True)
 
 
 async def converse(name: str) -> list[str]:
@@ -77,8 +98,8 @@ async def main() -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(type_and_read(sys.argv[1]) if len(sys.argv) > 1 else main())
-    except KeyboardInterrupt:
+        asyncio.run(type_and_read(*sys.argv[1:3]) if len(sys.argv) > 1 else main())
+    except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit("interrupted: you have left the chat")
     except ordercast.OrdercastError as error:
         sys.exit(f"the chat is over: {error}")

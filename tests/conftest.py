@@ -1,6 +1,7 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
 import fcntl
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -13,6 +14,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 SPARK = "spark"
+LONG = (
+    "tests/live/test_view_records.py",
+    *("tests/network/", "tests/explorer/", "tests/cli/", "tests/live/", "tests/harness/", "tests/simulator/"),
+    *("tests/swarm/", "tests/evaluation/", "tests/protocols/membership/", "tests/test_"),
+)
+"""Where tests take seconds: those that wait most come first."""
 
 # How long an example takes depends on what else the machine does: no test is timed.
 settings.register_profile("ordercast", deadline=None)
@@ -21,17 +28,36 @@ settings.load_profile("ordercast")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    return OneSpark(config, log)
+    return LongestFirst(config, log)
 
 
-class OneSpark(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out tests one by one, but those with Spark together, and these first, since they take longest.
+class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out what takes long first, so that no worker is left with it at the end, and one test at a time.
 
+    Those with Spark stay together, in one worker, and so do the tests of a file that share something, or take
+    milliseconds each: to hand out thousands one by one takes longer than they do.
     The mark `xdist_group` is meant for this, but xdist 3.8 writes it where pytest 9.2 looks no more.
     """
 
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        config.option.loadscopereorder = False  # it would begin with what has the most tests
+        super().__init__(config, log)
+
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if _has_spark(nodeid.partition("::")[0]) else nodeid
+        file = nodeid.partition("::")[0]
+        if _has_spark(file):
+            return SPARK
+        return nodeid if file.startswith(LONG) and not _shares(file) else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark, what takes long, the others; each as they were."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: _turn(item.nodeid.partition("::")[0]))
+
+
+def _turn(file: str) -> int:
+    return -1 if _has_spark(file) else next((turn for turn, start in enumerate(LONG) if file.startswith(start)), 1000)
 
 
 @cache
@@ -40,12 +66,9 @@ def _has_spark(file: str) -> bool:
     return "SparkSession" in text or "tests.pipeline.sparks" in text
 
 
-@pytest.fixture(autouse=True, scope="session")
-def groups_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Groups of other runs on this machine are not found here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-        yield
+@cache
+def _shares(file: str) -> bool:
+    return 'scope="module"' in (ROOT / file).read_text()
 
 
 @pytest.fixture

@@ -73,21 +73,33 @@ def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("names_of_the_documents")
 def test_the_commands_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
-    node, audit = commands(section("A live group in ten lines"))
-    command = [sys.executable, "-m", "ordercast.cli", *node]
+    node, audit, joining, members = commands(section("A live group in ten lines"))
+    command = [sys.executable, "-m", "ordercast.cli"]
     pipe = subprocess.PIPE
-    terminals = [subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe) for _ in range(3)]  # noqa: S603
+    terminals = [
+        subprocess.Popen([*command, *node], cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
+        for _ in range(3)
+    ]
     for terminal in terminals:
+        assert terminal.stderr is not None
+        while b"is in the group" not in terminal.stderr.readline():
+            pass
+    fourth = subprocess.Popen([*command, *joining], cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe)  # noqa: S603
+    assert fourth.stderr is not None
+    while b"view 1: A, B, C, D" not in fourth.stderr.readline():
+        pass
+    assert run(members, tmp_path).stdout.count("present") == 4
+    for terminal in (*terminals, fourth):
         assert terminal.stdin is not None
         terminal.stdin.write(b"hello\n")
         terminal.stdin.close()
         terminal.stdin = None
-    printed = [terminal.communicate(timeout=60)[0] for terminal in terminals]
-    assert printed[0] == printed[1] == printed[2]
-    assert sorted(printed[0].splitlines()) == [b"A\thello", b"B\thello", b"C\thello"]
+    printed = [terminal.communicate(timeout=60)[0] for terminal in (*terminals, fourth)]
+    assert printed[0] == printed[1] == printed[2] == printed[3]
+    assert sorted(printed[0].splitlines()) == [b"A\thello", b"B\thello", b"C\thello", b"D\thello"]
     judged = run(audit, tmp_path)
     assert judged.returncode == 0, judged.stderr
-    assert "9 deliveries" in judged.stdout
+    assert "12 deliveries" in judged.stdout
 
 
 def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ PROMISED = {
     "replicated_dictionary": "20 writes were applied 60 times: each by 3 members of 5",
     "alarms": "it overtook readings, at all members alike: True",
     "work_queue": "30 jobs were done once each, and all agree on by whom: True",
+    "replicated_store": "all members were restarted, and have all four values: True",
+    "counter": "all counted to 40: True",
 }
 
 
@@ -85,3 +87,13 @@ def test_a_chat_in_three_processes() -> None:
     printed = [text.partition("you are")[2].splitlines()[1:] for text in whole]  # it may have had to wait before
     assert printed[0] == printed[1] == printed[2]
     assert sorted(printed[0]) == [f"{name}: hello from {name}" for name in people]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("how", [[], ["--kill"]], ids=["stopped", "killed"])
+@pytest.mark.parametrize("name", ["store", "counter", "chat"])
+def test_a_rolling_restart_of_all_members_loses_nothing(name: str, how: list[str]) -> None:
+    command = [sys.executable, str(EXAMPLES / "rolling_restart.py"), name, *how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)  # noqa: S603
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.endswith("all 3 members were restarted 1 times, hold the same, and nothing was lost\n")

@@ -4,7 +4,21 @@ import pytest
 
 from ordercast.model.config import LossInference, PaperRules, SequencerReadings
 from ordercast.model.errors import ConfigError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, UnitKind
+from ordercast.model.faults import (
+    Bursts,
+    Crash,
+    Duplicates,
+    Fault,
+    Join,
+    Leave,
+    Loss,
+    Miss,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    UnitKind,
+)
 from ordercast.model.option_parsing import (
     parse_duration,
     parse_fault,
@@ -89,7 +103,13 @@ def test_what_is_no_node_is_refused(text: str) -> None:
         ("pause node=E2 at=1ms lasting=5ms", Pause(node=1, at=1_000_000, lasting=5_000_000)),
         ("split side=E1,E2 at=1ms lasting=5ms", Split(side=(0, 1), at=1_000_000, lasting=5_000_000)),
         ("split side=3 at=0 lasting=1ns one_way=true", Split(side=(3,), at=0, lasting=1, one_way=True)),
+        ("split nodes=E1,E2 from=1ms until=6ms", Split(side=(0, 1), at=1_000_000, lasting=5_000_000)),
+        ("pause node=E2 from=0 until=5us", Pause(node=1, at=0, lasting=5_000)),
         ("crash node=E2 at=3ms", Crash(node=1, at=3_000_000)),
+        ("join node=E5 at=3ms", Join(node=4, at=3_000_000)),
+        ("leave node=E2 at=0", Leave(node=1, at=0)),
+        ("return node=E2 at=9ms", Return(node=1, at=9_000_000)),
+        ("suspect node=E3 by=E1 at=1us", Suspicion(node=2, by=0, at=1_000)),
     ],
 )
 def test_faults(text: str, made: Fault) -> None:
@@ -112,6 +132,9 @@ def test_faults(text: str, made: Fault) -> None:
         ("pause node=E1 at=1ms", "missing required field `lasting`"),
         ("pause node=E1 at=1ms lasting=0", "`lasting` > 0"),
         ("split side= at=0 lasting=1ms", "'' is not a node"),
+        ("split side=E1 until=2ms", "'until=2ms' is not a field of the fault 'split'"),
+        ("split nodes=E1 from=2ms until=2ms", "'until=2ms' must be later than the beginning, 2ms"),
+        ("suspect node=E1 by=E1 at=0", "`node` and `by` must differ"),
         ("split side=E1,,E2 at=0 lasting=1ms", "'' is not a node"),
         ("crash node=E1 at=soon", "'soon' is not a duration"),
         ("bursts well=0 bad=1ms", "positive mean times"),

@@ -21,7 +21,22 @@ from ordercast.model.config import (
     Timing,
 )
 from ordercast.model.errors import ConfigError, OrdercastError, TraceError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.faults import (
+    Bursts,
+    Crash,
+    Duplicates,
+    Fault,
+    Join,
+    Leave,
+    Loss,
+    Miss,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    Twice,
+    UnitKind,
+)
 from ordercast.model.progress import Progress
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, TraceDetail, Workload
 from ordercast.model.services import Service
@@ -43,6 +58,8 @@ __all__ = [
     "Fault",
     "Finding",
     "GroupConfig",
+    "Join",
+    "Leave",
     "Loss",
     "LossInference",
     "Miss",
@@ -55,6 +72,7 @@ __all__ = [
     "PriorityReadings",
     "Progress",
     "Recovery",
+    "Return",
     "Rules",
     "RunConfig",
     "RunResult",
@@ -64,6 +82,7 @@ __all__ = [
     "Service",
     "Sink",
     "Split",
+    "Suspicion",
     "Timing",
     "TraceDetail",
     "TraceError",

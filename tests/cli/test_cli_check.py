@@ -125,7 +125,78 @@ def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
     assert "cut off: no promise is broken so far; more than --max-states were found: raise it to search on" in done.out
 
 
+def test_the_named_searches_of_a_group_with_views_are_a_table(ordercast: Command) -> None:
+    done = ordercast("check spo --views --scenario leave --scenario suspicion --jobs 1")
+    assert done.status == 0, done.out
+    first, *rest = done.out.splitlines()
+    assert first == "spo with views, channel many: three founders, E2 sends one message to all"
+    rows = {row.split()[0]: row.split()[1:] for row in rest if row.startswith("  ") and row.strip()}
+    assert rows["scenario"] == ["states", "transitions", "depth", "seconds", "extent"]
+    assert list(rows)[1:] == ["leave", "suspicion"]
+    assert rows["leave"][-1] == rows["suspicion"][-1] == "exhaustive"
+    assert int(rows["leave"][0].replace(",", "")) > 1_000
+    assert "no promise is broken by any schedule within these bounds" in done.out
+
+
+def test_the_named_searches_are_told_to_programs(ordercast: Command) -> None:
+    line = "check sequencer --views --scenario leave --max-states 200 --jobs 1"
+    told = json.loads(ordercast(line, "--json").out)
+    [row] = told["scenarios"]
+    assert (told["protocol"], row["scenario"], row["leaves"], row["joins"]) == ("sequencer", "leave", 1, 0)
+    assert (row["group"]["views"], row["group"]["sequencer"]["resilience"], row["channel"]) == (True, 1, "many")
+    assert (row["exhausted"], row["counterexample"]) == (False, None)
+    done = ordercast(line, "--resilience", 2, "--channel", "any")
+    assert done.status == 0
+    assert done.out.startswith("sequencer with views, channel any, resilience 2: three founders")
+    assert "cut off: no promise is broken so far; raise --max-states to search on" in done.out
+
+
+def test_a_group_with_views_is_searched_within_bounds(ordercast: Command) -> None:
+    done = ordercast("check to --views --nodes 2 --script '; a' --losses 0 --leaves 1 --jobs 1")
+    assert done.status == 0, done.out
+    first, *rest = done.out.splitlines()
+    assert first == "to, views, channel one: –; a{1,2}"
+    bounds = "bounds: losses 0, duplicates 0, firings 0, crashes 0, joins 0, leaves 1, suspicions 0"
+    assert " ".join(rest).startswith(bounds)
+    assert "(exhaustive)" in done.out
+    told = json.loads(
+        ordercast(
+            "check spo --views --nodes 2 --losses 0 --joins 1 --suspicions 1 --firings 1 --fires view.round --json "
+            "--max-states 50 --jobs 1"
+        ).out
+    )
+    assert (told["joins"], told["suspicions"], told["fires"], told["group"]["nodes"]) == (1, 1, ["view.round"], 3)
+    assert told["scripts"] == ["a{2}", "b{1,2,3}", ""]
+
+
+def test_what_views_break_is_shown_and_written(
+    ordercast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who leaves is never let go."""
+    monkeypatch.setattr("ordercast.protocols.membership.coordinator.Coordinator.leaves", lambda *_: None)
+    file = tmp_path / "stuck.toml"
+    done = ordercast("check spo --views --scenario leave --scenario crash --jobs 1 --no-draw --write", file)
+    assert done.status == 1
+    assert [row.split()[-1] for row in done.out.splitlines() if row.startswith("  leave")] == ["broken"]
+    assert "  crash" not in done.out
+    assert "the group never becomes quiescent" in done.out
+    assert "E2 leaves" in done.out
+    again = ordercast("replay", file)
+    assert again.status == 1
+    assert "the group never becomes quiescent" in again.out
+
+
 REFUSED = [
+    ("check spo --scenario leave", "--scenario needs --views"),
+    ("check spo --views --scenario leave --losses 1", "--scenario has bounds of its own; leave out --script, --nodes"),
+    (
+        "check spo --views --scenario xyz",
+        "--scenario is one of suspicion, loss, crash, takeover, two-coordinators, leave",
+    ),
+    ("check xyz --views", "unknown protocol 'xyz'; choose one of: "),
+    ("check spo --views --rules paper", "--views needs sound rules, not the paper rules"),
+    ("check spo --views --rules paper --leaves 1", "--views needs sound rules, not the paper rules"),
+    ("check spo --suspicions 1", "--joins, --leaves and --suspicions need --views"),
     ("check xyz", "unknown protocol 'xyz'; choose one of: "),
     ("check to --rules paper", "to has no paper rules; choose one of: prito, sequencer, spo, st"),
     ("check spo --script '; –;'", "--script: no node sends anything; give at least one message"),
@@ -139,7 +210,7 @@ REFUSED = [
     ("check spo --window 0", "the window must be at least 1"),
     (
         "check spo --crashes 1",
-        "the sound spo gives the group up when a node crashes; use --crashes with the sound sequencer",
+        "the sound spo gives the group up when a node crashes; use --crashes with --views, with the sound sequencer",
     ),
     (
         "check sequencer --rules paper --liveness-goal accepted --crashes 1",

@@ -17,7 +17,7 @@ def test_it_says_who_is_there_and_who_does_not_answer(ordercast: Command, monkey
         nodes.opened()
         found = ordercast("members", nodes.group)
         assert found.status == 0
-        assert found.out.startswith(f"group {nodes.group}: view 0, 3 members\n")
+        assert found.out.startswith(f"group {nodes.group}: order total, view 0, 3 members\n")
         assert [line.split()[:2] for line in found.out.splitlines()[2:]] == [["0", "A"], ["1", "B"], ["2", "C"]]
         assert found.out.count("present") == 3
         paused = nodes.processes["C"]

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import ordercast.cli.relay as ordercast_relay
-from ordercast import Message, View
+from ordercast import Blocked, Excluded, Message, Unblocked, View
 from ordercast.audit.reference import audit
 from ordercast.cli.shared import node_process, status_view
 from ordercast.cli.shared.node_process import NodeProcess, shown
@@ -446,10 +446,17 @@ def test_no_member_has_power_over_the_terminal_of_another() -> None:
     assert shown(said) == "B\tx \\x1b[2J\\x1b]0;mine\\x07\\rA\tforged\\nümlaut \\x9b1m \\u202eback \ufffd"
 
 
-def test_a_view_is_told_also_while_a_node_joins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_happens_to_the_group_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     view = View(number=1, position=0, members=("A", "C"), left={"B": "silent"}, why="B failed")
-    NodeProcess().on_view(view)
-    assert capsys.readouterr().err == "ordercast: B failed\nview 1: A, C\n"
+    for event in (view, Blocked(("A", "B")), Unblocked(), Excluded("C was silent")):
+        NodeProcess()._tell(event)
+    assert capsys.readouterr().err.splitlines() == [
+        "ordercast: B failed",
+        "view 1: A, C",
+        "ordercast: blocked: it does not reach A, B, and without them there is no majority",
+        "ordercast: not blocked any more",
+        "ordercast: excluded, and joins again: C was silent",
+    ]
 
 
 def test_what_others_say_of_the_end_has_none_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ from ordercast.trace.schema import COUNTERS
 from tests.cli.conftest import Command
 
 SMALL = "simulate spo --nodes 3 --messages 4 --loss 0.1 --seed 2"
-CRASHED = f"{SMALL} --fault 'crash node=E3 at=400us'"
+CRASHED = f"{SMALL} --no-views --fault 'crash node=E3 at=400us'"
 
 
 def files_in(folder: Path) -> list[str]:
@@ -63,6 +63,55 @@ def test_the_process_ends_with_that_status(line: str, status: int) -> None:
     assert "Traceback" not in done.stderr
 
 
+# --- groups whose members change ---
+
+
+@pytest.mark.parametrize("protocol", ["spo", "po", "st", "to", "prito", "prio", "sequencer"])
+def test_members_crash_join_leave_and_return_in_every_order(ordercast: Command, tmp_path: Path, protocol: str) -> None:
+    line = (
+        f"simulate {protocol} --messages 10 --loss 0.05 --fault 'crash node=E2 at=3ms' --fault 'join node=E5 at=2ms' "
+        "--fault 'leave node=E3 at=6ms' --fault 'return node=E2 at=60ms' --fault 'suspect node=E4 by=E1 at=80ms' --out"
+    )
+    done = ordercast(line, tmp_path / "t")
+    assert (done.status, done.err) == (0, "")
+    assert "E2 crashed at 3 ms; E2 started again at 60 ms, as E6; joined: E5; left: E3; view " in done.out
+    assert ": E1, E4, E5, E6\n" in done.out
+    audit = ordercast("audit", tmp_path / "t", "--json", tmp_path / "verdict.json")
+    assert audit.status == 0
+    verdict = document_of((tmp_path / "verdict.json").read_text())
+    assert verdict["holds"]
+    assert verdict["properties"]["same_set"]["holds"]
+
+
+def test_a_crash_alone_brings_views_and_only_without_them_ends_the_group(ordercast: Command) -> None:
+    crash = "--fault 'crash node=E3 at=400us' --json"
+    with_views = document_of(ordercast(f"{SMALL} {crash}").out)
+    assert (with_views["complete"], with_views["config"]["group"]["views"], with_views["view"]["number"]) == (
+        *(True, True),
+        1,
+    )
+    assert document_of(ordercast(f"{SMALL} --no-views {crash}").out)["aborted"]
+    assert document_of(ordercast(f"{SMALL} --views --json").out)["config"]["group"]["views"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--no-views --fault 'join node=E5 at=1ms'", "--no-views has no meaning where nodes join"),
+        ("--rules paper --fault 'leave node=E1 at=1ms'", "only the sound rules run with views"),
+        ("--rules paper --views", "only the sound rules run with views"),
+        ("--fault 'join node=E5 at=1ms' --fault 'crash node=E5 at=0'", "E5 starts at 1,000,000 ns"),
+        ("--fault 'suspect node=E1 by=E1 at=0'", "a node does not suspect itself"),
+        ("--fault 'split nodes=E1 from=3ms until=2ms'", "'until=2ms' must be later than the beginning, 3ms"),
+        ("--fault 'leave node=E9 at=1ms'", "a fault names E9"),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused_with_a_sentence(ordercast: Command, options: str, words: str) -> None:
+    done = ordercast(f"{SMALL} {options}")
+    assert done.status == 2
+    assert words in " ".join(done.err.split())
+
+
 # --- what is run ---
 
 
@@ -71,7 +120,7 @@ def test_every_option_reaches_the_configuration(ordercast: Command) -> None:
         "simulate spo --nodes 5 --rules sound --window 7 --quota 33 --infer-losses --messages 12 --spread 0.4 "
         "--pattern bursty --gap 1.5ms --burst 6 --batch 2 --size 10 --loss 0.05 --channel one --propagation 70us "
         "--jitter 3us --bandwidth 10Mbit --receive-time 2us --receive-buffer 90 --drained --seed 77 "
-        "--record deliveries --json --fault 'miss node=E2 source=E1 nth=3' --fault 'crash node=4 at=2s'"
+        "--record deliveries --json --fault 'miss node=E2 source=E1 nth=3' --fault 'crash node=4 at=2s' --no-views"
     )
     network = Network(
         channel=Channel.ONE,

@@ -5,9 +5,9 @@ from random import Random
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.counterexample import Counterexample, counterexample_from, shortened
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.state_space import StateSpace
+from ordercast.explorer.state_space import KIND, StateSpace
 
-_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1)  # weights by kind of step: about half of the steps are receipts
+_LIKELY = (1, 4, 1, 1, 1, 1, 1, 1, 1, 1)  # weights by kind of step: about half of the steps are receipts
 
 
 def random_walk(scenario: Scenario, seed: int, length: int) -> Counterexample | None:
@@ -21,7 +21,7 @@ def random_walk(scenario: Scenario, seed: int, length: int) -> Counterexample | 
         possible = space.steps(state)
         if not possible:
             break
-        step = rng.choices(possible, [_LIKELY[step & 7] for step in possible])[0]
+        step = rng.choices(possible, [_LIKELY[step & KIND] for step in possible])[0]
         steps.append(step)
         state, effect = space.successor(state, step)
         if effect is not None and space.problem(state, effect):

@@ -64,10 +64,10 @@ EXHAUSTED = [
     case("duplicates-pair", "a{2} b{2}", "", losses=1, duplicates=2, firings=2),
     case("hearsay-C2", *C2, infer_losses=True, losses=1, firings=1),
     case("hearsay", "a{2,3}", "", "", infer_losses=True, losses=1, firings=2),
-    case("drained", "a{2,3}", "", "", drained=True, losses=1, firings=1),
+    case("drained", "a{2,3}", "", "", drained=True, losses=1, firings=0),
     case("drained-pair", "a{1,2} b{2}", "c{1}", drained=True, losses=1, firings=1),
     case("first-numbers", *C1, first_seq=(5, 0, 3), losses=1, firings=1),
-    case("patient", "a{2} b{2}", "", losses=3, firings=5, patient=True),
+    case("patient", "a{2} b{2}", "", losses=2, firings=5, patient=True),
 ]
 
 
@@ -119,7 +119,7 @@ def a_walk(seed: int) -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(300):
+    for seed in range(120):
         a_walk(seed)
 
 
@@ -149,6 +149,8 @@ LARGE = [
     case("duplicates", *XYZ, losses=1, duplicates=1, firings=1),
     case("hearsay", *XYZ, infer_losses=True, losses=1, firings=1),
     case("drained", *XYZ, drained=True, losses=1, firings=0),
+    case("drained-single", "a{2,3}", "", "", drained=True, losses=1, firings=1),
+    case("patient-pair", "a{2} b{2}", "", losses=3, firings=5, patient=True),
     case("patient", *XYZ, losses=2, firings=3, patient=True),
     case("four-nodes", "a{2,3,4}", "", "b{1}", "", losses=1, firings=1),
 ]

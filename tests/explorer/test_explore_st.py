@@ -56,7 +56,6 @@ EXHAUSTED = [
     case("S1", *GPZ, losses=1, firings=0),
     case("hearsay", "g{1,3}", "", "", infer_losses=True, losses=1, firings=1),
     case("hearsay-foreign", "g{2}", "", "y{1}", infer_losses=True, losses=1, firings=0),
-    case("pairs-two-losses", *ABC, losses=2, firings=0),
 ]
 
 
@@ -69,7 +68,9 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
 
 def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: every set of up to three losses.
-    assert explore(selective_total(*ABC, losses=3)).states == 34_239
+    report = explore(selective_total(*ABC, losses=3))
+    assert report.exhausted, str(report)
+    assert report.states == 34_239
 
 
 def test_a_search_can_be_repeated() -> None:
@@ -104,7 +105,7 @@ def a_walk(seed: int) -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(400):
+    for seed in range(150):
         a_walk(seed)
 
 

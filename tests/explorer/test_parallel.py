@@ -27,8 +27,8 @@ from tests.explorer.groups import broadcasts, priority_total, selective_total, s
 SCENARIOS: dict[str, Scenario] = {
     "spo": spo("x{2,3}", "y{1,2,3}", "z{1,2}", losses=1),
     "spo-timers": spo("a{2,3}", "", "", losses=1, duplicates=1, firings=1),
-    "st": selective_total("a{1,2}", "b{2,3}", "c{1,3}", losses=1),
-    "prito": priority_total("p1", "h5", losses=1, firings=1),
+    "st": selective_total("a{1,2}", "b{2,3}", "", losses=1),
+    "prito": priority_total("p1", "h5", firings=1),
     "sequencer": broadcasts("", "a", "b", losses=1, duplicates=1),
 }
 

@@ -14,13 +14,14 @@ from ordercast.explorer.node_states import Effect
 from ordercast.explorer.parallel import Share
 from ordercast.explorer.reduction import Reduction
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, State, StateSpace, StepKind
 from ordercast.model.config import GroupConfig
 from ordercast.model.machine import Level, Output, Reached, Send, Submit, ViewInstalled
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.spo.units import Data, Status
 from tests.explorer import (
+    broken_st,
     test_explore_broken,
     test_explore_prito,
     test_explore_sequencer,
@@ -60,12 +61,11 @@ SMALL = {
     "spo-timers": spo("a{1,2}", "b{3}", "", losses=1, firings=1),
     "spo-duplicates": spo("a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
     "spo-two-duplicates": spo("a{2} b{2}", "c{1}", losses=1, duplicates=2, firings=1),
-    "spo-patient": spo("a{2} b{2}", "", losses=3, firings=4, patient=True),
+    "spo-patient": spo("a{2} b{2}", "", losses=2, firings=3, patient=True),
     "spo-drained": spo("a{1,2} b{2}", "c{1}", drained=True, losses=1),
     "spo-one-channel": spo(*XYZ, losses=1, **ONE),
     "spo-window": spo("a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1),
     "st": selective_total("", "g{1,3}", "y{1,3}", losses=1),
-    "st-pairs": selective_total("a{1,2}", "b{2,3}", "c{1,3}", losses=1),
     "st-duplicates": selective_total("a{1,2}", "b{1,2}", duplicates=2, firings=1),
     "st-patient": selective_total("g{1,3}", "", "", losses=1, firings=2, patient=True),
     "to": total("a", "b", "", losses=1),
@@ -79,10 +79,19 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+LARGE = {
+    "spo-patient-3-4": spo("a{2} b{2}", "", losses=3, firings=4, patient=True),
+    "st-pairs": selective_total("a{1,2}", "b{2,3}", "c{1,3}", losses=1),
+}
+"""These take seconds."""
+NAMES = [*SMALL, *(pytest.param(name, marks=pytest.mark.soak) for name in LARGE)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_final_states_are_the_same(name: str) -> None:
-    every, states = finals(SMALL[name], reduced=False)
-    some, fewer = finals(SMALL[name], reduced=True)
+    scenario = {**SMALL, **LARGE}[name]
+    every, states = finals(scenario, reduced=False)
+    some, fewer = finals(scenario, reduced=True)
     assert some == every
     assert len(every) > 1
     assert fewer < states
@@ -138,9 +147,9 @@ def compared(seed: int) -> str:
 
 
 def test_machines_drawn_at_random_come_to_the_same() -> None:
-    came_to = Counter(map(compared, range(250)))
-    assert came_to["exhausted"] > 50
-    assert came_to["broken"] > 30  # and not only where all goes well
+    came_to = Counter(map(compared, range(90)))
+    assert came_to["exhausted"] > 18
+    assert came_to["broken"] > 10  # and not only where all goes well
 
 
 @pytest.mark.soak
@@ -150,6 +159,10 @@ def test_machines_never_drawn_before_come_to_the_same() -> None:
     while time.monotonic() < until:
         compared(seed)
         seed += 1
+
+
+SLOW = {broken_st.ForgetsThePrefix, broken_st.ChangesItsReply}
+"""Take 5 to 8 s each. Searches of all interleavings find them in every `make test`."""
 
 
 def broken_machines() -> Iterator[Any]:
@@ -163,7 +176,8 @@ def broken_machines() -> Iterator[Any]:
     some_of_prito: list[Any] = test_explore_prito.BROKEN[:3]
     cases += [(priority_total, *case[:3]) for case in some_of_prito]
     for make, machine, lines, how in cases:
-        yield pytest.param(make(*lines, machine=machine, **how), id=machine.__name__)
+        marks = [pytest.mark.soak] if machine in SLOW else []
+        yield pytest.param(make(*lines, machine=machine, **how), id=machine.__name__, marks=marks)
     printed: list[tuple[tuple[str, ...], dict[str, Any]]] = [
         (("x{2,3}", "q{2} r{2}", "s{2}"), {}),
         (("a{2,3}", "b{3}", ""), {"liveness_goal": Level.ACCEPTED}),
@@ -263,7 +277,7 @@ def test_who_may_go_first_does_not_depend_on_which_unit_was_met_first() -> None:
         )
         state = space.initial_state()
         for _ in range(2):
-            [submit] = [step for step in space.steps(state) if step & 7 == StepKind.SUBMIT]
+            [submit] = [step for step in space.steps(state) if step & KIND == StepKind.SUBMIT]
             state, _ = space.successor(state, submit)
         keys.append(Reduction(space)._local_futures(state)[1].keys)
     assert keys[0] == keys[1] > 0
@@ -274,7 +288,7 @@ class SleepsUntilDrained(Reduction):
 
     def sleep_set_after(self, state: State, step: int, action: int, effect: Effect | None, sleep_set: int) -> int:
         del state, action, effect, sleep_set
-        return sum(self._actions.of_link) if step & 7 == StepKind.SUBMIT else 0
+        return sum(self._actions.of_link) if step & KIND == StepKind.SUBMIT else 0
 
 
 def test_what_slept_when_a_state_was_expanded_is_searched_when_it_is_reached_awake() -> None:

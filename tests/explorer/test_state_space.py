@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.explorer.explore import explore
-from ordercast.explorer.node_states import NodeState, PromiseBroken, PromiseChecker
+from ordercast.explorer.node_state import NodeState
 from ordercast.explorer.notation import parse_schedule
+from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
 from ordercast.explorer.scenario import Promise, Scenario
 from ordercast.explorer.state_space import StateSpace, StepKind, decode
 from ordercast.model.machine import Abort, Drained, Numbered, Output, Send, Submit, ViewInstalled

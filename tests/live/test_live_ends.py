@@ -427,7 +427,7 @@ def test_who_forgets_to_close_is_warned() -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_who_has_closed_need_not_read_what_others_still_send(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it was dropped, as it is for an application that could still read, nobody could ever close."""
-    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 10_000)
+    monkeypatch.setattr(ordercast.live.host.inbox, "INBOX_LIMIT", 10_000)
 
     async def test() -> None:
         async with group_of("A", "B", order=order, close=False) as groups:
@@ -444,7 +444,7 @@ def test_who_has_closed_need_not_read_what_others_still_send(order: str, monkeyp
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_who_has_closed_does_not_hold_any_amount_for_others(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordercast.live.host.member, "INBOX_LIMIT", 1 << 20)
+    monkeypatch.setattr(ordercast.live.host.inbox, "INBOX_LIMIT", 1 << 20)
     monkeypatch.setattr(ordercast.live.host.member, "CLOSING_INBOX_LIMIT", 3 << 20)
 
     async def test() -> None:

@@ -95,13 +95,13 @@ def test_who_joins_is_given_what_began_before_and_is_for_all() -> None:
     assert [(each.source, each.fragments) for each in partials] == [(0, [b"a", b"b"])]
     assert [each.fragments for each in old.partial_messages()] == [[b"a", b"b"]], "asking changes nothing"
     view = View(number=2, position=0, members=("A", "B", "D"))
-    new.await_partials(2)
+    new.hold(2)
     new.put_view(view, {})
     old.put_view(view, {0: 0, 1: 1})
     for inbox in (old, new):
         inbox.put(packet(0, LAST_FRAGMENT + b"c", to=0b111))
     assert new.take() is None, "it waits for the beginning"
-    new.load_partials(partials)
+    new.load(partials)
     assert new.take() == view
     found = new.take()
     assert isinstance(found, list)

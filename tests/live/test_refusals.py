@@ -87,6 +87,7 @@ def test_who_closes_within_no_time_at_all_can_still_close(timeout: Any) -> None:
         ("partial", {}, 'B has order="partial", A has order="total"'),
         ("total", {"window": 5}, "B has window=5, A has window=17"),  # a MiB under way, in datagrams of 60,000 bytes
         ("total", {"failure_timeout": 10}, "B has failure_timeout=10.0, A has failure_timeout=3.0"),
+        ("total", {"quorum": "static"}, 'B has quorum="static", A has quorum="last_view"'),
         ("total", {"mtu": 1400}, "B has mtu=1400, A has mtu=0"),  # from which the window follows
     ],
 )
@@ -114,6 +115,7 @@ def test_every_setting_is_compared_under_its_own_name(field: str) -> None:
     other = {
         "order": "priority",
         "window": 3,
+        "quorum": "static",
         "failure_timeout": 9,
         "round_trip": 0.5,
         "mtu": 1400,

@@ -18,6 +18,7 @@ from ordercast.protocols.registry import machine_class
 ALL_GIVEN = Settings(
     order="total",
     window=7,
+    quorum="static",
     failure_timeout=5,
     round_trip=0.25,
     mtu=1400,
@@ -98,6 +99,12 @@ def test_no_fragmentation_is_a_choice_and_a_tiny_packet_is_not() -> None:
     assert Settings(mtu=512).mtu == 512
     with pytest.raises(ConfigError, match="mtu must be at least 512 bytes, or 0 for no fragmentation, not 511"):
         Settings(mtu=511)
+
+
+@pytest.mark.parametrize("quorum", ["majority", "", None, 3])
+def test_an_unknown_quorum_is_refused(quorum: Any) -> None:
+    with pytest.raises(ConfigError, match="quorum must be one of last_view, static, not "):
+        Settings(quorum=quorum)
 
 
 def test_presets_can_be_overridden() -> None:

@@ -12,8 +12,8 @@ import pytest
 import ordercast
 from ordercast import Group, GroupAborted, JoinError, Message, View
 from ordercast.audit import audit
+from ordercast.live.host import inbox
 from ordercast.live.host import member as member_module
-from ordercast.live.host import state_transfer
 from ordercast.wire.keys import GroupKeys
 from tests.live.groups import ORDERS, crash, join, member_of, new_name, run
 from tests.live.state_transfer import until
@@ -198,6 +198,25 @@ def test_an_application_that_reads_messages_alone_saves_at_the_same_place() -> N
     async def messages(log: Log, group: Group) -> None:
         async for message in group:
             log.log.append(f"{message.sender}{message.payload.decode()}")
+
+    run(test)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_large_messages_that_are_under_way_reach_the_joiner_whole(order: str) -> None:
+    async def test() -> None:
+        async with groups(order=order, max_datagram_size=4096) as found:
+            sending = asyncio.create_task(send_large(found.groups["A"]))
+            await asyncio.sleep(0.02)
+            await found.join("D")
+            await sending
+        assert sorted(found.logs["D"].log) == sorted(found.logs["A"].log)
+        assert len(found.logs["A"].log) == 12
+
+    async def send_large(group: Group) -> None:
+        for number in range(12):
+            await group.send(b"%d" % number + b"x" * 100_000)
+            await asyncio.sleep(0.01)
 
     run(test)
 
@@ -436,9 +455,9 @@ def test_a_group_that_is_closed_while_nobody_reads_does_not_wait_for_a_joiner() 
 
 
 def test_what_is_delivered_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member_module, "INBOX_LIMIT", 1 << 16)
-    monkeypatch.setattr(member_module, "HOLD_LIMIT", 1 << 18)
-    assert state_transfer.HOLD_LIMIT == 256 << 20
+    assert inbox.HOLD_LIMIT == 256 << 20
+    monkeypatch.setattr(inbox, "INBOX_LIMIT", 1 << 16)
+    monkeypatch.setattr(inbox, "HOLD_LIMIT", 1 << 18)
 
     async def test() -> None:
         async with groups("AB", order="sequenced", max_datagram_size=8192) as found:

@@ -281,6 +281,25 @@ def test_who_has_lost_the_majority_is_blocked_and_may_end_alone() -> None:
     run(test)
 
 
+def test_with_a_static_quorum_too_few_do_not_continue() -> None:
+    async def test() -> None:
+        async with group_of(*"ABC", close=False, order="total", quorum="static", failure_timeout=0.5) as groups:
+            reader = Reader(groups["A"])
+            await groups["C"].leave()
+            while not reader.views():
+                await asyncio.sleep(0.01)
+            with pytest.raises(GroupAborted, match=r"fewer than 2 members are left \(quorum: static\)"):
+                await groups["B"].leave()
+            while not groups["A"].blocked:
+                await asyncio.sleep(0.01)
+            assert reader.views()[-1].members == ("A", "B"), "the oldest of two: with last_view it would continue"
+            with pytest.raises(GroupAborted, match="ended alone"):
+                await groups["A"].leave()
+            await reader.task
+
+    run(test)
+
+
 def test_who_did_not_hear_of_the_next_view_cannot_abort_it() -> None:
     """Else a member that was paused, and wakes with a limit on its close, would end a group that lives."""
 

@@ -192,7 +192,8 @@ SUITES = (
         Battery(
             [
                 *_tests("membership", "membership_scripts", "membership_rules", "membership_joining"),
-                *_tests("membership", "untrusted_units", "failure_detector"),
+                *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
+                *_tests("membership", "membership_replays", "membership_attacked"),
                 *_tests("membership", "by_node", "membership_searched", "membership_runs"),
             ],
         ),
@@ -339,11 +340,18 @@ SUITES = (
     Suite(
         "explorer",
         "explorer",
-        [f"explorer.{name}" for name in ("state_space", "node_states", "continuations", "links", "counterexample")],
+        [
+            f"explorer.{name}"
+            for name in (
+                *("state_space", "node_states", "promise_checker", "view_promises"),
+                *("continuations", "links", "counterexample"),
+            )
+        ],
         Battery(
             [
                 *("explorer.test_explore_toys", "explorer.test_state_space", "explorer.test_continuations"),
                 *("explorer.test_bounds", "explorer.test_explore_broken", "explorer.test_reduction"),
+                *("explorer.test_view_promises", "explorer.test_explore_membership"),
             ]
         ),
     ),

@@ -120,7 +120,23 @@ class Lab:
 
     def cut_off(self, name: str) -> None:
         """Nothing comes from it any more, and nothing reaches it."""
-        self.switch.cut_off = self.names.index(name)
+        self.split(name)
+
+    def split(self, *sides: str) -> None:
+        """Nothing passes between members on different sides; those that are not named are on one more side."""
+        side_of = {name: number for number, side in enumerate(sides) for name in side}
+        ports = list(enumerate(self.names))
+        self.switch.cut = frozenset(
+            (by, to) for by, one in ports for to, other in ports if side_of.get(one, -1) != side_of.get(other, -1)
+        )
+
+    def heal(self) -> None:
+        """Everything passes again."""
+        self.switch.cut, self.switch.link_loss = frozenset(), {}
+
+    def lose(self, by: str, to: str, loss: float) -> None:
+        """A link that loses so much in one direction."""
+        self.switch.link_loss = {**self.switch.link_loss, (self.names.index(by), self.names.index(to)): loss}
 
     def start(self, name: str, *jobs: dict[str, Any]) -> Process:
         """A member with something to do in each of some groups: see `member.Job`."""
@@ -128,12 +144,14 @@ class Lab:
         told = [{**common, **job} for job in jobs]
         return self.run(name, [sys.executable, "-m", "tests.network.member", json.dumps(told)])
 
+    def at_home(self, name: str, command: list[str]) -> list[str]:
+        """A command where a member is at home."""
+        # Ahead of others: a member that gets no turn for seconds on a busy machine would be taken for dead.
+        return ["nice", "-n", "-10", "ip", "netns", "exec", f"{self._prefix}-{self.names.index(name)}", *command]
+
     def run(self, name: str, command: list[str], told: str = "") -> Process:
         """Any command where a member is at home."""
-        place = self.names.index(name)
-        # Ahead of others: a member that gets no turn for seconds on a busy machine would be taken for dead.
-        ahead = ["nice", "-n", "-10"]
-        process = Process(name, [*ahead, "ip", "netns", "exec", f"{self._prefix}-{place}", *command], told)
+        process = Process(name, self.at_home(name, command), told)
         self._processes.append(process)
         return process
 

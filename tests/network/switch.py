@@ -43,8 +43,10 @@ class Switch:
     def __init__(self, devices: list[str], seed: int = 1) -> None:
         self.weather = [Weather()] * len(devices)
         """By the port that a frame leaves through."""
-        self.cut_off: int | None = None
-        """A port through which nothing comes or goes."""
+        self.cut: frozenset[tuple[int, int]] = frozenset()
+        """Pairs of ports: nothing passes from the first to the second."""
+        self.link_loss: dict[tuple[int, int], float] = {}
+        """By such pairs: what is lost besides."""
         self.passed = self.lost = self.overrun = 0
         self._ports = [_open_tap(device) for device in devices]
         self._chance = Random(seed)
@@ -88,19 +90,20 @@ class Switch:
                 frame = os.read(port, _LARGEST_FRAME)
             except OSError:  # nothing more, or the card is not up yet
                 return
-            if number == self.cut_off:
-                continue
             if frame[0] & 1:
                 receivers = [other for other in range(len(self._ports)) if other != number]
             else:
                 receivers = [frame[5] - 1] if 1 <= frame[5] <= len(self._ports) else []
             for to in receivers:
-                self._pass(to, frame)
+                self._pass(number, to, frame)
 
-    def _pass(self, to: int, frame: bytes) -> None:
+    def _pass(self, by: int, to: int, frame: bytes) -> None:
         weather, chance = self.weather[to], self._chance.random
+        if (by, to) in self.cut or chance() < self.link_loss.get((by, to), 0.0):
+            self.lost += 1
+            return
         for _ in range(2 if chance() < weather.duplicate else 1):
-            if chance() < weather.loss or to == self.cut_off:
+            if chance() < weather.loss:
                 self.lost += 1
                 continue
             now = time.monotonic()

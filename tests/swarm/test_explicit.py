@@ -4,11 +4,34 @@ import msgspec
 import pytest
 
 from ordercast.model.config import GroupConfig, SequencerConfig
-from ordercast.model.faults import Crash, Loss, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.faults import (
+    Crash,
+    Join,
+    Leave,
+    Loss,
+    Miss,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    Twice,
+    UnitKind,
+)
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, ScriptedSend, Workload
+from ordercast.protocols.membership.submissions import Submissions
 from ordercast.simulator import simulate
 from ordercast.swarm.draw import draw_config
-from ordercast.swarm.reductions import explicit, size_of, with_fewer_destinations, with_sends, without_nodes
+from ordercast.swarm.reductions import (
+    explicit,
+    size_of,
+    smaller,
+    with_faults,
+    with_fewer_destinations,
+    with_sends,
+    without_nodes,
+)
+from ordercast.swarm.shrink import shrink
+from ordercast.swarm.soak import soak_config
 from ordercast.trace.schema import EventField, EventRow
 
 replace = msgspec.structs.replace
@@ -128,3 +151,74 @@ def test_sizes_are_counted_in_nodes_messages_and_faults() -> None:
     talker = RunConfig(protocol="spo", group=GroupConfig(nodes=3), workload=Workload(pattern=Pattern.TALKER))
     assert size_of(talker).messages == 100
     assert size_of(replace(talker, network=Network(channel=Channel.ONE))).nodes == 3
+
+
+# --- groups whose members change ---
+
+
+def test_a_run_of_a_changing_group_is_reproduced_by_its_script() -> None:
+    config = next(
+        config
+        for config in (soak_config(number, views=True) for number in range(5, 500, 7))
+        if len(config.faults) > 5 and config.workload.pattern is not Pattern.EVERYBODY
+    )
+    told = explicit(config)
+    assert {type(fault) for fault in told.faults} >= {Miss, Join}
+    assert happened(told) == happened(config)
+
+
+CHANGING = RunConfig(
+    protocol="spo",
+    group=GroupConfig(nodes=6, views=True),
+    faults=(
+        Join(node=2, at=1),
+        Return(node=1, at=9),
+        Crash(node=1, at=3),
+        Return(node=4, at=20),
+        Suspicion(node=2, by=0, at=5),
+        Leave(node=3, at=7),
+    ),
+)
+"""Node 4 is the new incarnation of node 1, and node 5 that of node 4."""
+
+
+def test_new_incarnations_go_with_what_they_were() -> None:
+    left = without_nodes(CHANGING, {1})
+    assert left.group.nodes == 3
+    assert left.faults == (Join(node=1, at=1), Suspicion(node=1, by=0, at=5), Leave(node=2, at=7))
+    assert without_nodes(CHANGING, {5}).faults == (*CHANGING.faults[:3], *CHANGING.faults[4:])
+
+
+def test_without_a_return_there_is_one_node_less() -> None:
+    fewer = with_faults(CHANGING, [0, 1, 2, 4, 5])
+    assert (fewer.group.nodes, fewer.faults) == (5, (*CHANGING.faults[:3], *CHANGING.faults[4:]))
+    fewest = with_faults(CHANGING, [0, 3])
+    assert (fewest.group.nodes, fewest.faults) == (4, (Join(node=2, at=1),))
+
+
+def test_reductions_that_make_no_sense_are_left_out() -> None:
+    crash = RunConfig(
+        protocol="spo", group=GroupConfig(nodes=2, views=True), faults=(Join(node=0, at=5), Crash(node=0, at=6))
+    )
+    assert all(RunConfig.from_json(one.to_json()) == one for one in smaller(crash))
+    assert {one.group.nodes for one in smaller(crash)} == {2}
+
+
+def test_a_failing_run_of_a_changing_group_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that forget what was not in the cut."""
+    monkeypatch.setattr(Submissions, "resubmit", lambda *_: None)
+    config = RunConfig(
+        protocol="po",
+        group=GroupConfig(nodes=4, views=True),
+        workload=Workload(messages=6),
+        faults=(
+            Loss(rate=0.1),
+            Join(node=3, at=100_000),
+            Suspicion(node=1, by=0, at=200_000),
+            Leave(node=3, at=10**8),
+        ),
+        seed=1,
+    )
+    shrunk = shrink(config, seconds=20)
+    assert shrunk.minimal
+    assert (shrunk.after.nodes <= 2, shrunk.after.messages, shrunk.after.faults) == (True, 1, 1)

@@ -5,14 +5,26 @@ from unittest.mock import patch
 
 import pytest
 
-from ordercast.model.faults import Crash
+from ordercast.model.faults import (
+    Bursts,
+    Crash,
+    Duplicates,
+    Join,
+    Leave,
+    Loss,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    founders_of,
+)
 from ordercast.model.machine import Machine
 from ordercast.model.runs import TraceDetail
 from ordercast.pipeline.audit import run as audit_module
 from ordercast.pipeline.audit.run import audit_run
 from ordercast.pipeline.soak.worker import soak_one
 from ordercast.protocols.registry import PROTOCOLS
-from ordercast.simulator import simulate, simulation
+from ordercast.simulator import machines, simulate
 from ordercast.swarm.draw import draw_config
 from ordercast.swarm.draw_sequencer import BEYOND
 from ordercast.swarm.run_audit import attempt, failures_of
@@ -43,6 +55,26 @@ def test_chosen_protocols_take_turns_and_numbers_have_no_end() -> None:
     assert soak_config(7 * BEYOND + 3).name() != soak_config(3).name()
 
 
+def test_groups_whose_members_change_are_drawn_with_all_their_faults() -> None:
+    configs = [soak_config(number, views=True) for number in range(700)]
+    assert [config.protocol for config in configs[:7]] == list(EVERY_PROTOCOL)
+    kinds = {type(fault) for config in configs for fault in config.faults}
+    assert kinds == {Loss, Bursts, Duplicates, Pause, Split, Crash, Join, Leave, Return, Suspicion}
+    members = [len(founders_of(config.faults, config.group.nodes)) for config in configs]
+    assert (min(members), max(members)) == (1, 16)
+    assert all(config.group.views for config in configs)
+    assert {fault.rate for config in configs for fault in config.faults if isinstance(fault, Loss)} >= {0.0, 0.3}
+    assert len({config.name() for config in configs}) == 700
+
+
+@pytest.mark.parametrize("number", [3, 4, 5])
+def test_a_soak_of_changing_groups_finds_what_the_reference_finds(number: int) -> None:
+    config = soak_config(number, views=True)
+    found = soak_one(config)
+    assert found.failures == ()
+    assert found.deliveries == simulate(config).counters.delivered > 0
+
+
 @pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
 def test_a_soak_finds_what_the_reference_finds_and_counts_all_deliveries(protocol: str) -> None:
     for number in range(3):
@@ -62,7 +94,7 @@ def test_a_soak_notices_what_a_broken_machine_does(machine: type[Machine]) -> No
     noticed = 0
     for number in range(20):
         config = draw_config(number, most_nodes=5, receipts=100)
-        with patch.object(simulation, "machine_class", lambda *_: machine):
+        with patch.object(machines, "machine_class", lambda *_: machine):
             found = {kind for kind, _ in soak_one(config).failures}
         assert found == {failure.kind for failure in failures_of(config, machine)}
         noticed += bool(found)

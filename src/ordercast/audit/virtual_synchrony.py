@@ -16,17 +16,22 @@ from ordercast.trace.schema import EventKind
 
 
 def one_epoch(logs: RunLogs) -> Violations:
-    """A message is delivered in one view only, at all nodes, and at most once there."""
+    """A message is delivered in one view only, at all nodes, and at most once there.
+
+    What one that has not gone on delivered of a sequencer without enough resilience, others may deliver later.
+    """
     if logs.epochs is None:
         return
+    views = views_of_messages(logs)
     for epoch in logs.epochs:
         seen: set[Message] = set()
+        is_tail = _is_tail(logs, epoch)
         for message in epoch.delivered:
             name = f"{name_of(epoch.node)} delivered {message_name(message)}"
-            first = logs.epochs.view_of[message]
+            first = views[message]
             if message in seen:
                 yield _violation(one_epoch, f"{name} twice in view {epoch.number}", message, epoch.node)
-            elif first != epoch.number:
+            elif first != epoch.number and not is_tail:
                 other = next(one.node for one in logs.epochs.of_view[first] if message in one.delivered)
                 sentence = f"{name} in view {epoch.number}, {name_of(other)} in view {first}"
                 yield _violation(one_epoch, sentence, message, epoch.node, other)
@@ -105,14 +110,14 @@ def kept(logs: RunLogs) -> Violations:
     if logs.epochs is None:
         return
     epochs = logs.epochs
-    seen = [set(log) for log in logs.delivered]
+    seen, views = [set(log) for log in logs.delivered], views_of_messages(logs)
     drained = {epoch.node for epoch in epochs if epoch.end is not None and epoch.end.drained}
     keeps = {node for node in members(epochs.members(epochs.last)) if node not in logs.stopped} | drained
     for message, sent in logs.sent.items():
         source = message[0]
         if source not in keeps:
             continue
-        first = epochs.view_of.get(message)
+        first = views.get(message)
         if first is None:
             begun = epochs.at(source, sent.moment.step)
             first = begun.number if begun else epochs.last
@@ -133,6 +138,7 @@ def state_complete(logs: RunLogs) -> Violations:
     """
     if logs.epochs is None:
         return
+    views = views_of_messages(logs)
     for row in logs.epochs.states:
         mine = logs.epochs.by_node[row.node]
         name = f"{name_of(row.node)} joined with the state of view {row.number} from {name_of(row.donor)}"
@@ -141,10 +147,9 @@ def state_complete(logs: RunLogs) -> Violations:
             yield Violation(state_complete.__name__, f"{name}, {wrong}", nodes=(row.node, row.donor))
             continue
         for message in (message for epoch in mine for message in epoch.delivered):
-            if logs.epochs.view_of[message] < row.number:
+            if views[message] < row.number:
                 sentence = (
-                    f"{name}, and delivered {message_name(message)}, "
-                    f"which was delivered in view {logs.epochs.view_of[message]}"
+                    f"{name}, and delivered {message_name(message)}, which was delivered in view {views[message]}"
                 )
                 yield _violation(state_complete, sentence, message, row.node)
         if logs.service not in SELECTIVE:
@@ -184,6 +189,24 @@ def is_uniform_view(logs: RunLogs, number: int) -> bool:
     assert logs.epochs is not None
     size = logs.epochs.members(number).bit_count()
     return logs.service is not Service.SEQUENCED or logs.resilience >= size // 2
+
+
+def views_of_messages(logs: RunLogs) -> dict[Message, int]:
+    """By message: the first view in which it was delivered; where others deliver it, a tail does not count."""
+    assert logs.epochs is not None
+    if logs.service is not Service.SEQUENCED:
+        return logs.epochs.view_of
+    found: dict[Message, int] = {}
+    for number, epochs in logs.epochs.of_view.items():
+        for epoch in epochs:
+            for message in () if _is_tail(logs, epoch) else epoch.delivered:
+                found.setdefault(message, number)
+    return {**logs.epochs.view_of, **found}
+
+
+def _is_tail(logs: RunLogs, epoch: Epoch) -> bool:
+    """True if those that go on need not have what a node delivered in a view: it does not go on itself."""
+    return not is_uniform_view(logs, epoch.number) and not _closes(logs, epoch)
 
 
 def _closes(logs: RunLogs, epoch: Epoch) -> bool:

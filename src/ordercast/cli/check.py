@@ -1,11 +1,14 @@
 """`ordercast check`: every schedule of a small group, within bounds, and the first counterexample."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ordercast.cli.shared.check_output import GOALS, SILENT, document, print_search, show_counterexample
 from ordercast.cli.shared.group_options import (
     GROUP,
     OUTPUT,
@@ -26,8 +29,6 @@ from ordercast.cli.shared.group_options import (
 )
 from ordercast.cli.shared.spark_session import pipeline_extra, spark_session
 from ordercast.model.config import GroupConfig, Recovery, Rules, require
-from ordercast.model.errors import ConfigError
-from ordercast.model.machine import Level
 from ordercast.model.option_parsing import parse_readings
 from ordercast.model.runs import Channel
 
@@ -37,11 +38,7 @@ if TYPE_CHECKING:
     from ordercast.explorer.explore import SearchReport
     from ordercast.explorer.scenario import Scenario
 
-_BOUNDS, _SEARCH = "Bounds of the schedules", "Search"
-_GOALS = {"nothing": None, **{level.name.lower(): level for level in Level}}
-_SILENT = "–"  # a node that sends nothing, in what is printed and in --script
-_NO_GOAL = "Liveness was not checked: no liveness goal is set, so messages need not even arrive"
-_SET_A_GOAL = "Set one with --liveness-goal accepted, or acknowledged."
+_BOUNDS, _SEARCH, _VIEW_PANEL = "Bounds of the schedules", "Search", "Membership"
 _VIEWS: dict[str, Any] = {
     "suspect_after": 1,
     "polls_to_abort": 12,
@@ -72,17 +69,40 @@ def check_command(
     channel: Annotated[
         Channel | None, option(_BOUNDS, "Order of the channel (default: the weakest that the protocol works on).")
     ] = None,
-    losses: Annotated[int, option(_BOUNDS, "Maximum number of lost units.", least=0)] = 1,
+    losses: Annotated[int | None, option(_BOUNDS, "Maximum number of lost units (default: 1).", least=0)] = None,
     duplicates: Annotated[int, option(_BOUNDS, "Maximum number of duplicated units.", least=0)] = 0,
     firings: Annotated[int, option(_BOUNDS, "Maximum number of timers that fire.", least=0)] = 0,
     crashes: Annotated[int, option(_BOUNDS, "Maximum number of nodes that crash.", least=0)] = 0,
+    views: Annotated[
+        bool,
+        option(
+            _VIEW_PANEL,
+            "The membership of the group changes: members that fail are left out, others join and leave. "
+            "Without bounds, all scenarios are searched, and a table is printed.",
+            "--views",
+        ),
+    ] = False,
+    scenario_names: Annotated[
+        list[str] | None,
+        option(
+            _VIEW_PANEL, "With --views: search only this scenario, repeatable, by its name in the table.", "--scenario"
+        ),
+    ] = None,
+    joins: Annotated[int, option(_VIEW_PANEL, "Nodes besides the group that join it.", least=0)] = 0,
+    leaves: Annotated[int, option(_VIEW_PANEL, "Maximum number of members that leave.", least=0)] = 0,
+    suspicions: Annotated[
+        int, option(_VIEW_PANEL, "Maximum number of times that a member suspects another, rightly or not.", least=0)
+    ] = 0,
+    fires: Annotated[
+        list[str] | None, option(_BOUNDS, "Only this timer fires, repeatable, such as view.round (default: all).")
+    ] = None,
     patient: Annotated[bool, option(_BOUNDS, "Timers fire only when no unit is in flight.")] = False,
     drained: Annotated[bool, option(_BOUNDS, "Nodes may be told that no unit is waiting for them.")] = False,
     liveness_goal: Annotated[
         str | None,
         option(
             _BOUNDS,
-            f"Level that every message must reach once no more units are lost: {', '.join(_GOALS)} "
+            f"Level that every message must reach once no more units are lost: {', '.join(GOALS)} "
             "(default: acknowledged for sound rules, nothing for most paper rules).",
         ),
     ] = None,
@@ -104,34 +124,97 @@ def check_command(
 
     Exit 0: no promise is broken; 1: one is, and the schedule is shown; 2: bad arguments.
     """
+    import msgspec
+    from rich.console import Console
+
     require(jobs is None or master is None, "--jobs searches in local processes, --master on Spark; give only one")
-    how: dict[str, Any] = {"window": window, "quota": quota, "log_limit": log_limit, "recovery": recovery}
-    how |= {"infer_losses": infer_losses, "history": history, "resilience": resilience}
-    how |= {"paper": parsed("--reading", parse_readings, reading or [])}
-    how |= {"losses": losses, "duplicates": duplicates, "firings": firings, "crashes": crashes}
-    how |= {"patient": patient, "drained": drained}
+    group: dict[str, Any] = {"window": window, "quota": quota, "log_limit": log_limit, "recovery": recovery}
+    group |= {"infer_losses": infer_losses, "history": history}
+    group |= {"paper": parsed("--reading", parse_readings, reading or [])}
+    bounds: dict[str, Any] = {
+        "duplicates": duplicates,
+        "firings": firings,
+        "crashes": crashes,
+        "patient": patient,
+        "drained": drained,
+    }
+    bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions, "fires": tuple(fires or ())}
+    asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
+    require(views or not scenario_names, "--scenario needs --views")
+    require(not views or rules is Rules.SOUND, f"--views needs sound rules, not the {rules.value} rules")
+    require(
+        not (scenario_names and asked), "--scenario has bounds of its own; leave out --script, --nodes and all bounds"
+    )
+    how = group | bounds | {"losses": 1 if losses is None else losses, "resilience": resilience}
     how |= {"channel": channel} if channel is not None else {}
     if liveness_goal is not None:
-        require(liveness_goal in _GOALS, f"--liveness-goal is one of {', '.join(_GOALS)}, not {liveness_goal!r}")
-        how["liveness_goal"] = _GOALS[liveness_goal]
-    scenario = _scenario(protocol, script or [], nodes, rules, how)
+        require(liveness_goal in GOALS, f"--liveness-goal is one of {', '.join(GOALS)}, not {liveness_goal!r}")
+        how["liveness_goal"] = GOALS[liveness_goal]
+    search = partial(_search, max_states=max_states, reduced=not no_reduction, jobs=jobs, master=master)
+    show = partial(show_counterexample, draw=draw and not json, svg=svg, write=write)
+    if views and not asked:
+        group |= {"channel": channel} if channel is not None else {}
+        group |= {"resilience": resilience} if resilience else {}
+        _check_membership(protocol, scenario_names, group, search, show, json=json)
+        return
+    scenario = _scenario(protocol, script or [], nodes, rules, how, views=views)
     _require_used(protocol, scenario)
-    report = _search(scenario, max_states, reduced=not no_reduction, jobs=jobs, master=master)
-    _show(protocol, scenario, report, json=json, draw=draw, svg=svg, write=write)
+    report = search(scenario)
+    console = Console(highlight=False)
+    if json:
+        typer.echo(msgspec.json.encode(document(protocol, scenario, report)))
+    else:
+        print_search(console, protocol, scenario, report)
+    show(console, scenario, report)
 
 
-def _scenario(protocol: str, script: list[str], nodes: int | None, rules: Rules, how: dict[str, Any]) -> "Scenario":
+def _check_membership(
+    protocol: str,
+    names: list[str] | None,
+    group: dict[str, Any],
+    search: Callable[["Scenario"], "SearchReport"],
+    show: Callable[["Console", "Scenario", "SearchReport"], None],
+    *,
+    json: bool,
+) -> None:
+    """All scenarios of a group with views, or those named."""
+    from rich.console import Console
+
+    from ordercast.cli.shared.membership_searches import chosen_scenarios, print_searches, search_all
+    from ordercast.cli.shared.search_output import print_counterexample
+
+    scenarios = chosen_scenarios(protocol, names, group)
+    _require_used(protocol, next(iter(scenarios.values())))
+    searched = search_all(scenarios, search)
+    print_searches(protocol, searched, document, json=json)
+    console, (scenario, report) = Console(highlight=False), list(searched.values())[-1]
+    if report.counterexample is not None and not json:
+        print_counterexample(console, report.counterexample)
+    show(console, scenario, report)
+
+
+def _scenario(
+    protocol: str, script: list[str], nodes: int | None, rules: Rules, how: dict[str, Any], *, views: bool
+) -> "Scenario":
     from ordercast.explorer.scenarios import default_scripts, scenario
     from ordercast.protocols.registry import machine_class
 
     kind = machine_class(protocol, rules)
     lines = [line.strip() for text in script for line in text.split(";")]
-    lines = ["" if line == _SILENT else line for line in lines]
+    lines = ["" if line == SILENT else line for line in lines]
     require(not lines or any(lines), "--script: no node sends anything; give at least one message, such as 'a; b'")
-    size = nodes if nodes is not None else max(3, len(lines))
+    joins = how["joins"]
+    require(
+        views or not (joins or how["leaves"] or how["suspicions"]), "--joins, --leaves and --suspicions need --views"
+    )
+    size = nodes if nodes is not None else max(3, len(lines) - joins)
     require(2 <= size <= 16, f"--nodes must be 2 to 16, not {size}: larger groups have too many schedules to search")
-    require(len(lines) <= size, f"--script has {len(lines)} lines, one for each node, but there are {size} nodes")
-    lines = lines + [""] * (size - len(lines)) if lines else default_scripts(protocol, size)
+    require(
+        len(lines) <= size + joins,
+        f"--script has {len(lines)} lines, one for each node, but there are {size + joins} nodes",
+    )
+    lines = lines or default_scripts(protocol, size)
+    lines += [""] * (size + joins - len(lines))
     channel: Channel = how.get("channel", kind.needs)
     require(
         channel.serves(kind.needs),
@@ -142,11 +225,13 @@ def _scenario(protocol: str, script: list[str], nodes: int | None, rules: Rules,
         f"{protocol} needs one order of units, and a unit that is lost and duplicated later changes its place in it; "
         "set --losses or --duplicates to 0",
     )
-    made = scenario(protocol, lines, rules, **(_VIEWS if how["crashes"] and kind.has_views else {}), **how)
+    own_views = _VIEWS if how["crashes"] and kind.has_views and not views else {}
+    how = {**how, "views": True} if views else how
+    made = scenario(protocol, lines, rules, **own_views, **how)
     require(
-        not how["crashes"] or kind.has_views or made.promise.liveness_goal is None,
+        not how["crashes"] or kind.has_views or views or made.promise.liveness_goal is None,
         f"the {rules.value} {protocol} gives the group up when a node crashes; "
-        "use --crashes with the sound sequencer, or with --liveness-goal nothing",
+        "use --crashes with --views, with the sound sequencer, or with --liveness-goal nothing",
     )
     return made
 
@@ -182,101 +267,3 @@ def _search(
             return explore_on_spark(session, scenario, max_states, reduced=reduced, progress=progress)
     with search_progress() as progress:
         return explore_on(jobs or os.cpu_count() or 1, scenario, max_states, reduced=reduced, progress=progress)
-
-
-def _show(
-    protocol: str,
-    scenario: "Scenario",
-    report: "SearchReport",
-    *,
-    json: bool,
-    draw: bool,
-    svg: Path | None,
-    write: Path | None,
-) -> None:
-    import msgspec
-    from rich.console import Console
-
-    from ordercast.explorer.schedule_files import ScheduleFile, write_schedule
-
-    found = report.counterexample
-    console = Console(highlight=False)
-    if json:
-        typer.echo(msgspec.json.encode(_document(protocol, scenario, report)))
-    else:
-        _print(console, protocol, scenario, report)
-    if found is not None:
-        if write is not None:
-            file = ScheduleFile(scenario=scenario, schedule=found.schedule, sentence=found.sentence, live=found.live)
-            write_schedule(write, file)
-        _draw(scenario, found.schedule, console if draw and not json else None, svg)
-    elif svg is not None or write is not None:
-        typer.echo("ordercast: no counterexample was found, so --svg and --write have no effect", err=True)
-    raise typer.Exit(0 if found is None else 1)
-
-
-def _draw(scenario: "Scenario", schedule: tuple[str, ...], console: "Console | None", svg: Path | None) -> None:
-    """Draws what `ordercast replay` draws: with the continuation, if that is what breaks the promise."""
-    from ordercast.cli.shared.diagrams import show_diagram
-    from ordercast.explorer.notation import parse_schedule
-    from ordercast.explorer.outcome import outcome_of
-    from ordercast.explorer.rows import names_of_messages, rows_of
-    from ordercast.explorer.state_space import StateSpace
-
-    space = StateSpace(scenario)
-    outcome = outcome_of(space, parse_schedule(space, schedule))
-    rows, names = rows_of(space, outcome.shown()), names_of_messages(space)
-    show_diagram(rows, space.size, None, svg, names=names, steps=True)
-    if console is not None:
-        try:
-            show_diagram(rows, space.size, console, None, names=names, steps=True)
-        except ConfigError as error:  # the counterexample is shown even if its picture would be too large
-            console.print(f"no picture: {error}", markup=False, soft_wrap=True)
-
-
-def _document(protocol: str, scenario: "Scenario", report: "SearchReport") -> dict[str, Any]:
-    import msgspec
-
-    from ordercast.explorer.scenario import format_script
-
-    bounds = ("losses", "duplicates", "firings", "crashes", "patient", "drained")
-    counted = ("states", "edges", "exhausted", "depth", "node_states", "continued", "longest", "seconds")
-    found = report.counterexample
-    return {
-        "protocol": protocol,
-        "rules": scenario.group.rules.value,
-        "group": msgspec.to_builtins(scenario.group),
-        "scripts": [format_script(script) for script in scenario.scripts],
-        "channel": scenario.channel.value,
-        "liveness_goal": next(name for name, level in _GOALS.items() if level is scenario.promise.liveness_goal),
-        **{name: getattr(scenario, name) for name in bounds},
-        **{name: getattr(report, name) for name in counted},
-        "counterexample": found
-        and {"sentence": found.sentence, "schedule": found.schedule, "after_the_schedule": found.live},
-    }
-
-
-def _print(console: "Console", protocol: str, scenario: "Scenario", report: "SearchReport") -> None:
-    from ordercast.cli.shared.search_output import print_counterexample, print_figures
-    from ordercast.explorer.scenario import format_script
-
-    scripts = "; ".join(format_script(script) or _SILENT for script in scenario.scripts)
-    what = f"{protocol}, {scenario.group.rules.value} rules, channel {scenario.channel.value}: {scripts}"
-    console.print(what, markup=False, soft_wrap=True)
-    bounds = [f"{name} {getattr(scenario, name)}" for name in ("losses", "duplicates", "firings", "crashes")]
-    bounds += ["patient timers"] * scenario.patient + ["drained nodes"] * scenario.drained
-    console.print(f"bounds: {', '.join(bounds)}")
-    print_figures(console, report)
-    if report.counterexample is not None:
-        print_counterexample(console, report.counterexample)
-        return
-    if report.exhausted:
-        console.print("[green]no promise is broken[/] by any schedule within these bounds")
-    else:
-        console.print(
-            "[yellow]cut off[/]: no promise is broken so far; more than --max-states were found: raise it to search on",
-            soft_wrap=True,
-        )
-    if scenario.promise.liveness_goal is None:
-        printed = " (most printed rules wait forever)" if scenario.group.rules is Rules.PAPER else ""
-        console.print(f"{_NO_GOAL}{printed}. {_SET_A_GOAL}", style="yellow", markup=False, soft_wrap=True)

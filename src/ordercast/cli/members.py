@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -13,7 +13,8 @@ from rich.text import Text
 from ordercast.cli.shared.live_options import INSECURE, KEY, contacts_from, telling_options
 from ordercast.live.group_members import FoundGroup, FoundMember, Presence, find_members
 from ordercast.live.join import keys_for
-from ordercast.live.transport.addresses import require_group_name
+from ordercast.live.local_groups import contacts_of, local_groups
+from ordercast.live.transport.addresses import Address, address_of, require_group_name
 from ordercast.model.config import require
 from ordercast.model.errors import JoinError
 
@@ -48,7 +49,7 @@ def members_command(
     require(0 < timeout <= _MAX_TIMEOUT, f"--timeout must be 0 to {_MAX_TIMEOUT:g} seconds, not {timeout:g}")
     try:
         with telling_options():
-            asked = contacts_from(group, contacts)
+            asked = _addresses(group, contacts_from(contacts))
             keys = keys_for(asked, key, insecure=insecure)
             found = asyncio.run(find_members(group, asked, keys, timeout))
     except JoinError as error:
@@ -62,11 +63,27 @@ def members_command(
         console.print(_table(found.members))
 
 
+def _addresses(group: str, contacts: list[str] | Literal["local"]) -> list[Address]:
+    """Raises `JoinError` if no member runs on this machine, and no address is given."""
+    if not isinstance(contacts, str):
+        return [address_of(text) for text in contacts]
+    found = contacts_of(group)
+    if not found:
+        others = local_groups()
+        running = f"groups that have some: {', '.join(others)}" if others else "no other group has any, either"
+        raise JoinError(
+            f"the group {group} has no member on this machine that this user started ({running}); "
+            "give addresses of members: --join HOST:PORT,HOST:PORT"
+        )
+    return found
+
+
 def _headline(found: FoundGroup) -> str:
     count = len(found.members)
     members = "1 member" if count == 1 else f"{count} members"
     blocked = "; it is blocked: no majority of this view reaches each other" if found.blocked else ""
-    return f"group {found.group}: view {found.view}, {members}{blocked}"
+    order = f"order {found.order}, " if found.order else ""
+    return f"group {found.group}: {order}view {found.view}, {members}{blocked}"
 
 
 def _table(members: tuple[FoundMember, ...]) -> Table:

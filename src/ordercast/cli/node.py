@@ -11,12 +11,14 @@ import typer
 from ordercast.cli.shared.live_options import (
     INSECURE,
     KEY,
+    LOCAL,
     MEMBERS,
     MTU,
     MULTICAST,
     NETWORK,
     UVLOOP,
     address_or_port,
+    contacts_from,
     members_from,
     run,
     telling_options,
@@ -24,6 +26,7 @@ from ordercast.cli.shared.live_options import (
 from ordercast.cli.shared.node_process import NodeProcess
 from ordercast.live.join import join
 from ordercast.live.settings import Settings
+from ordercast.live.transport.addresses import address_of
 from ordercast.model.config import require
 
 _GROUP, _OUTPUT_PANEL = "Group", "Output and recording"
@@ -36,6 +39,15 @@ def node_command(
         int | None,
         typer.Option(
             help="Number of members, instead of --members: they discover each other at --multicast.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
+    contacts: Annotated[
+        str | None,
+        typer.Option(
+            "--join",
+            help="Join a group that is running, instead of --members: `local`, that of this name on this machine; or "
+            "addresses of some of its members: HOST:PORT,HOST:PORT,… Order and settings are those of the group.",
             rich_help_panel=_GROUP,
         ),
     ] = None,
@@ -72,6 +84,13 @@ def node_command(
             rich_help_panel=_GROUP,
         ),
     ] = None,
+    quorum: Annotated[
+        str | None,
+        typer.Option(
+            help="Who may continue without the others: last_view or static. Default: last_view.",
+            rich_help_panel=_GROUP,
+        ),
+    ] = None,
     failure_timeout: Annotated[
         float | None,
         typer.Option(
@@ -91,7 +110,7 @@ def node_command(
     bind: Annotated[
         str | None,
         typer.Option(
-            help="With --size: address of this member, such as 10.0.0.1:0; port 0 is any free port.",
+            help="With --size and --join: address of this member, such as 10.0.0.1:0; port 0 is any free port.",
             rich_help_panel=NETWORK,
         ),
     ] = None,
@@ -151,13 +170,12 @@ def node_command(
     Exit status 0: everything was delivered; 1: the group did not open, was aborted, or goes on without this member,
     which SIGINT and SIGTERM make leave; 2: an argument is wrong, or a line could not be sent.
     """
+    _require_one_way(member_list, size, contacts)
+    require(contacts is None or name is not None, "--join needs the name of this member: give --name")
+    asked = contacts_from(contacts) if contacts is not None else None
     require(
-        member_list is not None or size is not None,
-        "the members are missing; give --members A,B,C, or --size 3 to discover so many",
-    )
-    require(
-        member_list is None or size is None,
-        "--members and --size exclude each other; give --members, or --size to discover so many",
+        asked is None or asked == LOCAL or bind is not None or all(address_of(each).is_loopback() for each in asked),
+        "--join with addresses of other machines needs the address of this member: give --bind, such as 10.0.0.4:7000",
     )
     served_at = address_or_port(metrics) if metrics is not None else None
     node = NodeProcess(status=status, served_at=served_at, key=key, leaves=leave)
@@ -165,6 +183,7 @@ def node_command(
         "order": order,
         "window": window,
         "resilience": resilience,
+        "quorum": quorum,
         "failure_timeout": failure_timeout,
         "round_trip": round_trip,
         "mtu": mtu,
@@ -179,21 +198,46 @@ def node_command(
             group,
             members=members_from(member_list) if member_list is not None else None,
             size=size,
+            contacts=asked,
             name=name,
             bind=bind,
-            settings=replace(Settings.from_toml(settings), **overrides) if settings else Settings(**overrides),
+            settings=_settings(settings, overrides, joins=contacts is not None),
             key=key,
             insecure=insecure,
             timeout=timeout,
             record=record,
             record_detail=record_detail,
             busy_poll=busy_poll,
-            on_view=node.on_view,
             on_waiting=node.on_waiting,
         )
     if record is not None:
         _keep_small()
     raise typer.Exit(run(node.run(joining), uvloop=uvloop))
+
+
+def _require_one_way(member_list: str | None, size: int | None, contacts: str | None) -> None:
+    given = [
+        option
+        for option, value in (("--members", member_list), ("--size", size), ("--join", contacts))
+        if value is not None
+    ]
+    require(
+        bool(given),
+        "the members are missing; give --members A,B,C, or --size 3 to discover so many, or --join local to join a "
+        "group that is running",
+    )
+    require(
+        len(given) == 1,
+        f"{' and '.join(given)} exclude each other; give --members to open a group, --size to discover its members, or "
+        "--join to join one that is running",
+    )
+
+
+def _settings(path: Path | None, overrides: dict[str, Any], *, joins: bool) -> Settings | None:
+    """Those of the file and the options; None: those of the group that is joined."""
+    if path is not None:
+        return replace(Settings.from_toml(path), **overrides)
+    return None if joins and not overrides else Settings(**overrides)
 
 
 def _keep_small() -> None:

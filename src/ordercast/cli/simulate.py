@@ -25,9 +25,18 @@ from ordercast.cli.shared.group_options import (
     parsed,
 )
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
-from ordercast.model.faults import Loss
+from ordercast.model.faults import Loss, MembershipFault
 from ordercast.model.option_parsing import parse_duration, parse_fault, parse_nodes, parse_readings, parse_speed
-from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
+from ordercast.model.runs import (
+    Channel,
+    Network,
+    Pattern,
+    RunConfig,
+    TraceDetail,
+    Workload,
+    wants_views,
+    with_later_nodes,
+)
 from ordercast.model.services import PRIORITISED
 from ordercast.trace.schema import EventField, EventKind, EventRow
 
@@ -35,8 +44,14 @@ _WORK, _NET, _FAULTS = "Workload", "Network", "Faults"
 _FAULT = (
     "A fault, repeatable: 'loss rate=0.1 shared=true', 'bursts well=10ms bad=1ms', 'duplicates rate=0.01', "
     "'miss node=E3 source=E1 nth=2', 'twice node=E3 source=E1 nth=2', 'pause node=E2 at=1ms lasting=5ms', "
-    "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'. Times count from the start. Nodes are E1, E2, …; "
+    "'split side=E1,E2 at=1ms lasting=5ms', 'crash node=E2 at=3ms'; and of members: 'join node=E5 at=3ms', "
+    "'leave node=E2 at=3ms', 'return node=E2 at=9ms' (starts again and joins under its name, as a new node), "
+    "'suspect node=E3 by=E1 at=3ms'. Times count from the start. Nodes are E1, E2, …; "
     "a bare number counts from 0, so node=2 is E3."
+)
+_VIEWS = (
+    "Run the membership protocol: the others go on when a node crashes, and nodes may join, leave and return (default: "
+    "if a fault needs it, or a node crashes; the sequencer goes on after crashes by itself)."
 )
 _PATTERN = (
     "When nodes send: each at equal intervals (steady), at random (poisson) or in bursts (bursty); E1 alone, at equal "
@@ -46,7 +61,10 @@ _PATTERN = (
 
 def simulate_command(
     protocol: Protocol,
-    nodes: Annotated[int, option(GROUP, "Number of nodes.")] = 4,
+    nodes: Annotated[
+        int, option(GROUP, "Number of nodes; those that join may be more, and those that return are.")
+    ] = 4,
+    views: Annotated[bool | None, option(GROUP, _VIEWS, "--views/--no-views")] = None,
     rules: RulesOption = Rules.SOUND,
     window: Window = 32,
     quota: Quota = 256,
@@ -121,6 +139,19 @@ def simulate_command(
         receive_buffer=receive_buffer,
         drained=drained,
     )
+    faults = (
+        *([Loss(rate=loss)] if loss else []),
+        *(parsed("--fault", parse_fault, text) for text in fault or []),
+    )
+    has_views = wants_views(protocol, rules, faults) if views is None else views
+    require(
+        has_views or not any(isinstance(each, MembershipFault) for each in faults),
+        "--no-views has no meaning where nodes join, leave, return or are suspected; remove it, or these faults",
+    )
+    require(
+        not has_views or rules is Rules.SOUND,
+        "only the sound rules run with views; use --rules sound, or no --views and no faults of members",
+    )
     workload = Workload(
         messages=messages,
         spread=spread,
@@ -136,7 +167,8 @@ def simulate_command(
     config = RunConfig(
         protocol=protocol,
         group=GroupConfig(
-            nodes=nodes,
+            nodes=with_later_nodes(nodes, faults),
+            views=has_views,
             rules=rules,
             window=window,
             quota=quota,
@@ -148,10 +180,7 @@ def simulate_command(
         ),
         network=network,
         workload=workload,
-        faults=(
-            *([Loss(rate=loss)] if loss else []),
-            *(parsed("--fault", parse_fault, text) for text in fault or []),
-        ),
+        faults=faults,
         seed=seed,
         record=record,
     )

@@ -28,6 +28,9 @@ def soak_command(
     ] = None,
     runs: Annotated[int | None, typer.Option(help="Stop after this number of runs in all.")] = None,
     protocols: Annotated[str, typer.Option(help="Such as spo,st (default: all).")] = "",
+    views: Annotated[
+        bool, typer.Option("--views", help="Groups whose members crash, join, leave, return and are suspected.")
+    ] = False,
     first: Annotated[
         int | None, typer.Option(help="The first number of a new soak; each number is another run (default: 0).")
     ] = None,
@@ -51,7 +54,7 @@ def soak_command(
     require(first is None or 0 <= first < 1e15, f"--first must not be negative: {first}")
     with pipeline_extra():
         from ordercast.pipeline import Limits, Soak, session, soak  # noqa: F401 - a session needs Spark
-    work = Soak(out, _protocols(protocols), first=first, resume=resume)
+    work = Soak(out, _protocols(protocols), first=first, resume=resume, views=views)
     if resume and not work.rounds:
         _say(f"{out} has nothing to resume: starting a new soak")
     with work.held(), spark_session(master) as spark:  # held before Spark starts, which takes long

@@ -3,7 +3,7 @@
 The order of the bits is the order in which actions are explored: faults, crashes and timers first.
 """
 
-from ordercast.explorer.state_space import StateSpace, StepKind
+from ordercast.explorer.state_space import KIND_BITS, StateSpace, StepKind
 
 EXPANDED = 1
 """A bit beside the actions of a sleep set: the state has been expanded."""
@@ -16,20 +16,24 @@ class Actions:
 
     def __init__(self, space: StateSpace) -> None:
         size, links, patient = space.size, len(space.links), space.scenario.patient
-        bits = iter(1 << place for place in range(1, 1 + 2 * links + 4 * size))
+        bits = iter(1 << place for place in range(1, 1 + 2 * links + 6 * size))
         self.faults = [next(bits) for _ in range(links)]
         """By link: the action of losing or duplicating its units."""
-        crashing, firing, draining, submitting = ([next(bits) for _ in range(size)] for _ in range(4))
+        asked = space.scenario
+        crashing, firing = ([next(bits) for _ in range(size)] for _ in range(2))
+        suspecting, leaving = ([next(bits) for _ in range(size)] if n else [] for n in (asked.suspicions, asked.leaves))
+        draining, submitting = ([next(bits) for _ in range(size)] for _ in range(2))
         receiving = [next(bits) for _ in range(links)]
         self.of_link = [one | other for one, other in zip(self.faults, receiving, strict=True)]
         own = {StepKind.CRASH: crashing, StepKind.FIRE: firing, StepKind.DRAIN: draining, StepKind.SUBMIT: submitting}
+        own |= {StepKind.SUSPECT: suspecting, StepKind.LEAVE: leaving}  # none, if there are no such steps
         self.of_step: dict[int, int] = {}
         """The action of each step; the key is the step without its timer, or its place in a bag."""
         for kind in StepKind:
             for place in range(len(own.get(kind, receiving))):
                 action = own.get(kind, self.faults if kind in _FAULTS else receiving)[place]
-                self.of_step[kind | (place if kind in own else space.first_link + place) << 3] = action
-        self.of_node = [sum(actions[node] for actions in own.values()) for node in range(size)]
+                self.of_step[kind | (place if kind in own else space.first_link + place) << KIND_BITS] = action
+        self.of_node = [sum(actions[node] for actions in own.values() if actions) for node in range(size)]
         for link, receiver in enumerate(space.links.receivers):
             self.of_node[receiver] |= self.of_link[link]
         self.independent_of = self._independent(space, set(firing), set(crashing), patient=patient)

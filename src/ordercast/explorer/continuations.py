@@ -10,7 +10,8 @@ Receipts that cause receipts without end (a broadcast storm: no timer fires in b
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ordercast.explorer.node_states import NodeState, PromiseBroken
+from ordercast.explorer.node_state import NodeState
+from ordercast.explorer.promise_checker import PromiseBroken
 from ordercast.explorer.scenario import Item
 from ordercast.explorer.state_space import State, StateSpace, fire_step
 from ordercast.model.machine import Level
@@ -80,6 +81,9 @@ class FairContinuations:
         while (here := state[:size]) not in known:
             if here in trail:
                 return f"the group never becomes quiescent (its states repeat): {self.waits(state)}"
+            if self._has_no_quorum(state):  # then it may wait for ever
+                known[here] = 0
+                break
             timers = self._timers(state)
             if timers and len(trail) == self._rounds:
                 return self._not_quiescent(state)
@@ -102,6 +106,12 @@ class FairContinuations:
 
     def _not_quiescent(self, state: State) -> str:
         return f"the group is not quiescent after {self._rounds} rounds: {self._lacking(state) or self.waits(state)}"
+
+    def _nodes(self, state: State) -> list[NodeState]:
+        return [self._space.nodes.states[number] for number in state[: self._space.size]]
+
+    def _has_no_quorum(self, state: State) -> bool:
+        return self._space.views is not None and self._space.views.has_no_quorum(self._nodes(state))
 
     def _timers(self, state: State) -> list[tuple[int, int]]:
         nodes = self._space.nodes
@@ -138,6 +148,9 @@ class FairContinuations:
     def _lacking(self, state: State) -> str:
         """Why a quiescent group misses its goal; empty if it does not."""
         space = self._space
+        if space.views is not None:
+            problem = space.views.lacking(self._nodes(state))
+            return problem and f"{problem}: {self.waits(state)}"
         if space.scenario.promise.views:
             return self._lacking_with_views(state)
         for node in range(space.size):

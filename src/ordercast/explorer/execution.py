@@ -7,9 +7,10 @@ execution keeps the transmissions in each queue beside the state.
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from ordercast.explorer.state_space import State, StateSpace, StepKind, decode
-from ordercast.model.machine import Input, Output, Send
+from ordercast.model.machine import Input, MembershipInput, Output, Send
 from ordercast.model.units import Unit
 
 
@@ -37,7 +38,7 @@ class ExecutedStep:
     """Where it happened; for a unit in flight, its receiver."""
     transmission: Transmission | None
     """The transmission that arrived, was lost or was duplicated."""
-    event: Input | None
+    event: Input | MembershipInput | None
     """The input of the machine, if there was one."""
     outputs: tuple[Output, ...]
     sent: tuple[Transmission, ...]
@@ -81,7 +82,7 @@ class Execution:
         taken = space.input_of(self.state, step)
         outputs: tuple[Output, ...] = ()
         if taken is not None:
-            machine = space.nodes.machine(node, space.nodes.states[self.state[node]].snapshot)
+            machine: Any = space.nodes.machine(node, space.nodes.states[self.state[node]].snapshot)
             with suppress(Exception):  # the problem of the step names the exception
                 outputs = tuple(machine.handle(taken[1]))
         self.state, effect = space.successor(self.state, step)

@@ -10,7 +10,7 @@ from ordercast.explorer.actions import EXPANDED, Actions
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.reduction import NoReduction, Reduction, Selection
 from ordercast.explorer.scenario import Scenario
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, State, StateSpace, StepKind
 
 SAMPLE = 61
 """When a search is cut off, liveness is checked in one state of the frontier in so many."""
@@ -61,7 +61,7 @@ class Expansion:
 
     def is_endless(self, step: int, after: State) -> bool:
         """True if a step to a state that was expanded before is a receipt, and receipts from there do not end."""
-        return step & 7 == StepKind.RECEIVE and not self.continuations.settles(after)
+        return step & KIND == StepKind.RECEIVE and not self.continuations.settles(after)
 
     def highest_action(self) -> int:
         """The highest bit of a sleep set."""

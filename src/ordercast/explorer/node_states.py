@@ -4,82 +4,60 @@ The same node state takes the same input in very many global states. Its effect 
 from a snapshot, and every promise that involves one node only is checked then.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ordercast.explorer.links import Links
-from ordercast.explorer.scenario import Item, Scenario, format_packet, unit_name
+from ordercast.explorer.node_state import JOINS, NodeState
+from ordercast.explorer.promise_checker import PromiseBroken, PromiseChecker
+from ordercast.explorer.scenario import Scenario
 from ordercast.model.machine import (
-    Abort,
-    CancelTimer,
-    Deliver,
-    Discard,
+    Depart,
     Drained,
+    Enter,
     Input,
     Level,
     Machine,
-    Numbered,
-    Output,
-    Reached,
+    MembershipInput,
     Receive,
-    Send,
-    SetTimer,
-    Submit,
+    Suspect,
     TimerFired,
-    ViewInstalled,
 )
 from ordercast.model.nodes import name_of
 from ordercast.model.state import Snapshot
-from ordercast.model.units import Packet, Unit
+from ordercast.model.units import Unit
 
-SUBMIT, DRAINED = 2, 3
-"""Inputs as numbers; a receipt is 4 * unit, a timer 4 * name + 1."""
-
+SUBMIT, DRAINED, LEAVE = 2, 3, 7
+"""Inputs as numbers; a receipt is 4 * unit, a timer 4 * name + 1. The first submission of a node that joins is that."""
 _SAMPLE = 16  # one snapshot in so many is restored into a new machine and compared
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """A node between two inputs: its machine, its timers, its application, and what it has claimed so far.
-
-    Claims are sets of items (bit masks), which the promises are checked with; the machine does not know them.
-    """
-
-    node: int
-    snapshot: Snapshot
-    timers: tuple[str, ...] = ()
-    submitted: int = 0
-    numbered: int = 0
-    reached: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """By level: the items that reached it; level 0 is not used."""
-    delivered: int = 0
-    log: tuple[int, ...] = ()
-    """The order of delivery; recorded only if the service promises one order."""
-    view: tuple[int, int] = (0, -1)
-    """The number of its latest view, and its members; -1 is all nodes."""
-    crashed: bool = False
-    left: bool = False
-    """It aborted, or was excluded from the view."""
+def suspicion_code(member: int) -> int:
+    """The input that this member is suspected, as a number."""
+    return (member + 1) << 2 | 2
 
 
 class Effect:
     """The effect of an input at a node."""
 
-    __slots__ = ("delivers", "next", "problem", "risen", "sends")
+    __slots__ = ("delivers", "enters", "next", "problem", "risen", "sends")
 
     def __init__(self) -> None:
         self.next = -1
         self.sends: tuple[tuple[int, tuple[int, ...]], ...] = ()
         """Units by number, and the links that each is put into."""
-        self.risen: tuple[tuple[int, int], ...] = ()
-        """Levels above the first, and the items that reached them: claims about other nodes."""
+        self.risen: tuple[tuple[int, int, int], ...] = ()
+        """Levels above the first, the items that reached them, and their destinations: claims about other nodes."""
         self.delivers = False
+        self.enters = False
+        """It enters a view, or leaves the group, in a group with membership."""
         self.problem = ""
         """The promise that it breaks, as far as it involves this node only; empty if none."""
 
 
-class PromiseBroken(Exception):  # noqa: N818 - a finding, not an error
-    """A promise is broken; the message says which."""
+def format_suspicion(node: int, suspect: int) -> str:
+    """The text of a suspicion."""
+    return f"{name_of(node)} suspects {name_of(suspect)}"
 
 
 class NodeStates:
@@ -97,13 +75,26 @@ class NodeStates:
         self.timer_names: list[str] = []
         self.timers: list[tuple[int, ...]] = []
         """By state: the active timers, by number."""
+        self.early_timers: list[tuple[int, ...]] = []
+        """By state: those that may fire during the search."""
         self.reached: list[tuple[int, int, int, int]] = []
         """By state: the items that reached each level; a copy for speed."""
         self.can_submit: list[bool] = []
+        self.records: list[int] = []
+        """With membership, by state: a number for what the node delivered and acknowledged, and in which views."""
+        self._records: dict[object, int] = {}
 
     def start(self, node: int) -> int:
-        """The initial state of a node."""
-        return self._number(NodeState(node, self.machine(node).snapshot()))
+        """The initial state of a node. With membership, founders are in the first view; the others have not joined."""
+        founders, here = self._scenario.founders(), NodeState(node, self.machine(node).snapshot())
+        if not self._scenario.group.views:
+            return self._number(here)
+        if node >= founders:
+            return self._number(replace(here, submitted=JOINS))
+        begun = self._compute(here, Enter())
+        assert not begun.problem, begun.problem
+        assert not begun.sends, "a founder begins silently"
+        return begun.next
 
     def machine(self, node: int, snapshot: Snapshot | None = None) -> Machine:
         """A new machine, in the state of a snapshot if one is given."""
@@ -112,13 +103,17 @@ class NodeStates:
             made.restore(snapshot)
         return made
 
-    def event(self, state: int, code: int) -> Input:
+    def event(self, state: int, code: int) -> Input | MembershipInput:
         """The input that a code stands for."""
         if code == SUBMIT:
             here = self.states[state]
-            return self._scenario.scripts[here.node][here.submitted]
+            return Enter() if here.submitted == JOINS else self._scenario.scripts[here.node][here.submitted]
         if code == DRAINED:
             return Drained()
+        if code == LEAVE:
+            return Depart()
+        if code & 3 == 2:
+            return Suspect(1 << (code >> 2) - 1)
         return TimerFired(self.timer_names[code >> 2]) if code & 1 else Receive(self.units[code >> 2])
 
     def crashed(self, state: int) -> int:
@@ -126,6 +121,20 @@ class NodeStates:
         here = self.states[state]
         submitted = len(self._scenario.scripts[here.node])
         return self._number(replace(here, snapshot=(), timers=(), submitted=submitted, crashed=True))
+
+    def can_suspect(self, state: int) -> tuple[int, ...]:
+        """The members that a node may suspect: the others of its view."""
+        here = self.states[state]
+        if here.crashed or here.left or not here.views:
+            return ()
+        others = [node for node in here.views[-1].members if node != here.node]
+        allowed = self._scenario.suspects
+        return tuple(node for node in others if not allowed or format_suspicion(here.node, node) in allowed)
+
+    def can_leave(self, state: int) -> bool:
+        """True if a node is a member, and has not left the group yet."""
+        here = self.states[state]
+        return bool(here.views) and not (here.crashed or here.left or here.leaves)
 
     def transition(self, state: int, code: int) -> Effect:
         """The effect of an input in a state."""
@@ -141,13 +150,19 @@ class NodeStates:
             self.states.append(state)
             self._moves.append({})
             self.timers.append(tuple(self._timers[name] for name in state.timers))
+            fires = self._scenario.fires or state.timers
+            self.early_timers.append(tuple(self._timers[name] for name in state.timers if name in fires))
             self.reached.append(state.reached)
             self.can_submit.append(state.submitted < len(self._scenario.scripts[state.node]))
+            if self._scenario.group.views:
+                acknowledged = state.reached[Level.ACKNOWLEDGED]
+                record = (state.node, state.views, state.log, state.delivered, acknowledged, state.departed)
+                self.records.append(self._records.setdefault(record, len(self._records)))
         return number
 
-    def _compute(self, before: NodeState, event: Input) -> Effect:
+    def _compute(self, before: NodeState, event: Input | MembershipInput) -> Effect:
         effect = Effect()
-        machine = self._machines[before.node]
+        machine: Any = self._machines[before.node]
         machine.restore(before.snapshot)
         vectors = self._vectors(machine)
         try:
@@ -173,6 +188,7 @@ class NodeStates:
             if not effect.next % _SAMPLE and self.machine(after.node, after.snapshot).snapshot() != after.snapshot:
                 effect.problem = f"a snapshot of {name_of(after.node)} does not survive being restored"
             effect.risen, effect.delivers = tuple(checker.risen), checker.delivered != before.delivered
+            effect.enters = (after.views, after.departed) != (before.views, before.departed)
             effect.sends = tuple(
                 (self._unit(send.unit), self._links.reached(before.node, send.to)) for send in checker.sends
             )
@@ -187,118 +203,3 @@ class NodeStates:
             number = self._units[unit] = len(self.units)
             self.units.append(unit)
         return number
-
-
-class PromiseChecker:
-    """Checks the outputs of one transition against the promises that involve one node only."""
-
-    def __init__(self, scenario: Scenario, before: NodeState, event: Input) -> None:
-        self._scenario, self._before, self._event = scenario, before, event
-        self._node, self._name = before.node, name_of(before.node)
-        self.timers = set(before.timers)
-        if isinstance(event, TimerFired):
-            self.timers.discard(event.name)
-        self.numbered, self.delivered, self.log = before.numbered, before.delivered, before.log
-        self.reached = list(before.reached)
-        self.view, self.left = before.view, before.left
-        self.risen: list[tuple[int, int]] = []
-        self.sends: list[Send] = []
-
-    def take(self, output: Output) -> None:
-        """Takes one output; raises `PromiseBroken` if it breaks a promise."""
-        match output:
-            case Send():
-                self.sends.append(output)
-            case SetTimer(name=name):
-                self.timers.add(name)
-            case CancelTimer(name=name):
-                self.timers.discard(name)
-            case Numbered(packet=packet):
-                self._numbers(self._item(packet))
-            case Reached(level=level, packet=packet):
-                self._reaches(level, self._item(packet))
-            case Deliver(packet=packet):
-                self._delivers(self._item(packet))
-            case Discard(unit=unit, why=why) if why in self._scenario.promise.never_discards:
-                raise PromiseBroken(f"{self._name} discards {unit_name(unit)} of {name_of(unit.source)} ({why})")
-            case ViewInstalled(number=number, members=members):
-                self.view, self.left = (number, members), not members >> self._node & 1
-            case Abort(without_quorum=True) if self._scenario.promise.views:
-                self.left = True  # a group with views may end so; any other abort is a broken promise
-            case Abort(why=why):
-                raise PromiseBroken(f"{self._name} aborts the group: {why}")
-            case _:
-                pass
-
-    def after(self, snapshot: Snapshot) -> NodeState:
-        """The state after the transition."""
-        levels = (0, self.reached[1], self.reached[2], self.reached[3])
-        submitted = self._before.submitted + isinstance(self._event, Submit)
-        timers = tuple(sorted(self.timers))
-        return NodeState(
-            node=self._node,
-            snapshot=snapshot,
-            timers=() if self.left else timers,
-            submitted=submitted,
-            numbered=self.numbered,
-            reached=levels,
-            delivered=self.delivered,
-            log=self.log,
-            view=self.view,
-            left=self.left,
-        )
-
-    def never_less(self, name: str, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        """Checks that a vector does not decrease."""
-        for place, (was, now) in enumerate(zip(old, new, strict=True)):
-            if now < was:
-                raise PromiseBroken(f"{name} of {self._name} for {name_of(place)} goes down from {was} to {now}")
-
-    def _item(self, packet: Packet) -> Item:
-        item = self._scenario.item_of(packet)
-        if item is None:
-            raise PromiseBroken(f"{self._name} outputs {format_packet(packet)}, which no node submitted")
-        return item
-
-    def _numbers(self, item: Item) -> None:
-        mine = [other for other in self._scenario.items if other.source == self._node]
-        if mine[self.numbered : self.numbered + 1] != [item]:
-            raise PromiseBroken(f"{self._name} numbers {item.describe()} out of turn")
-        self.numbered += 1
-
-    def _reaches(self, level: Level, item: Item) -> None:
-        what = f"{item.describe()} at {self._name}"
-        for_me = self._node in item.destinations
-        bit = 1 << item.number
-        if self.reached[level] & bit:
-            raise PromiseBroken(f"{what} is {level.name.lower()} a second time")
-        if not for_me and (item.source != self._node or level is Level.ACCEPTED):
-            raise PromiseBroken(f"{what} is {level.name.lower()}, but it is not addressed to it")
-        if level > (Level.ACCEPTED if for_me else Level.PREACKNOWLEDGED) and not self.reached[level - 1] & bit:
-            raise PromiseBroken(f"{what} is {level.name.lower()} before it was {Level(level - 1).name.lower()}")
-        if for_me and self._scenario.promise.sender_order:
-            self._in_order(what, level.name.lower(), item.earlier_to[self._node] & ~self.reached[level])
-        self.reached[level] |= bit
-        if level > Level.ACCEPTED:
-            self.risen.append((level, item.number))
-
-    def _delivers(self, item: Item) -> None:
-        what = f"{item.describe()} at {self._name}"
-        bit = 1 << item.number
-        if self.delivered & bit:
-            raise PromiseBroken(f"{what} is delivered a second time")
-        if self._node not in item.destinations:
-            raise PromiseBroken(f"{what} is delivered, but it is not addressed to it")
-        if self._scenario.promise.ladder and not self.reached[Level.ACKNOWLEDGED] & bit:
-            raise PromiseBroken(f"{what} is delivered before it was acknowledged")
-        if self._scenario.promise.sender_order:
-            alike = self._scenario.of_priority[item.submission.priority] if self._scenario.promise.urgent_first else -1
-            self._in_order(what, "delivered", item.earlier_to[self._node] & alike & ~self.delivered)
-        self.delivered |= bit
-        if self._scenario.promise.one_order:
-            self.log = (*self.log, item.number)
-
-    def _in_order(self, what: str, verb: str, lacking: int) -> None:
-        if lacking:
-            earlier = self._scenario.items[lacking.bit_length() - 1]
-            raise PromiseBroken(f"{what} is {verb} before {earlier}, which was sent before it")

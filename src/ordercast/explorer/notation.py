@@ -6,6 +6,9 @@
     E2 timer status fires
     E2 will receive again later E1#1 copy x
     E1 crashes
+    E1 suspects E2
+    E3 leaves
+    E4 joins
 
 E1#0 is the first transmission of E1 in this schedule, and the words after it say what it carries. So a line does not
 depend on how states, units and timers are numbered, and can be parsed: it is the enabled step that has this text.
@@ -14,10 +17,24 @@ depend on how states, units and timers are numbered, and can be parsed: it is th
 from collections.abc import Iterable, Sequence
 
 from ordercast.explorer.execution import ExecutedStep, Execution, Transmission
+from ordercast.explorer.node_state import JOINS
+from ordercast.explorer.node_states import format_suspicion
 from ordercast.explorer.scenario import format_packet, unit_name
 from ordercast.explorer.state_space import StateSpace, StepKind, decode, fire_step
 from ordercast.model.config import require
-from ordercast.model.machine import Abort, Deliver, Discard, Level, Reached, Resumed, Send, Stopped, ViewInstalled
+from ordercast.model.machine import (
+    Abort,
+    Deliver,
+    Departed,
+    Discard,
+    ExcludedFrom,
+    Level,
+    Reached,
+    Resumed,
+    Send,
+    Stopped,
+    ViewInstalled,
+)
 from ordercast.model.nodes import name_of, names_of
 from ordercast.model.units import Packet
 
@@ -45,14 +62,23 @@ def format_step(execution: Execution, step: int) -> str:
         receiver = name_of(space.links.receivers[place - space.first_link])
         return f"{receiver} {_VERBS[kind]} {format_transmission(execution.transmission(step))}"
     name, here = name_of(place), space.nodes.states[execution.state[place]]
-    if kind is StepKind.CRASH:
-        return f"{name} crashes"
-    if kind is StepKind.FIRE:
-        return f"{name} timer {space.nodes.timer_names[timer]} fires"
-    if kind is StepKind.DRAIN:
-        return f"{name} is drained"
-    mine = [item for item in space.scenario.items if item.source == place]
-    return f"{name} sends {mine[here.submitted]}"
+    match kind:
+        case StepKind.CRASH:
+            what = "crashes"
+        case StepKind.FIRE:
+            what = f"timer {space.nodes.timer_names[timer]} fires"
+        case StepKind.DRAIN:
+            what = "is drained"
+        case StepKind.SUSPECT:
+            return format_suspicion(place, timer)
+        case StepKind.LEAVE:
+            what = "leaves"
+        case _ if here.submitted == JOINS:
+            what = "joins"
+        case _:
+            mine = [item for item in space.scenario.items if item.source == place]
+            what = f"sends {mine[here.submitted]}"
+    return f"{name} {what}"
 
 
 def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
@@ -75,6 +101,10 @@ def format_effects(space: StateSpace, executed: ExecutedStep) -> list[str]:
                 effects.append("goes on")
             case ViewInstalled(number=number, members=members):
                 effects.append(f"is in view {number} with {names_of(members)}")
+            case ExcludedFrom(number=number):
+                effects.append(f"is excluded from view {number}")
+            case Departed():
+                effects.append("has left the group")
             case Abort(why=why):
                 effects.append(f"aborts the group ({why})")
             case _:

@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import blake2b
 from zlib import crc32
 
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, KIND_BITS, WHERE, State, StateSpace, StepKind
 from ordercast.model.runs import Channel
 
 PortablePath = bytes
@@ -77,21 +77,21 @@ class Portable:
         return self._states[-1]
 
     def _portable(self, state: State, step: int) -> int:
-        what, which = step & 0xFFFF, step >> 16
-        if step & 7 == StepKind.FIRE:
+        what, which = step & WHERE, step >> 16
+        if step & KIND == StepKind.FIRE:
             which = crc32(self._space.nodes.timer_names[which].encode())
-        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
-            which = self._by_contents(state[what >> 3]).index(which)
+        elif self._bags and step & KIND in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
+            which = self._by_contents(state[what >> KIND_BITS]).index(which)
         return what | which << 16
 
     def _local(self, state: State, step: int) -> int:
-        what, which = step & 0xFFFF, step >> 16
-        if step & 7 == StepKind.FIRE:
+        what, which = step & WHERE, step >> 16
+        if step & KIND == StepKind.FIRE:
             nodes = self._space.nodes
-            timers = nodes.timers[state[what >> 3]]
+            timers = nodes.timers[state[what >> KIND_BITS]]
             which = next(timer for timer in timers if crc32(nodes.timer_names[timer].encode()) == which)
-        elif self._bags and step & 7 in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
-            which = self._by_contents(state[what >> 3])[which]
+        elif self._bags and step & KIND in {StepKind.RECEIVE, StepKind.LOSE, StepKind.TWICE}:
+            which = self._by_contents(state[what >> KIND_BITS])[which]
         return what | which << 16
 
     def _by_contents(self, queue: int) -> list[int]:

@@ -4,7 +4,8 @@ Two techniques work together: sleep sets and persistent sets. Both depend on not
 reached it, so the same states are visited each time, whichever process expands them.
 
 An *action* is all steps of one kind at one place: the faults of a link, the receipts from it, the timers of a node, its
-submissions, its crash. A step belongs to the node that takes it, or to which its link leads.
+submissions, its crash, its suspicions, its departure. A step belongs to the node that takes it, or to which its link
+leads.
 
 **Sleep sets.** The actions of a state are explored one after another. If a and then b were explored, and a step of b
 is independent of a, then a need not be explored after that step: a before b has been. Action a is *asleep* there, and
@@ -57,11 +58,12 @@ promise. A key step k that is awake is explored, it stays enabled throughout w, 
 actions asleep than in s. This ends: submissions use up scripts, receipts without a sending use up units.
 
 *The promise is broken all the same.* Most promises are checked by one machine, its input and its past, which are the
-same in any order. That orders of delivery have a cycle, or logs that must be equal differ, stays true once it is. A
-claim about others is untrue if it comes before what it claims. The last step of w makes it; before it come no other
-steps than in w, so what was untrue remains so; and key steps, which are not in w, cause nothing of it, by (3). Where
-only the logs of survivors are checked, the steps that matter keep their order, by the last of the conditions above, and
-by (3); all but crashes, and a node that has not crashed yet is one more that is checked.
+same in any order. That orders of delivery have a cycle, logs that must be equal differ, or what views promise is broken
+(`view_promises`), stays true once it is. A claim about others is untrue if it comes before what it claims. The last
+step of w makes it; before it come no other steps than in w, so what was untrue remains so; and key steps, which are not
+in w, cause nothing of it, by (3). Where only the logs of survivors are checked, the steps that matter keep their order,
+by the last of the conditions above, and by (3); all but crashes, and a node that has not crashed yet is one more that
+is checked.
 
 *Nor is a cycle of receipts missed*, by which no final state is ever reached. What was said of w holds of every prefix
 of a run around the cycle. So there are explored schedules of any length in which nothing uses up the budget, and
@@ -75,7 +77,7 @@ from typing import Protocol
 from ordercast.explorer.actions import Actions
 from ordercast.explorer.links import EMPTY
 from ordercast.explorer.node_states import Effect
-from ordercast.explorer.state_space import State, StateSpace, StepKind
+from ordercast.explorer.state_space import KIND, WHERE, State, StateSpace, StepKind
 from ordercast.model.config import require
 from ordercast.model.runs import Channel
 
@@ -149,14 +151,14 @@ class Reduction:
         for link, receiver in receivers:
             links[receiver].append(space.first_link + link)
         self._links = links
-        self._budgets = range(space.past_links, space.past_links + 4)
+        self._budgets = space.budgets
         self._local = [itemgetter(node, *links[node], *self._budgets) for node in range(size)]
         self._known: list[dict[tuple[int, ...], LocalFuture]] = [{} for _ in range(size)]
 
     def steps(self, state: State, free: list[int], sleep_set: int) -> list[tuple[int, int]]:
         """The steps to explore."""
         action_of = self._actions.of_step
-        found = [(action_of[step & 0xFFFF], step) for step in self._space.steps(state, free)]
+        found = [(action_of[step & WHERE], step) for step in self._space.steps(state, free)]
         node = self._persistent_node(state, sleep_set) if free else None
         explored = ~sleep_set if node is None else ~sleep_set & self._actions.of_node[node]
         return [(step, action) for action, step in sorted(found) if action & explored]
@@ -166,7 +168,7 @@ class Reduction:
         space, actions = self._space, self._actions
         sleep_set &= actions.independent_of[action]
         if not sleep_set or effect is None:
-            return sleep_set if step & 7 != StepKind.LATER else sleep_set & ~self._sending(state)
+            return sleep_set if step & KIND != StepKind.LATER else sleep_set & ~self._sending(state)
         if effect.sends:
             first_link, again = space.first_link, state[space.duplicates]
             for _, links in effect.sends:
@@ -227,14 +229,14 @@ class Reduction:
         if known is None:
             known = self._known[node][key] = LocalFuture()  # found by a step that leads back to the same state
             for step in self._space.steps(state):
-                action = self._actions.of_step[step & 0xFFFF]
+                action = self._actions.of_step[step & WHERE]
                 if action & self._actions.of_node[node]:
                     self._follow(known, node, state, step, action)
         return known
 
     def _follow(self, future: LocalFuture, node: int, state: State, step: int, action: int) -> None:
         after, effect = self._space.successor(state, step)
-        kind = step & 7
+        kind = step & KIND
         if effect is not None and (effect.sends or effect.problem):
             future.sends = True
             future.sending |= action
@@ -257,7 +259,7 @@ class Reduction:
         if self._claims_levels and effect is not None:
             for level in (1, 2):
                 causes |= (nodes.reached[after][level] & ~nodes.reached[before][level]) << 1 + self._items * level
-            for level, item in effect.risen:
+            for level, item, _ in effect.risen:
                 claims |= 1 << 1 + self._items * (level - 1) + item
         if self._checks_survivors and self._changes_survivors(before, after):
             causes, claims = causes | _SURVIVORS, claims | _SURVIVORS

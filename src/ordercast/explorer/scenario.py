@@ -106,18 +106,35 @@ class Scenario:
     duplicates: int = 0
     firings: int = 0
     """Timers that fire during the search; in the fair continuations they fire without limit."""
+    fires: tuple[str, ...] = ()
+    """Timers that fire during the search; empty: all."""
     patient: bool = False
     """Timers fire only when no unit is in flight: fewer schedules."""
     drained: bool = False
     """A machine may get the input `Drained`: no unit is waiting for it."""
     crashes: int = 0
     """Nodes that crash."""
+    suspicions: int = 0
+    """With membership: suspicions, right or wrong, of any member by any other."""
+    suspects: tuple[str, ...] = ()
+    """Suspicions that may occur, such as "E2 suspects E1"; empty: all."""
+    leaves: int = 0
+    """With membership: members that leave."""
+    joins: int = 0
+    """With membership: the last nodes, so many of them, found the group not, but join it."""
     rounds: int = 40
     """Rounds of timers within which a fair continuation must reach the goal."""
 
     def __post_init__(self) -> None:
-        for name in ("losses", "duplicates", "firings", "crashes"):
+        for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves"):
             require(getattr(self, name) <= _MOST, f"`{name}` must be at most {_MOST:,}, not {getattr(self, name):,}")
+        for name in ("suspicions", "leaves", "joins"):
+            require(self.group.views or not getattr(self, name), f"`{name}` needs a group with views (--views)")
+        require(self.joins < self.group.nodes, f"`joins` must be less than the number of nodes, not {self.joins}")
+
+    def founders(self) -> int:
+        """The nodes that found the group: the first ones."""
+        return self.group.nodes - self.joins
 
     @cached_property
     def items(self) -> tuple["Item", ...]:
@@ -152,9 +169,11 @@ class Scenario:
         if item is None:
             return None
         submitted = item.submission
-        carried = (packet.destinations, packet.lengths, packet.payload, packet.priority)
-        asked = (submitted.destinations, submitted.lengths, submitted.payload, submitted.priority)
-        return item if carried == asked else None
+        to = packet.destinations  # with membership: those that are members
+        extra = to & ~submitted.destinations if self.group.views else to ^ submitted.destinations
+        carried = (packet.lengths, packet.payload, packet.priority)
+        asked = (submitted.lengths, submitted.payload, submitted.priority)
+        return item if carried == asked and not extra else None
 
     def may_lose(self, unit: Unit, node: int) -> bool:
         """True if a unit may be lost on its way to a node."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.scenario import Promise, Scenario, scripts
 from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
@@ -34,6 +35,7 @@ _PROMISES: dict[tuple[str, Rules], Promise] = {
 _TO_ANY_SUBSET = {"spo", "st"}
 _GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper", "views"}
 _SEQUENCER = {"history", "resilience", "direct_from", "suspect_after"}
+_ROUNDS_OF_VIEWS = 200
 _NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
 
 
@@ -70,12 +72,18 @@ def scenario(
     if "liveness_goal" in how:
         promised = replace(promised, liveness_goal=how.pop("liveness_goal"))
     asked = {"machine": kind, "channel": kind.needs, **how}
+    if group.views:
+        founders = len(lines) - how.get("joins", 0)
+        asked = {"machine": MemberMachine(protocol, founders), "channel": kind.needs, "rounds": _ROUNDS_OF_VIEWS, **how}
     return Scenario(group=group, scripts=sends, promise=promised, **asked)
 
 
 def promise_of(protocol: str, group: GroupConfig) -> Promise:
     """The promises of a protocol in such a group."""
     promised = _PROMISES[protocol, group.rules]
+    if group.views:
+        uniform = protocol != "sequencer" or group.sequencer.resilience > 0
+        return replace(promised, views=True, uniform=uniform, never_less=())
     if protocol == "st" and group.recovery is Recovery.GO_BACK_N:
         return replace(promised, never_less=("stamps", "epoch_seen"))  # discarded packets are expected again
     return replace(promised, uniform=True) if promised.views and group.sequencer.resilience else promised

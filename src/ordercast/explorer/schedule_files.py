@@ -40,6 +40,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.notation import parse_schedule
 from ordercast.explorer.scenario import Promise, Scenario, format_script, scripts
 from ordercast.explorer.state_space import StateSpace
@@ -90,6 +91,11 @@ class _Scenario(ConfigValue, frozen=True, kw_only=True):
     patient: bool = False
     drained: bool = False
     crashes: int = 0
+    suspicions: int = 0
+    leaves: int = 0
+    joins: int = 0
+    fires: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
     rounds: int = 40
 
 
@@ -150,15 +156,19 @@ def schedule_of(document: Mapping[str, Any]) -> ScheduleFile:
         )
     content = converted(document, _File, _PAGE)
     asked = content.scenario
-    for name in ("losses", "duplicates", "firings", "crashes", "rounds"):
+    for name in ("losses", "duplicates", "firings", "crashes", "suspicions", "leaves", "joins", "rounds"):
         require(getattr(asked, name) >= 0, f"`scenario.{name}` must not be negative: {getattr(asked, name)}")
     steps, given = len(content.schedule), content.search.begins
     require(0 <= given <= steps, f"`search.begins` must be 0 to {steps}, the number of steps, not {given}")
     settings = {**content.group, "nodes": len(asked.scripts), "rules": asked.rules.value}
     bounds = {name: getattr(asked, name) for name in _BOUNDS}
+    group = converted(settings, GroupConfig, _PAGE, "group")
+    machine: MachineClass = machine_class(asked.protocol, asked.rules)
+    if group.views:
+        machine = MemberMachine(asked.protocol, group.nodes - asked.joins)
     scenario = Scenario(
-        machine=machine_class(asked.protocol, asked.rules),
-        group=converted(settings, GroupConfig, _PAGE, "group"),
+        machine=machine,
+        group=group,
         scripts=scripts(*asked.scripts),
         promise=_promise(content.promise),
         channel=asked.channel,
@@ -235,6 +245,8 @@ def write_schedule(path: Path, file: ScheduleFile) -> None:
 
 def protocol_of(machine: MachineClass) -> tuple[str, Rules]:
     """The protocol and rules of a machine."""
+    if isinstance(machine, MemberMachine):
+        return machine.protocol, Rules.SOUND
     for protocol, by_rules in PROTOCOLS.items():
         for rules, kind in by_rules.items():
             if kind == (machine.__module__, getattr(machine, "__qualname__", None)):

@@ -1,8 +1,8 @@
 """The state space of a group: global states and the transitions between them.
 
 A state is a tuple of numbers: the state of each node, the queue of each link, and the budget of losses, duplicates,
-timer firings and crashes that is left. A step (transition) is a number too: what happens, where, and which timer, or
-which unit of a bag.
+timer firings, crashes, suspicions and departures that is left. A step (transition) is a number too: what happens,
+where, and which timer, which unit of a bag, or who is suspected.
 """
 
 from enum import IntEnum
@@ -10,10 +10,11 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
 from ordercast.explorer.links import EMPTY, Links, Queues
-from ordercast.explorer.node_states import DRAINED, SUBMIT, Effect, NodeStates
+from ordercast.explorer.node_states import DRAINED, LEAVE, SUBMIT, Effect, NodeStates, suspicion_code
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.machine import Input, Level
-from ordercast.model.nodes import name_of
+from ordercast.explorer.view_promises import ViewPromises
+from ordercast.model.machine import Input, Level, MembershipInput
+from ordercast.model.nodes import members, name_of
 from ordercast.model.runs import Channel
 
 State = tuple[int, ...]
@@ -38,19 +39,32 @@ class StepKind(IntEnum):
     """A node gets the input `Drained`: no unit is waiting for it."""
     CRASH = 7
     """A node stops permanently, and the units in flight to it are lost."""
+    SUSPECT = 8
+    """A member suspects another one, rightly or not."""
+    LEAVE = 9
+    """The application of a member leaves the group."""
 
 
-_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH = map(int, StepKind)  # plain integers are faster
+_SUBMIT, _RECEIVE, _LOSE, _TWICE, _LATER, _FIRE, _DRAIN, _CRASH, _SUSPECT, _LEAVE = map(int, StepKind)
+# plain integers are faster
+
+_OWN = {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN, StepKind.SUSPECT, StepKind.LEAVE}  # inputs but receipts
+
+KIND_BITS = 4
+"""Bits of a step that are its kind; those above them, up to the sixteenth, are its place."""
+KIND = (1 << KIND_BITS) - 1
+WHERE = 0xFFFF
+"""The bits of a step that are its kind and its place."""
 
 
 def decode(step: int) -> tuple[StepKind, int, int]:
-    """The kind of a step, its node or link, and its timer or the unit of the link."""
-    return StepKind(step & 7), step >> 3 & 0x1FFF, step >> 16
+    """The kind of a step, its node or link, and its timer, the unit of the link, or the node that is suspected."""
+    return StepKind(step & KIND), (step & WHERE) >> KIND_BITS, step >> 16
 
 
 def fire_step(node: int, timer: int) -> int:
     """The step in which a timer of a node fires."""
-    return _FIRE | node << 3 | timer << 16
+    return _FIRE | node << KIND_BITS | timer << 16
 
 
 class StateSpace:
@@ -64,8 +78,12 @@ class StateSpace:
         self.nodes = NodeStates(scenario, self.links)
         self.first_link = self.size
         self.past_links = self.size + len(self.links)
-        self.losses, self.duplicates, self.firings, self.crashes = range(self.past_links, self.past_links + 4)
+        self.budgets = range(self.past_links, self.past_links + 6)
+        self.losses, self.duplicates, self.firings, self.crashes, self.suspicions, self.leaves = self.budgets
         self._one_order: dict[tuple[tuple[int, ...], ...], bool] = {}
+        self.views = ViewPromises(scenario) if scenario.group.views else None
+        """With membership: what is promised of views."""
+        self._in_views: dict[tuple[int, ...], str] = {}
 
     def initial_state(self) -> State:
         """The state before the first step."""
@@ -78,6 +96,8 @@ class StateSpace:
             scenario.duplicates,
             scenario.firings,
             scenario.crashes,
+            scenario.suspicions,
+            scenario.leaves,
         )
 
     def steps(self, state: State, free: list[int] | None = None) -> list[int]:
@@ -89,43 +109,60 @@ class StateSpace:
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         if self.scenario.channel is Channel.ANY:
             places = self.queues.places
-            found = [_RECEIVE | link << 3 | place << 16 for link in busy for place in places(state[link])]
+            found = [_RECEIVE | link << KIND_BITS | place << 16 for link in busy for place in places(state[link])]
         else:
-            found = [_RECEIVE | link << 3 for link in busy]
+            found = [_RECEIVE | link << KIND_BITS for link in busy]
         can_submit = self.nodes.can_submit
-        found += [_SUBMIT | node << 3 for node in range(self.size) if can_submit[state[node]]]
+        found += [_SUBMIT | node << KIND_BITS for node in range(self.size) if can_submit[state[node]]]
         return self._promptly(state, found) if self.links.loop_backs else found
 
     def echoes(self, state: State, node: int) -> list[int]:
         """The receipt of a node's own unit, which it must take before any other step."""
         place = self.first_link + self.links.loop_backs[node] if self.links.loop_backs else 0
-        return [_RECEIVE | place << 3] if place and state[place] != EMPTY else []
+        return [_RECEIVE | place << KIND_BITS] if place and state[place] != EMPTY else []
 
     def environment_steps(self, state: State) -> list[int]:
-        """Losses, duplicates, timers, crashes, and drained notices: steps of the environment."""
+        """Losses, duplicates, timers, crashes, suspicions, departures, drained notices: steps of the environment."""
         found: list[int] = []
         busy = [place for place in range(self.first_link, self.past_links) if state[place] != EMPTY]
         for link in busy if state[self.losses] or state[self.duplicates] else ():
             if self.links.loses[link - self.first_link]:
                 for place in self.queues.places(state[link]):
                     if state[self.losses] and self._may_lose(state[link], link, place):
-                        found.append(_LOSE | link << 3 | place << 16)
+                        found.append(_LOSE | link << KIND_BITS | place << 16)
                     if state[self.duplicates]:
-                        found.append(_TWICE | link << 3 | place << 16)
+                        found.append(_TWICE | link << KIND_BITS | place << 16)
         if state[self.duplicates] and self.scenario.channel is not Channel.ANY:
             found += [
-                _LATER | link << 3
+                _LATER | link << KIND_BITS
                 for link in busy
                 if self.links.loses[link - self.first_link] and len(self.queues.contents[state[link]]) > 1
             ]
         if state[self.firings] and not (busy and self.scenario.patient):
             for node in range(self.size):
-                found += [fire_step(node, timer) for timer in self.nodes.timers[state[node]]]
+                found += [fire_step(node, timer) for timer in self.nodes.early_timers[state[node]]]
         if state[self.crashes]:
-            found += [_CRASH | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
+            found += [
+                _CRASH | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
+            ]
+        if state[self.suspicions] or state[self.leaves]:
+            found += self._membership_steps(state)
         if self.scenario.drained:
-            found += [_DRAIN | node << 3 for node in range(self.size) if not self.nodes.states[state[node]].crashed]
+            found += [
+                _DRAIN | node << KIND_BITS for node in range(self.size) if not self.nodes.states[state[node]].crashed
+            ]
         return self._promptly(state, found) if self.links.loop_backs else found
+
+    def _membership_steps(self, state: State) -> list[int]:
+        """Suspicions, and members that leave."""
+        found: list[int] = []
+        for node in range(self.size):
+            if state[self.suspicions]:
+                suspects = self.nodes.can_suspect(state[node])
+                found += [_SUSPECT | node << KIND_BITS | other << 16 for other in suspects]
+            if state[self.leaves] and self.nodes.can_leave(state[node]):
+                found.append(_LEAVE | node << KIND_BITS)
+        return found
 
     def _may_lose(self, queue: int, link: int, place: int) -> bool:
         if not self.scenario.loses:
@@ -141,14 +178,14 @@ class StateSpace:
     def _acting(self, step: int) -> set[int]:
         """The node that takes an input other than its own echo in a step."""
         kind, place, _ = decode(step)
-        if kind in {StepKind.SUBMIT, StepKind.FIRE, StepKind.DRAIN}:
+        if kind in _OWN:
             return {place}
         link = place - self.first_link
         return {self.links.receivers[link]} if kind is StepKind.RECEIVE and link not in self.links.loop_backs else set()
 
     def successor(self, state: State, step: int) -> tuple[State, Effect | None]:
         """The state after a step, and its effect on a node, if it has one."""
-        kind, place = step & 7, step >> 3 & 0x1FFF
+        kind, place = step & KIND, (step & WHERE) >> KIND_BITS
         if kind == _RECEIVE:
             queue, which = state[place], step >> 16
             node, code = self.links.receivers[place - self.first_link], self.queues.contents[queue][which] << 2
@@ -161,6 +198,12 @@ class StateSpace:
             after[self.firings] -= 1
         elif kind == _DRAIN:
             node, code, after = place, DRAINED, list(state)
+        elif kind == _SUSPECT:
+            node, code, after = place, suspicion_code(step >> 16), list(state)
+            after[self.suspicions] -= 1
+        elif kind == _LEAVE:
+            node, code, after = place, LEAVE, list(state)
+            after[self.leaves] -= 1
         else:
             return self._environment(state, StepKind(kind), place, step >> 16), None
         return self._carry_out(after, node, code)
@@ -172,14 +215,14 @@ class StateSpace:
             return step in self.steps(state)
         return timer in self.nodes.timers[state[place]] and bool(self._promptly(state, [step]))
 
-    def input_of(self, state: State, step: int) -> tuple[int, Input] | None:
+    def input_of(self, state: State, step: int) -> tuple[int, Input | MembershipInput] | None:
         """The node and the input of a step; None if it is no input of a machine."""
         kind, place, timer = decode(step)
         if kind is StepKind.RECEIVE:
             unit = self.queues.contents[state[place]][timer]
             node, code = self.links.receivers[place - self.first_link], unit << 2
-        elif kind in {StepKind.SUBMIT, StepKind.DRAIN, StepKind.FIRE}:
-            node, code = place, {StepKind.SUBMIT: SUBMIT, StepKind.DRAIN: DRAINED, StepKind.FIRE: timer << 2 | 1}[kind]
+        elif kind in _OWN:
+            node, code = place, _code(kind, timer)
         else:
             return None
         return node, self.nodes.event(state[node], code)
@@ -224,20 +267,29 @@ class StateSpace:
         promise = self.scenario.promise
         if effect.risen and (promise.ladder or promise.views):
             group = self.nodes.states[effect.next].view[1]
-            for level, number in effect.risen:
-                item = self.scenario.items[number]
-                for node in item.destinations:
-                    if promise.views and not group >> node & 1:
-                        continue
+            for level, number, destinations in effect.risen:
+                for node in members(destinations & group if promise.views else destinations):
                     if not self.nodes.reached[state[node]][level - 1] >> number & 1:
                         return self._untrue(effect, level, number, node)
-        if effect.delivers and promise.views and not self._is_one_log(state):
+        if self.views is not None and (effect.delivers or effect.enters):
+            broken = self._broken_in_views(self.views, state)
+            if broken:
+                return broken
+        has_one_log = promise.views and self.views is None
+        if effect.delivers and has_one_log and not self._is_one_log(state):
             logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
             return f"those that go on have different logs: {logs}"
-        if effect.delivers and promise.one_order and not promise.views and not self._is_one_order(state):
+        if effect.delivers and promise.one_order and not has_one_log and not self._is_one_order(state):
             logs = ", ".join(f"{name_of(node)} {self._log(state[node])}" for node in range(self.size))
             return f"the orders of delivery have a cycle: {logs}"
         return self._too_many(state) if effect.sends and promise.most_under_way else ""
+
+    def _broken_in_views(self, views: ViewPromises, state: State) -> str:
+        key = tuple([self.nodes.records[state[node]] for node in range(self.size)])
+        known = self._in_views.get(key)
+        if known is None:
+            known = self._in_views[key] = views.problem([self.nodes.states[state[node]] for node in range(self.size)])
+        return known
 
     def _too_many(self, state: State) -> str:
         """The node to which more units are in flight than promised, as a sentence."""
@@ -263,10 +315,8 @@ class StateSpace:
     def survivors(self, state: State) -> list[int]:
         """The survivors: nodes in the latest view that have neither crashed nor left."""
         here = [self.nodes.states[state[node]] for node in range(self.size)]
-        members = max(node.view for node in here)[1]
-        return [
-            node for node in range(self.size) if members >> node & 1 and not (here[node].crashed or here[node].left)
-        ]
+        group = max(node.view for node in here)[1]
+        return [node for node in range(self.size) if group >> node & 1 and not (here[node].crashed or here[node].left)]
 
     def _is_one_log(self, state: State) -> bool:
         """True if each log is a prefix of the longest: the logs of all nodes, or of the survivors."""
@@ -282,6 +332,21 @@ class StateSpace:
             groups = combinations(logs, 2) if self.scenario.promise.in_pairs else [logs]
             known = self._one_order[logs] = not any(map(_have_cycle, groups))
         return known
+
+
+def _code(kind: StepKind, which: int) -> int:
+    """The input of a step that is no receipt, as a number."""
+    match kind:
+        case StepKind.FIRE:
+            return which << 2 | 1
+        case StepKind.SUSPECT:
+            return suspicion_code(which)
+        case StepKind.DRAIN:
+            return DRAINED
+        case StepKind.LEAVE:
+            return LEAVE
+        case _:
+            return SUBMIT
 
 
 def _have_cycle(logs: tuple[tuple[int, ...], ...]) -> bool:

@@ -27,7 +27,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Members of the view before that are gone, and why.
 
     "left": by itself; "silent": it did not answer; "replaced": it did not answer, and its name has joined again;
-    "stateless": it was about to get the state, and joins again.
+    "stateless": it was about to get the state, and joins again; "unreachable": it and another member do not hear each
+    other, and it joins again when it reaches all.
     """
     together: tuple[str, ...] = ()
     """Members that were in the view before, too: they were delivered the same messages in it as this member was, if

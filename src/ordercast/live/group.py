@@ -238,6 +238,20 @@ class Group:
                 return
             yield self._unread.pop() if event is None else event
 
+    async def event_batches(self) -> AsyncIterator[list[Message] | View | Excluded | Blocked | Unblocked]:
+        """The same as `events`, but messages come in lists of those that share a packet."""
+        while True:
+            try:
+                event = await self._next_packet_or_event()
+            except GroupClosed:
+                return
+            if event is None:
+                unread, self._unread = self._unread, []
+                unread.reverse()
+                yield unread
+            else:
+                yield event
+
     async def _next_packet_or_event(self) -> Event | None:
         """The event that comes next; None: messages come next, and are in `_unread`.
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 
 import msgspec
 
-from ordercast.live.settings import NETWORK_MTU
+from ordercast.live.host.group_terms import read_terms
+from ordercast.live.settings import NETWORK_MTU, order_of
 from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, require_one_network
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import open_socket, socket_address
@@ -62,6 +63,8 @@ class FoundGroup(msgspec.Struct, frozen=True):
     """A group, as it was found."""
 
     group: str
+    order: str | None
+    """None: the members run another version of ordercast."""
     view: int
     blocked: bool
     """None of the members that answer reaches enough of the others to agree on the next view."""
@@ -178,6 +181,7 @@ class _Question:
         )
         return FoundGroup(
             group=self._group,
+            order=_order_of(latest),
             view=latest.view,
             blocked=all(member.presence is not Presence.PRESENT for member in members),
             members=members,
@@ -199,6 +203,14 @@ class _Question:
             or ("check that the group is open, the addresses, the name of the group, and that the key is the group's")
         )
         return f"no member of the group {self._group} answered within {timeout:g} s at {asked}; {hint}"
+
+
+def _order_of(found: Found) -> str | None:
+    """By the name that users give it."""
+    try:
+        return order_of(read_terms(found.terms).parameters.protocol)
+    except JoinError:
+        return None
 
 
 def _any_host(contact: Address) -> str:

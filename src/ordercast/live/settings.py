@@ -53,6 +53,9 @@ class Order(StrEnum):
     """
 
 
+QUORUMS = ("last_view", "static")
+"""Who may agree on the next view: a majority of the current one; or that, and never fewer than one of the founders."""
+
 PROTOCOLS = {Order.PARTIAL: "spo", Order.TOTAL: "st", Order.PRIORITY: "prito", Order.SEQUENCED: "sequencer"}
 """The protocol that implements each order."""
 OTHER_PROTOCOLS = frozenset({"po", "to", "prio"})
@@ -93,6 +96,12 @@ class Settings:
 
     A message survives the failure of so many members at once, the sequencer among them.
     """
+    quorum: str = "last_view"
+    """Who may continue without the others: "last_view", a majority of the current view, or "static".
+
+    With "static" there must be a majority of the number of founders, too: else the group blocks. A group of five then
+    never has fewer than three members; with "last_view" it may shrink step by step, down to one.
+    """
     failure_timeout: float | None = None
     """Seconds without traffic from a member, 0.5 to 600, after which it counts as failed. Default: 3.
 
@@ -118,6 +127,8 @@ class Settings:
         object.__setattr__(self, "order", _order(self.order))
         for name in ("window", "resilience", "mtu", "max_datagram_size", "max_message_size"):
             require_whole(**{name: getattr(self, name)})
+        if self.quorum not in QUORUMS:
+            raise ConfigError(f"quorum must be one of {', '.join(QUORUMS)}, not {self.quorum!r}")
         require_seconds(failure_timeout=self.failure_timeout, round_trip=self.round_trip)
         self._require_ranges()
         self._require_used()

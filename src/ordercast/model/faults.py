@@ -121,9 +121,58 @@ class Crash(ConfigValue, tag="crash", frozen=True, kw_only=True):
         require(self.at >= 0, f"a crash needs `at` >= 0, not {self.at}")
 
 
+class Join(ConfigValue, tag="join", frozen=True, kw_only=True):
+    """A node that is no founder of the group starts, and joins it."""
+
+    node: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a join needs `at` >= 0, not {self.at}")
+
+
+class Leave(ConfigValue, tag="leave", frozen=True, kw_only=True):
+    """A node sends no more, and leaves the group when its messages have arrived."""
+
+    node: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a leave needs `at` >= 0, not {self.at}")
+
+
+class Return(ConfigValue, tag="return", frozen=True, kw_only=True):
+    """The process of a node starts again and joins under its old name, as a new node; if it still ran, it ends first.
+
+    The new nodes are the last ones of the run: see `returned_nodes`.
+    """
+
+    node: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a return needs `at` >= 0, not {self.at}")
+
+
+class Suspicion(ConfigValue, tag="suspect", frozen=True, kw_only=True):
+    """A node suspects another one, whether that has failed or not."""
+
+    node: int
+    by: int
+    at: int
+
+    def __post_init__(self) -> None:
+        require(self.at >= 0, f"a suspicion needs `at` >= 0, not {self.at}")
+        require(self.node != self.by, "a node does not suspect itself: `node` and `by` must differ")
+
+
 Scripted = Miss | Twice
 """Faults that affect one unit on its way to one node."""
-Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash
+MembershipFault = Join | Leave | Return | Suspicion
+"""Faults that only groups with views have."""
+NodeFault = Pause | Crash | Join | Leave | Return | Suspicion
+"""Faults that happen to nodes, at a time."""
+Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash | Join | Leave | Return | Suspicion
 
 
 def nodes_named(fault: Fault) -> tuple[int, ...]:
@@ -131,8 +180,28 @@ def nodes_named(fault: Fault) -> tuple[int, ...]:
     match fault:
         case Miss(node=node, source=source) | Twice(node=node, source=source):
             return (node, source)
-        case Pause(node=node) | Crash(node=node):
+        case Pause(node=node) | Crash(node=node) | Join(node=node) | Leave(node=node) | Return(node=node):
             return (node,)
+        case Suspicion(node=node, by=by):
+            return (node, by)
         case Split(side=side):
             return side
     return ()
+
+
+def returned_nodes(faults: tuple[Fault, ...], nodes: int) -> dict[int, Return]:
+    """By node: the return that it comes from. The earliest return has the lowest of the last nodes."""
+    returns = sorted((fault for fault in faults if isinstance(fault, Return)), key=lambda fault: fault.at)
+    return dict(enumerate(returns, start=nodes - len(returns)))
+
+
+def founders_of(faults: tuple[Fault, ...], nodes: int) -> tuple[int, ...]:
+    """The nodes that found the group: all that neither join nor return."""
+    later = {fault.node for fault in faults if isinstance(fault, Join)} | returned_nodes(faults, nodes).keys()
+    return tuple(node for node in range(nodes) if node not in later)
+
+
+def start_times(faults: tuple[Fault, ...], nodes: int) -> dict[int, int]:
+    """When those start that do not found the group, by node."""
+    joins = {fault.node: fault.at for fault in faults if isinstance(fault, Join)}
+    return joins | {node: fault.at for node, fault in returned_nodes(faults, nodes).items()}

@@ -58,6 +58,8 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
     skips: int = 0
     """Message numbers left out before its first: of messages that an earlier view left over, and whose destinations are
     all gone. Only orders with selected destinations have such messages."""
+    to_all: bool = False
+    """The destinations are all members, of whatever view it is given its number in."""
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +91,18 @@ class GiveUp(msgspec.Struct, frozen=True, gc=False):
 
 
 Input = Submit | Receive | TimerFired | Drained | Suspect | GiveUp
+
+
+class Enter(msgspec.Struct, frozen=True, gc=False):
+    """Input: the node takes part from now on: a founder begins, any other joins."""
+
+
+class Depart(msgspec.Struct, frozen=True, gc=False):
+    """Input: the application leaves the group, when its own messages have arrived."""
+
+
+MembershipInput = Enter | Depart
+"""Inputs of machines whose members come and go, besides those of all machines."""
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -189,6 +203,39 @@ class ViewInstalled(msgspec.Struct, frozen=True, gc=False):
     """The members in their places, where that is not the order of their numbers."""
 
 
+class ExcludedFrom(msgspec.Struct, frozen=True, gc=False):
+    """Output: the others went on: the view of this number is without this node, or an earlier one is."""
+
+    number: int
+    why: str
+
+
+class Departed(msgspec.Struct, frozen=True, gc=False):
+    """Output: this node has left the group; it handles no more submissions."""
+
+    drained: bool
+    """All of its messages are known to be where they belong."""
+
+
+class CutOff(msgspec.Struct, frozen=True, gc=False):
+    """Output: too few members can be reached to agree on the next view."""
+
+    lacks: int
+    """Those that are not."""
+
+
+class Reconnected(msgspec.Struct, frozen=True, gc=False):
+    """Output: enough members can be reached again; the next view follows, or the node learns that it is excluded."""
+
+
+class NotSent(msgspec.Struct, frozen=True, gc=False):
+    """Output: none of the destinations of a submission is a member: it is not sent, or not any more."""
+
+    messages: int
+    first: int | None = None
+    """The number of its first message, if it has one: it was sent, and is not sent again."""
+
+
 Output = (
     Send
     | Numbered
@@ -201,6 +248,11 @@ Output = (
     | Stopped
     | Resumed
     | ViewInstalled
+    | ExcludedFrom
+    | Departed
+    | CutOff
+    | Reconnected
+    | NotSent
     | Abort
 )
 

@@ -8,7 +8,21 @@ import msgspec
 
 from ordercast.model.config import ConfigValue, PaperRules
 from ordercast.model.errors import ConfigError
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Split, Twice
+from ordercast.model.faults import (
+    Bursts,
+    Crash,
+    Duplicates,
+    Fault,
+    Join,
+    Leave,
+    Loss,
+    Miss,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    Twice,
+)
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import ScriptedSend
 
@@ -23,9 +37,13 @@ _FAULTS: dict[str, type[Fault]] = {
     "pause": Pause,
     "split": Split,
     "crash": Crash,
+    "join": Join,
+    "leave": Leave,
+    "return": Return,
+    "suspect": Suspicion,
 }
 _TIME_FIELDS = {"until", "well", "bad", "at", "lasting"}
-_NODE_FIELDS = {"node", "source"}
+_NODE_FIELDS = {"node", "source", "by"}
 _NODES_FIELDS = {"side", "to"}
 
 
@@ -92,7 +110,22 @@ def parse_fault(text: str) -> Fault:
     words = text.split()
     if not words or words[0] not in _FAULTS:
         raise ConfigError(f"unknown fault {text!r}; choose one of: {', '.join(_FAULTS)}")
-    return _from_fields(words[1:], _FAULTS[words[0]], "the fault", words[0])
+    fields = _with_duration(words[1:]) if words[0] in {"pause", "split"} else words[1:]
+    return _from_fields(fields, _FAULTS[words[0]], "the fault", words[0])
+
+
+def _with_duration(words: list[str]) -> list[str]:
+    """`nodes=… from=… until=…` of a split or a pause, as the fields that it has: side, at and lasting."""
+    names = {"nodes": "side", "from": "at"}
+    words = ["=".join([names.get(field, field), *value]) for field, *value in (word.split("=", 1) for word in words)]
+    begin = next((word.removeprefix("at=") for word in words if word.startswith("at=")), None)
+    for place, word in enumerate(words):
+        if word.startswith("until=") and begin is not None:
+            lasting = parse_duration(word.removeprefix("until=")) - parse_duration(begin)
+            if lasting <= 0:
+                raise ConfigError(f"{word!r} must be later than the beginning, {begin}")
+            words[place] = f"lasting={lasting}ns"
+    return words
 
 
 def parse_scripted_send(text: str) -> ScriptedSend:

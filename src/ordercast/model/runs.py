@@ -5,9 +5,20 @@ from hashlib import blake2b
 
 import msgspec
 
-from ordercast.model.config import MICROSECOND, SECOND, ConfigValue, GroupConfig, Timing, require
+from ordercast.model.config import MICROSECOND, SECOND, ConfigValue, GroupConfig, Rules, Timing, require
 from ordercast.model.errors import ConfigError
-from ordercast.model.faults import Fault, nodes_named
+from ordercast.model.faults import (
+    Crash,
+    Fault,
+    Join,
+    MembershipFault,
+    NodeFault,
+    Return,
+    founders_of,
+    nodes_named,
+    returned_nodes,
+    start_times,
+)
 from ordercast.model.nodes import name_of
 from ordercast.model.units import LENGTH_SIZE, header_size
 
@@ -148,6 +159,9 @@ class Workload(ConfigValue, frozen=True, kw_only=True):
 
 
 _STALL_POLLS = 1024  # more than `polls_to_abort`; scales the timeout on slow networks
+_STALLS_WITH_VIEWS = 4  # as often: one that joins asks seldom, and what it asks may be lost several times
+MOST_MEMBERS = 64
+"""Of a group with views."""
 
 
 class TraceDetail(Enum):
@@ -188,6 +202,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
                 f"the workload names {name_of(node)}, but the group's nodes are E1 to {name_of(self.group.nodes - 1)}",
             )
         require(self.stall_timeout > 0, f"stall_timeout must be positive, not {self.stall_timeout}")
+        _check_membership(self.group, self.faults)
 
     def with_default_timeouts(self) -> "RunConfig":
         """The same run with the timeouts of the command line, computed from its network and workload."""
@@ -195,7 +210,7 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             group=msgspec.structs.replace(self.group, timing=timing),
-            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll),
+            stall_timeout=max(SECOND, _STALL_POLLS * timing.poll) * (_STALLS_WITH_VIEWS if self.group.views else 1),
         )
 
     def to_json(self) -> str:
@@ -217,3 +232,55 @@ class RunConfig(ConfigValue, frozen=True, kw_only=True):
         """A unique name, derived from the configuration."""
         digest = blake2b(self.to_json().encode(), digest_size=8).hexdigest()
         return f"{self.protocol}-n{self.group.nodes}-s{self.seed}-{digest}"
+
+
+def wants_views(protocol: str, rules: Rules, faults: tuple[Fault, ...]) -> bool:
+    """Whether a run has views if nothing else is said: its members change, or one crashes and the others shall go on.
+
+    The sequencer's protocol, which has views of its own, goes on without a node that crashes anyway.
+    """
+    if any(isinstance(fault, MembershipFault) for fault in faults):
+        return True
+    crashes = any(isinstance(fault, Crash) for fault in faults)
+    return crashes and protocol != "sequencer" and rules is Rules.SOUND
+
+
+def with_later_nodes(nodes: int, faults: tuple[Fault, ...]) -> int:
+    """How many nodes a run has in all: those of the group, those that join beyond them, and those that return."""
+    joining = max((fault.node + 1 for fault in faults if isinstance(fault, Join)), default=0)
+    return max(nodes, joining) + sum(isinstance(fault, Return) for fault in faults)
+
+
+def _check_membership(group: GroupConfig, faults: tuple[Fault, ...]) -> None:
+    """That faults of members make sense: they need views, and happen to a node that is there."""
+    nodes = group.nodes
+    for fault in faults:
+        require(
+            group.views or not isinstance(fault, MembershipFault),
+            f"the fault {type(fault).__struct_config__.tag!r} needs a group with views: group.views must be true",
+        )
+    if not group.views:
+        return
+    returned = returned_nodes(faults, nodes)
+    joins = [fault.node for fault in faults if isinstance(fault, Join)]
+    for node in joins:
+        require(joins.count(node) == 1, f"{name_of(node)} joins twice; a node that was there before returns")
+        require(
+            node not in returned, f"{name_of(node)} is the node of a process that returns; it does not join besides"
+        )
+    require(founders_of(faults, nodes), "all nodes join or return, and none founds the group; the first must be there")
+    require(
+        nodes - len(returned) <= MOST_MEMBERS,
+        f"a group with views has at most {MOST_MEMBERS} members, not {nodes - len(returned)}",
+    )
+    require(not group.first_seq, "in a group with views each view counts from 0: first_seq must be empty")
+    starts = start_times(faults, nodes)
+    for fault in faults:
+        if not isinstance(fault, NodeFault) or isinstance(fault, Join):
+            continue
+        for node in nodes_named(fault):
+            require(
+                fault.at >= starts.get(node, 0),
+                f"the fault {type(fault).__struct_config__.tag!r} of {name_of(node)} is too early: "
+                f"{name_of(node)} starts at {starts.get(node, 0):,} ns",
+            )

@@ -9,7 +9,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
-from ordercast.model.faults import Bursts, Crash, Duplicates, Fault, Loss, Miss, Pause, Scripted, Split, Twice, UnitKind
+from ordercast.model.faults import (
+    Bursts,
+    Duplicates,
+    Fault,
+    Loss,
+    Miss,
+    NodeFault,
+    Scripted,
+    Split,
+    Twice,
+    UnitKind,
+)
 from ordercast.simulator.randomness import exponential, stream
 
 DUPLICATED = "duplicated"
@@ -163,7 +174,7 @@ def fault_effect(rules: list[Rule], flight: Flight, receiver: int) -> str | None
 
 
 def rules_for(faults: tuple[Fault, ...], seed: int, nodes: int) -> list[Rule]:
-    """The rules of the faults that affect units; pauses and crashes affect nodes: see `Simulation`."""
+    """The rules of the faults that affect units; the others affect nodes: see `Simulation`."""
     rules: list[Rule] = []
     scripted: list[Scripted] = []  # one rule for all of them: a script may be long
     places: Counter[type[Fault]] = Counter()  # each fault draws from the stream of its place among its kind
@@ -185,6 +196,6 @@ def rules_for(faults: tuple[Fault, ...], seed: int, nodes: int) -> list[Rule]:
                     rules.append(ScriptedRule(scripted))
             case Split():
                 rules.append(SplitRule(fault))
-            case Pause() | Crash():
-                pass
+            case _:
+                assert isinstance(fault, NodeFault), "all other faults are of nodes"
     return rules

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from ordercast.model.faults import Crash, Pause
-from ordercast.model.machine import Drained, Input, Receive, Send, TimerFired
+from ordercast.model.faults import NodeFault
+from ordercast.model.machine import Drained, Enter, Input, Receive, Send, TimerFired
 from ordercast.model.units import Unit
 
 
@@ -43,7 +43,7 @@ class LoopBack:
         self.event = event
 
 
-PendingEvent = Input | Lost | Arrival | Departure | LoopBack | Pause | Crash
+PendingEvent = Input | Lost | Arrival | Departure | LoopBack | NodeFault | Enter
 DRAINED = Drained()
 
 

@@ -32,5 +32,7 @@ class RunResult:
     """The members of that view; all nodes if the membership did not change."""
     left: tuple[int, ...]
     """Nodes without which the others went on, because they crashed or were excluded; empty without views."""
+    blocked: bool
+    """With views: too few members remain of the latest view, or of that of the others, to agree on a next one."""
     waits: tuple[tuple[str, ...], ...]
     """What each node still waits for; even in a complete run a source may lack acknowledgments."""

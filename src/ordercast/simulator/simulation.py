@@ -9,41 +9,57 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ordercast.model.config import require
-from ordercast.model.faults import Crash, Pause, Split
+from ordercast.model.faults import (
+    Crash,
+    Join,
+    Leave,
+    NodeFault,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    founders_of,
+    returned_nodes,
+)
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
     Deliver,
+    Depart,
     Discard,
     Echo,
+    Enter,
     Machine,
+    MembershipInput,
+    NotSent,
     Numbered,
     Output,
     Reached,
     ReachedByView,
     Receive,
-    Renumbered,
     Resumed,
     Send,
     SetTimer,
     Stopped,
     Submit,
+    Suspect,
     TimerFired,
-    ViewInstalled,
 )
-from ordercast.model.nodes import everybody, members
+from ordercast.model.nodes import members
 from ordercast.model.progress import Progress
 from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
 from ordercast.model.units import DataUnit, Unit
-from ordercast.protocols.registry import machine_class
 from ordercast.simulator.channels import channel_model
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
 from ordercast.simulator.fault_recorder import FaultRecorder
 from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
+from ordercast.simulator.machines import machine_of
 from ordercast.simulator.measurements import Measurements
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
+from ordercast.simulator.view_completion import ViewCompletion
+from ordercast.simulator.view_records import ViewRecords
 from ordercast.simulator.workloads import submissions, to_send
 from ordercast.trace.recorder import Recorder, Sink
 from ordercast.trace.schema import EventKind
@@ -69,12 +85,8 @@ class Simulation:
         """
         nodes, seed = config.group.nodes, config.seed
         self.config = config
-        kind = machine or machine_class(config.protocol, config.group.rules)
-        require(
-            config.network.channel.serves(kind.needs),
-            f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
-            f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
-        )
+        kind = machine or machine_of(config)
+        _require_channel(config, kind)
         self.machines: list[Machine] = [kind(node, config.group) for node in range(nodes)]
         self.counters = Counters()
         self._recorder: Recorder | None = None
@@ -97,31 +109,34 @@ class Simulation:
         self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.scripted_sends() is None
         self._workloads = [submissions(config, node) for node in range(nodes)]
 
-        self._has_node_faults = any(isinstance(fault, Pause | Crash) for fault in config.faults)
+        self._has_node_faults = any(isinstance(fault, NodeFault) for fault in config.faults)
         self._crashed = [False] * nodes
-        self._aborted = [False] * nodes
-        self._latest_view, self._view_time = ViewInstalled(0, everybody(nodes), ""), 0
-        self._members = 0  # of all views that have numbers
+        founders = founders_of(config.faults, nodes)
+        self._absent = [node not in founders for node in range(nodes)]
         self._paused_until = [0] * nodes
         self._busy_until = [0] * nodes
         self._queued = [0] * nodes
 
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
+        self._membership: ViewCompletion | None = None
+        if config.group.views and kind.has_views:
+            self._completion = self._membership = ViewCompletion(nodes, to_send(config), founders)
         self._measurements = Measurements(nodes, self.counters, self._completion, self._recorder)
+        self._views = ViewRecords(nodes, founders, self._completion, self._measurements, self._recorder)
         self._handlers: dict[type, Callable[[int, int, Any], None]] = {
             Abort: self._abort,
             CancelTimer: self._cancel_timer,
             Deliver: self._measurements.deliver,
             Discard: self._measurements.discard,
+            NotSent: self._not_sent,
             Numbered: self._numbered,
-            Renumbered: self._renumbered,
             Reached: self._measurements.reached,
             ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
             Send: self._send,
             SetTimer: self._set_timer,
             Stopped: self._measurements.stopped,
-            ViewInstalled: self._view,
+            **self._views.handlers(),
         }
 
     def run(self, progress: Progress | None = None) -> RunResult:
@@ -171,7 +186,10 @@ class Simulation:
         """The end of the last pause or partition that has begun: until then a lack of progress is no stall."""
         most = _MAX_STALL_TIMEOUTS * self.config.stall_timeout
         begun = [fault for fault in self.config.faults if isinstance(fault, Pause | Split) and fault.at <= time]
-        return max([fault.at + fault.lasting for fault in begun if fault.lasting <= most], default=0)
+        ends = [fault.at + fault.lasting for fault in begun if fault.lasting <= most]
+        if self._membership is not None:  # members may wait for one that comes or goes later
+            ends += [fault.at for fault in self.config.faults if isinstance(fault, NodeFault) and fault.at <= most]
+        return max(ends, default=0)
 
     def _fire(self, time: int, node: int, what: TimerFired) -> None:
         del self._timers[node][what.name]
@@ -182,22 +200,32 @@ class Simulation:
     # --- other events: submissions, buffers, faults of nodes ---
 
     def _is_unavailable(self, time: int, number: int, node: int, what: PendingEvent, transmission: int) -> bool:
-        """True if the node is crashed, or paused, in which case the event is postponed to the end of the pause."""
+        """True if the node is crashed or not there yet; or paused: the event is postponed to the end of the pause."""
         if self._crashed[node]:
+            return not isinstance(what, Return)
+        if self._absent[node] and not isinstance(what, Enter):
             return True
         until = self._paused_until[node]
-        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause):
+        if time >= until or isinstance(what, Arrival | Lost | Crash | Pause | Return):
             return False
         heappush(self._heap, (until, number, node, what, transmission))
         return True
 
     def _schedule_all(self) -> None:
         for fault in self.config.faults:
-            if isinstance(fault, Pause | Crash):
-                self._schedule(fault.at, fault.node, fault)
+            if isinstance(fault, NodeFault):
+                node = fault.by if isinstance(fault, Suspicion) else fault.node
+                self._schedule(fault.at, node, Enter() if isinstance(fault, Join) else fault)
+        if self._membership is not None:
+            for node in members(self._views.latest.members):
+                self._schedule(0, node, Enter())
         for node in range(self.config.group.nodes):
-            for _ in range(self.config.group.window + 1 if self._saturated else 1):
-                self._schedule_submission(node)
+            if not self._absent[node]:
+                self._schedule_first_submissions(node)
+
+    def _schedule_first_submissions(self, node: int) -> None:
+        for _ in range(self.config.group.window + 1 if self._saturated else 1):
+            self._schedule_submission(node)
 
     def _schedule(self, time: int, node: int, what: PendingEvent, transmission: int = 0) -> int:
         self._number += 1
@@ -210,7 +238,7 @@ class Simulation:
             return
 
     def _submit(self, time: int, node: int, what: Submit) -> None:
-        if not self._aborted[node]:
+        if not self._views.ended[node]:
             self._carry_out(time, node, self.machines[node].handle(what))
             if not self._saturated:
                 self._schedule_submission(node)
@@ -230,10 +258,45 @@ class Simulation:
                 self._paused_until[node] = max(self._paused_until[node], time + what.lasting)
                 self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
             case Crash():
-                self._crashed[node] = True
-                self._completion.left(node)
-                if self._recorder is not None:
-                    self._recorder.note(time, node, EventKind.CRASH, None)
+                self._crash(time, node)
+            case Enter():
+                self._enter(time, node, what)
+            case Leave():
+                self._change(time, node, Depart())
+            case Suspicion():
+                self._carry_out(time, node, self.machines[node].handle(Suspect(1 << what.node)))
+            case Return():
+                self._return(time, what)
+
+    def _crash(self, time: int, node: int) -> None:
+        self._crashed[node] = True
+        self._completion.left(node)
+        if self._recorder is not None:
+            self._recorder.note(time, node, EventKind.CRASH, None)
+
+    def _enter(self, time: int, node: int, event: Enter) -> None:
+        """A founder begins; any other node is there from now on, joins, and sends."""
+        if self._absent[node]:
+            assert self._membership is not None, "nodes join only groups with views"
+            self._absent[node] = False
+            self._membership.joins(node)
+            self._schedule_first_submissions(node)
+        self._change(time, node, event)
+
+    def _change(self, time: int, node: int, event: MembershipInput) -> None:
+        machine: Any = self.machines[node]  # with views it is one whose members come and go
+        self._carry_out(time, node, machine.handle(event))
+
+    def _return(self, time: int, fault: Return) -> None:
+        """The process starts again as a new node; if it still ran, it ends now."""
+        if not self._crashed[fault.node]:
+            if fault.node in self._completion.gone():
+                self._crashed[fault.node] = True
+            else:
+                self._crash(time, fault.node)
+        nodes = returned_nodes(self.config.faults, self.config.group.nodes)
+        node = next(node for node, each in nodes.items() if each is fault)
+        self._enter(time, node, Enter())
 
     def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
         """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
@@ -267,37 +330,22 @@ class Simulation:
         self._timers[node].pop(output.name, None)
 
     def _abort(self, time: int, node: int, output: Abort) -> None:
-        self._aborted[node] = True
+        self._views.ended[node] = True
         self._completion.aborted(node)
         self._measurements.last_progress = time
         if self._recorder is not None:
             self._recorder.note(time, node, EventKind.ABORT, output.why)
 
-    def _view(self, time: int, node: int, output: ViewInstalled) -> None:
-        self._measurements.last_progress = time
-        if output.number > self._latest_view.number:
-            self._latest_view, self._view_time = output, time
-        if output.heard is not None:  # members may join
-            gone = self._members & ~output.members
-            self._members |= output.members
-        else:
-            gone = everybody(self.config.group.nodes) & ~output.members
-        for other in members(gone):
-            self._completion.left(other)  # whether it has learned of it or not
-        if not output.members >> node & 1:
-            self._aborted[node] = True
-        if self._recorder is not None:
-            self._recorder.view(time, node, output)
+    def _not_sent(self, time: int, node: int, output: NotSent) -> None:
+        assert self._membership is not None, "only with views a destination may be no member"
+        self._membership.not_sent(node, output.messages, output.first)
+        if self._saturated:
+            self._schedule_submission(node, time)
 
     def _numbered(self, time: int, node: int, output: Numbered) -> None:
         self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._schedule_submission(node, time)
-
-    def _renumbered(self, time: int, node: int, output: Renumbered) -> None:
-        self._measurements.last_progress = time
-        if self._recorder is not None:
-            self._recorder.renumber(time, node, output.packet, output.view)
 
     def _send(self, time: int, node: int, output: Send) -> None:
         if self._send_time and output.to != node:
@@ -381,18 +429,30 @@ class Simulation:
 
     def _result(self, *, stalled: bool) -> RunResult:
         nodes, aborted = range(self.config.group.nodes), self._completion.aborted_nodes()
+        waits = tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes)
+        resilience = self.config.group.sequencer.resilience if self.config.protocol == "sequencer" else 0
+        blocked = self._membership is not None and self._membership.is_blocked(resilience)
         return RunResult(
             config=self.config,
             counters=self.counters,
             virtual_time=self._measurements.last_progress,
-            complete=self._completion.is_complete(),
+            complete=self._completion.is_complete() and not (blocked and any(waits)),
             stalled=stalled,
             aborted=bool(aborted),
             crashed=tuple(node for node in nodes if self._crashed[node]),
             aborted_nodes=aborted,
-            view=self._latest_view.number,
-            view_time=self._view_time,
-            members=members(self._latest_view.members),
+            view=self._views.latest.number,
+            view_time=self._views.time,
+            members=members(self._views.latest.members),
             left=self._completion.gone(),
-            waits=tuple(() if self._crashed[node] else self.machines[node].waits_for() for node in nodes),
+            blocked=blocked,
+            waits=waits,
         )
+
+
+def _require_channel(config: RunConfig, kind: type[Machine]) -> None:
+    require(
+        config.network.channel.serves(kind.needs),
+        f"{config.protocol} needs the channel `{kind.needs.value}`, on which {CHANNEL_GUARANTEES[kind.needs]}; "
+        f"on `{config.network.channel.value}` {CHANNEL_GUARANTEES[config.network.channel]}",
+    )

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import combinations, count, repeat
 from random import Random
 
+from ordercast.model.faults import start_times
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, mask_of
 from ordercast.model.runs import Pattern, RunConfig, ScriptedSend
@@ -16,12 +17,20 @@ _SMALL_GROUP = 12
 
 
 def submissions(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
-    """What one node sends: the time of each packet, and its submission."""
-    work, nodes = config.workload, config.group.nodes
-    script = work.scripted_sends()
+    """What one node sends: the time of each packet, and its submission. Who starts later sends later."""
+    start = start_times(config.faults, config.group.nodes).get(node, 0) if config.group.views else 0
+    script = config.workload.scripted_sends()
     if script is not None:
-        yield from _scripted(script, node, nodes, work.size)
+        for time, submission in _scripted(script, node, config.group.nodes, config.workload.size):
+            yield max(start, time), submission
         return
+    for time, submission in _drawn(config, node):
+        yield start + time, submission
+
+
+def _drawn(config: RunConfig, node: int) -> Iterator[tuple[int, Submit]]:
+    """What a node sends if there is no script, counted from its start."""
+    work, nodes = config.workload, config.group.nodes
     if node not in senders(config):
         return
     targets = stream(config.seed, f"destinations/{node}")

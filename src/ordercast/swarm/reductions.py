@@ -1,12 +1,29 @@
 """Reductions of a configuration: smaller or simpler ones, one change at a time. `shrink` checks which still fail."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from ordercast.model.config import GroupConfig, Recovery
-from ordercast.model.faults import Crash, Fault, Miss, Pause, Split, Twice, UnitKind
+from ordercast.model.errors import ConfigError
+from ordercast.model.faults import (
+    Crash,
+    Fault,
+    Join,
+    Leave,
+    Miss,
+    NodeFault,
+    Pause,
+    Return,
+    Split,
+    Suspicion,
+    Twice,
+    UnitKind,
+    returned_nodes,
+)
 from ordercast.model.machine import Machine
 from ordercast.model.nodes import members
 from ordercast.model.runs import Network, Pattern, RunConfig, ScriptedSend, TraceDetail, Workload
@@ -63,7 +80,7 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
         for node in range(config.group.nodes)
         for at, submission in submissions(config, node)
     )
-    kept = tuple(fault for fault in config.faults if isinstance(fault, Pause | Crash))
+    kept = tuple(fault for fault in config.faults if isinstance(fault, NodeFault))
     return replace(
         config,
         workload=Workload(size=config.workload.size, batch=config.workload.batch, script=script),
@@ -75,8 +92,18 @@ def explicit(config: RunConfig, machine: type[Machine] | None = None) -> RunConf
 # --- fewer nodes ---
 
 
-def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
-    """The group without some nodes, what they send and the faults that name them; the others are renumbered."""
+def without_nodes(config: RunConfig, gone: Collection[int], kept: Sequence[int] | None = None) -> RunConfig:
+    """The group without some nodes, what they send and the faults that name them; the others are renumbered.
+
+    `kept`: the indices of the faults that stay; default: all. Without its return, a new incarnation is gone, too.
+    """
+    faults = config.faults if kept is None else tuple(config.faults[place] for place in kept)
+    if config.group.views:
+        gone = set(gone)
+        for node, fault in returned_nodes(config.faults, config.group.nodes).items():
+            if fault.node in gone or node in gone or all(each is not fault for each in faults):
+                gone.add(node)
+                faults = tuple(each for each in faults if each is not fault)
     place = {node: new for new, node in enumerate(node for node in range(config.group.nodes) if node not in gone)}
     group, work = config.group, config.workload
     sequencer = replace(
@@ -90,12 +117,12 @@ def without_nodes(config: RunConfig, gone: Collection[int]) -> RunConfig:
         moved = (_moved_send(sending, place) for sending in script)
         work = replace(work, script=tuple(sending for sending in moved if sending is not None))
     work = replace(work, senders=tuple(place[node] for node in work.senders if node in place))
-    faults = (_moved_fault(fault, place) for fault in config.faults)
+    moved_faults = (_moved_fault(fault, place) for fault in faults)
     return replace(
         config,
         group=replace(group, nodes=len(place), first_seq=first_seq, sequencer=sequencer),
         workload=work,
-        faults=tuple(fault for fault in faults if fault is not None),
+        faults=tuple(fault for fault in moved_faults if fault is not None),
     )
 
 
@@ -111,8 +138,10 @@ def _moved_fault(fault: Fault, place: dict[int, int]) -> Fault | None:
         case Miss(node=node, source=source) | Twice(node=node, source=source):
             known = node in place and source in place
             return replace(fault, node=place[node], source=place[source]) if known else None
-        case Pause(node=node) | Crash(node=node):
+        case Pause(node=node) | Crash(node=node) | Join(node=node) | Leave(node=node) | Return(node=node):
             return replace(fault, node=place[node]) if node in place else None
+        case Suspicion(node=node, by=by):
+            return replace(fault, node=place[node], by=place[by]) if node in place and by in place else None
         case Split(side=side):
             moved = tuple(place[node] for node in side if node in place)
             return replace(fault, side=moved) if 0 < len(moved) < len(place) else None
@@ -160,8 +189,8 @@ def with_fewer_destinations(config: RunConfig) -> Iterator[RunConfig]:
 def smaller(config: RunConfig) -> Iterator[RunConfig]:
     """Fewer nodes, messages, senders or faults: the largest reductions first."""
     nodes, work = config.group.nodes, config.workload
-    for count in _below(nodes, least=2):
-        yield without_nodes(config, range(count, nodes))
+    for count in _below(nodes, least=1 if config.group.views else 2):
+        yield from _possible(partial(without_nodes, config, range(count, nodes)))
     for messages in _below(work.messages, least=1):
         yield replace(config, workload=replace(work, messages=messages, batch=min(work.batch, messages)))
     sending = senders(config)
@@ -170,7 +199,21 @@ def smaller(config: RunConfig) -> Iterator[RunConfig]:
     for sender in sending if len(sending) > 2 else ():
         yield replace(config, workload=replace(work, senders=tuple(node for node in sending if node != sender)))
     for place in range(len(config.faults)):
-        yield replace(config, faults=(*config.faults[:place], *config.faults[place + 1 :]))
+        others = [other for other in range(len(config.faults)) if other != place]
+        yield from _possible(partial(with_faults, config, others))
+
+
+def with_faults(config: RunConfig, kept: Sequence[int]) -> RunConfig:
+    """The run with only these of its faults; without a return there is one node less."""
+    if config.group.views:
+        return without_nodes(config, (), kept)
+    return replace(config, faults=tuple(config.faults[place] for place in kept))
+
+
+def _possible(make: Callable[[], RunConfig]) -> Iterator[RunConfig]:
+    """A reduction, unless it makes no sense: a member may crash only after it has joined, for example."""
+    with suppress(ConfigError):
+        yield make()
 
 
 def _below(number: int, least: int) -> list[int]:
@@ -183,7 +226,10 @@ def _below(number: int, least: int) -> list[int]:
 
 def simpler(config: RunConfig) -> Iterator[RunConfig]:
     """The same run with one setting at its default."""
-    usual_group, usual_network = GroupConfig(nodes=config.group.nodes), Network(channel=config.network.channel)
+    usual_group, usual_network = (
+        GroupConfig(nodes=config.group.nodes, views=config.group.views),
+        Network(channel=config.network.channel),
+    )
     yield replace(config, network=replace(usual_network, jitter=0))
     yield replace(config, network=replace(config.network, jitter=0))
     for name in ("receive_time", "receive_buffer", "send_time", "bits_per_second", "drained", "propagation"):

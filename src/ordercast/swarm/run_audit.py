@@ -24,6 +24,7 @@ INCOMPLETE, NOT_QUIESCENT, RAISES = "incomplete", "not_quiescent", "raises"
 raises an exception."""
 
 _LEAST_EVENTS = 50_000
+_LEAST_EVENTS_WITH_VIEWS = 500_000  # a group that is blocked keeps asking
 _EVENTS_OF_A_DELIVERY = 60  # a good run has ten
 
 
@@ -54,7 +55,8 @@ class Attempt:
 
 def most_events(config: RunConfig) -> int:
     """A run with more events than this counts as endless."""
-    return _LEAST_EVENTS + _EVENTS_OF_A_DELIVERY * sum(to_send(config)) * config.group.nodes
+    least = _LEAST_EVENTS_WITH_VIEWS if config.group.views else _LEAST_EVENTS
+    return least + _EVENTS_OF_A_DELIVERY * sum(to_send(config)) * config.group.nodes
 
 
 def failures_of(config: RunConfig, machine: type[Machine] | None = None) -> list[Failure]:
@@ -85,16 +87,16 @@ def attempt(
         return Attempt(rows, [Failure(INCOMPLETE, f"it has not ended after {most:,} events")])
     except Exception as error:  # whatever a machine raises is a fault of its own
         return Attempt(rows, [Failure(f"{RAISES} {type(error).__name__}", str(error) or "without a message")])
-    return Attempt(rows, failures_in(result, audit_rows(config, rows)))
+    return Attempt(rows, failures_in(result, audit_rows(config, rows, ended=result.complete)))
 
 
-def audit_rows(config: RunConfig, rows: list[EventRow]) -> Verdict:
-    """The verdict of the reference audit on the rows of a run."""
+def audit_rows(config: RunConfig, rows: list[EventRow], *, ended: bool = True) -> Verdict:
+    """The verdict of the reference audit on the rows of a run; `ended`: it is complete, and was not cut off."""
     verdict = Verdict()
     logs = logs_from_rows(config.name(), config.group.nodes, rows)
     group = config.group
     uniform = config.protocol == "sequencer" and group.sequencer.resilience >= 1 and group.rules is Rules.SOUND
-    logs = replace(logs, uniform=uniform, resilience=group.sequencer.resilience)
+    logs = replace(logs, uniform=uniform, resilience=group.sequencer.resilience, ended=ended)
     check_logs(logs, Service(config.protocol), verdict)
     return verdict
 
@@ -123,7 +125,7 @@ def failures_in(result: RunResult, verdict: Verdict) -> list[Failure]:
             and not any(witness.violation.places for witness in lacking.witnesses)
         ):
             found.append(Failure(complete.__name__, lacking.witnesses[0].violation.sentence))
-        if any(result.waits):
+        if any(result.waits) and not is_blocked(result):
             found.append(Failure(NOT_QUIESCENT, f"complete, but nodes still wait: {_waits(result)}"))
     elif not is_blocked(result):
         how = "stalled" if result.stalled else "a node aborted" if result.aborted else "it ended"
@@ -139,6 +141,8 @@ def _waits(result: RunResult) -> str:
 def is_blocked(result: RunResult) -> bool:
     """True if too many stopped for the rest to complete: less than a quorum is left or, without views, any crashed."""
     group = result.config.group
+    if group.views:
+        return result.blocked
     if result.config.protocol != Service.SEQUENCED.value or group.rules is not Rules.SOUND:
         return bool(result.crashed)
     going_on = set(result.members).difference(result.crashed, result.aborted_nodes)

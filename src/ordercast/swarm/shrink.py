@@ -21,6 +21,7 @@ from ordercast.swarm.reductions import (
     simpler,
     size_of,
     smaller,
+    with_faults,
     with_fewer_destinations,
     with_sends,
     without_nodes,
@@ -165,11 +166,8 @@ class _Search:
     # --- explicit runs, piece by piece ---
 
     def _faults(self) -> int:
-        def of(kept: Sequence[int]) -> RunConfig:
-            return replace(base, faults=tuple(base.faults[place] for place in kept))
-
         base = self.best
-        return self._fewest(len(base.faults), of, "faults")
+        return self._fewest(len(base.faults), lambda kept: with_faults(base, kept), "faults")
 
     def _sends(self) -> int:
         base = self.best
@@ -179,8 +177,9 @@ class _Search:
     def _nodes(self) -> int:
         taken = 0
         for node in reversed(range(self.best.group.nodes)):
-            if self.best.group.nodes > 2:
-                taken += self._take(without_nodes(self.best, {node}), "nodes")
+            if self.best.group.nodes > (1 if self.best.group.views else 2):
+                with suppress(ConfigError):  # without this one the others make no sense
+                    taken += self._take(without_nodes(self.best, {node}), "nodes")
         return taken
 
     def _destinations(self) -> int:
@@ -203,7 +202,10 @@ class _Search:
             size = -(-len(kept) // parts)
             for start in range(0, len(kept), size):
                 rest = kept[:start] + kept[start + size :]
-                if self._take(of(rest), what):
+                taken = False
+                with suppress(ConfigError):  # without these the others make no sense
+                    taken = self._take(of(rest), what)
+                if taken:
                     kept, parts = rest, max(parts - 1, 2)
                     break
             else:

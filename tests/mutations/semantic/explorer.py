@@ -5,21 +5,22 @@ from typing import Any
 
 from ordercast.explorer.continuations import FairContinuations
 from ordercast.explorer.expansion import Expansion
-from ordercast.explorer.node_states import PromiseChecker
+from ordercast.explorer.promise_checker import PromiseChecker
 from ordercast.explorer.reduction import LocalFuture, Reduction
 from ordercast.explorer.state_space import StateSpace, StepKind
+from ordercast.explorer.view_promises import ViewPromises
 from ordercast.model.machine import Abort
 from tests.mutations.mutation import Mutants, replace, wrap
 
 MUTANTS = Mutants("explorer.state_space")
 
 
-@MUTANTS.add("a sender's order is not checked", "explorer.node_states")
+@MUTANTS.add("a sender's order is not checked", "explorer.promise_checker")
 def _any_order() -> None:
     replace(PromiseChecker, "_in_order", lambda *_: None)
 
 
-@MUTANTS.add("a second delivery is not noticed", "explorer.node_states")
+@MUTANTS.add("a second delivery is not noticed", "explorer.promise_checker")
 def _delivered_twice() -> None:
     def around(delivers: Callable[..., None]) -> Callable[..., None]:
         def changed(checker: Any, item: Any) -> None:
@@ -31,7 +32,7 @@ def _delivered_twice() -> None:
     wrap(PromiseChecker, "_delivers", around)
 
 
-@MUTANTS.add("an abort breaks no promise", "explorer.node_states")
+@MUTANTS.add("an abort breaks no promise", "explorer.promise_checker")
 def _aborts() -> None:
     def around(take: Callable[..., None]) -> Callable[..., None]:
         return lambda checker, output: None if isinstance(output, Abort) else take(checker, output)
@@ -39,7 +40,7 @@ def _aborts() -> None:
     wrap(PromiseChecker, "take", around)
 
 
-@MUTANTS.add("a vector may decrease", "explorer.node_states")
+@MUTANTS.add("a vector may decrease", "explorer.promise_checker")
 def _decreases() -> None:
     replace(PromiseChecker, "never_less", lambda *_: None)
 
@@ -128,3 +129,28 @@ def _never_sends() -> None:
         return changed
 
     wrap(Reduction, "_local_futures", around)
+
+
+@MUTANTS.add("what others lack at the end of a view is not compared", "explorer.view_promises")
+def _ends_of_views() -> None:
+    replace(ViewPromises, "_pair", lambda *_, **__: "")
+
+
+@MUTANTS.add("a message may be delivered in two views", "explorer.view_promises")
+def _in_two_views() -> None:
+    replace(ViewPromises, "_in_one_view", lambda *_: "")
+
+
+@MUTANTS.add("who joins may stay outside", "explorer.view_promises")
+def _stays_outside() -> None:
+    replace(ViewPromises, "_joining", lambda *_: "")
+
+
+@MUTANTS.add("a group may wait though it has a quorum", "explorer.view_promises")
+def _never_has_a_quorum() -> None:
+    replace(ViewPromises, "has_no_quorum", lambda *_: True)
+
+
+@MUTANTS.add("any view may follow", "explorer.promise_checker")
+def _any_view_follows() -> None:
+    replace(PromiseChecker, "_enters", lambda *_: None)

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ordercast.model.machine import Reached, Receive, Send
 from ordercast.protocols.membership import choice, units, view
 from ordercast.protocols.membership.acceptor import Acceptor
@@ -194,6 +196,34 @@ def _receives_what_is_fetched() -> None:
         return changed
 
     wrap(Acceptor, "receive_supply", around)
+
+
+@MUTANTS.add("a later report names what was fetched (V18)", "protocols.membership.acceptor")
+def _reports_what_is_fetched() -> None:
+    def around(report_for: Method) -> Method:
+        def changed(self: Acceptor, ballot: Any) -> Any:
+            made = report_for(self, ballot)
+            below = made.report.numbered_below
+            while below in self.supplied:
+                below += 1
+            return msgspec.structs.replace(made, report=msgspec.structs.replace(made.report, numbered_below=below))
+
+        return changed
+
+    wrap(Acceptor, "report_for", around)
+
+
+@MUTANTS.add("what was fetched is kept for the next view (V18)", "protocols.membership.acceptor")
+def _keeps_what_is_fetched() -> None:
+    def around(start_view: Method) -> Method:
+        def changed(self: Acceptor) -> None:
+            kept = getattr(self, "supplied", {})
+            start_view(self)
+            self.supplied = kept
+
+        return changed
+
+    wrap(Acceptor, "start_view", around)
 
 
 @MUTANTS.add("an applicant that is a member already is noted again (V25)", "protocols.membership.applicants")

@@ -34,6 +34,7 @@ SELECTIVE = {"spo", "st"}
 HASTY = replace(SETTINGS, patience=1, suspected_patience=0)
 CASES: list[Callable[[str, Rules], None]] = [
     contract.test_equal_inputs_give_equal_outputs,
+    contract.test_a_machine_that_is_restored_before_every_input_does_the_same,
     contract.test_outputs_hold_nothing_that_can_change,
     contract.test_a_snapshot_is_a_value_that_later_inputs_do_not_change,
     contract.test_the_list_of_outputs_belongs_to_the_host,
@@ -41,7 +42,10 @@ CASES: list[Callable[[str, Rules], None]] = [
     contract.test_a_fresh_machine_waits_for_nothing_and_holds_nothing,
     contract.test_levels_rise_one_by_one_and_each_once,
     contract.test_a_group_that_was_given_up_answers_nothing,
+    contract.test_a_unit_of_another_protocol_is_discarded_and_changes_nothing,
     contract.test_a_timer_that_was_never_set_does_no_harm,
+    contract.test_a_timer_that_does_not_run_does_nothing,
+    contract.test_without_views_suspicion_changes_nothing,
     contract.test_where_everything_goes_to_all_a_subset_is_refused,
     contract.test_a_machine_says_which_network_it_needs,
     contract.test_what_it_waits_for_is_said_in_words,
@@ -56,6 +60,13 @@ def test_it_is_a_machine_like_any_other(
     monkeypatch.setattr(contract, "group_of", group_of)
     monkeypatch.setattr(contract, "machine_class", lambda name, _: by_node(name))
     case(protocol, Rules.SOUND)
+
+
+@pytest.mark.parametrize("protocol", ORDERS)
+def test_messages_to_nobody_or_to_strangers_are_refused(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "group_of", group_of)
+    for destinations in (0, -1, 1 << contract.NODES, (1 << contract.NODES) + 1):
+        contract.test_messages_to_nobody_or_to_strangers_are_refused(protocol, Rules.SOUND, destinations)
 
 
 def config_of(nodes: int = 3, **settings: Any) -> GroupConfig:

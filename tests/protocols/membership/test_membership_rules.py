@@ -156,7 +156,7 @@ def test_all_that_leave_end_the_group() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"repeat": 0}, {"patience": -1}, {"suspected_patience": -1}, {"least": 0}, {"least": 65}]
+    "change", [{"repeat": 0}, {"patience": -1}, {"suspected_patience": -1}, {"grace": -1}, {"least": 0}, {"least": 65}]
 )
 def test_an_impossible_configuration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
@@ -234,6 +234,74 @@ def test_a_static_majority_does_not_go_on_with_fewer() -> None:
     assert sent(hand.last, Propose) == []
     hand.reports(0, 2)
     assert hand.find(Propose, 0, 2) is not None
+
+
+def test_with_a_static_majority_who_reaches_too_few_is_blocked() -> None:
+    hand = Hand(5, least=4)
+    hand.flush(0, 1, 2)
+    assert Blocked(0b11000) in hand.give(0, TimerFired("view.blocked")), "three are a majority, and too few"
+    hand.reports(0, 3)
+    hand.choose(0)
+    assert len(sent(hand.last, Propose)) == 1
+
+
+def test_with_a_static_majority_only_so_many_may_leave() -> None:
+    hand = Hand(4, least=3)
+    for number in (1, 2):
+        hand.leave(number)
+    hand.passes(Leave, 2, 0)
+    hand.reports(0, 1, 2, 3)
+    hand.accept(0, 1, 3)
+    hand.install(0, 1, 2, 3)
+    assert hand.view_of(0) == "0,1,3", "the younger of the two has left"
+    assert hand.told[2][-1] == "LeftGroup"
+    hand.passes(Leave, 1, 0)
+    assert not hand.members[0].stopped, "the group goes on, with the other"
+    for number in (0, 3):
+        hand.leave(number)
+    hand.passes(Leave, 3, 0)
+    assert hand.members[0].stopped, "all leave: the group ends"
+
+
+def test_only_suspected_members_are_waited_for_as_long_as_an_answer_takes() -> None:
+    hand = Hand(5, patience=8, suspected_patience=2, grace=7)
+    hand.flush(0, 1)
+    hand.members[0].coordinator.suspects = 0b10000
+    hand.reports(0, 2)
+    assert sent(hand.last, Flush) == [], "3 is not suspected"
+    hand.reports(0, 3)
+    assert [flush.heard for _, flush in sent(hand.last, Flush)] == [0b01111]
+    [timer] = [output for output in hand.last if isinstance(output, SetTimer)]
+    assert (timer.name, 7 <= timer.after < 14) == ("view.round", True)
+    hand.choose(0)
+    assert len(sent(hand.last, Propose)) == 1
+
+
+def test_the_grace_begins_when_the_last_one_is_suspected() -> None:
+    hand = Hand(3, patience=8, suspected_patience=2, grace=7)
+    hand.flush(0, 1)
+    assert [flush.heard for _, flush in sent(hand.give(0, Suspect(0b100)), Flush)] == [0b011]
+    hand.choose(0)
+    assert len(sent(hand.last, Propose)) == 1
+
+
+def test_whoever_can_be_reached_again_is_waited_for() -> None:
+    """A ballot that had too few answers for long is answered by some when the network is whole again."""
+    hand = Hand(5, patience=8, suspected_patience=2)
+    hand.give(0, Suspect(0b11110))
+    for _ in range(10):
+        hand.choose(0)
+    hand.give(0, TimerFired("view.blocked"))
+    hand.reports(0, 1, 2)
+    [(_, flush)] = sent(hand.last, Flush)
+    assert flush.heard == 0b00111, "the others are asked at once"
+    [timer] = [output for output in hand.last if isinstance(output, SetTimer)]
+    assert timer.after < 2 * hand.settings.repeat, "and soon again"
+    hand.choose(0)
+    hand.choose(0)
+    assert sent(hand.last, Propose) == [], "nobody is suspected any more"
+    hand.reports(0, 3, 4)
+    assert len(sent(hand.last, Propose)) == 1
 
 
 def test_who_hears_nothing_of_the_coordinator_takes_over() -> None:

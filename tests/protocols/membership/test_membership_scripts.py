@@ -327,6 +327,38 @@ def test_v18_what_is_fetched_is_put_aside() -> None:
     assert hand.in_view(0, 0) == hand.in_view(3, 0) == []
 
 
+def test_v18_an_acceptor_puts_aside_what_it_fetches_for_a_ballot_that_loses() -> None:
+    """1 proposes a cut with x and y; 2 has fetched x when 3 overrules it, and chooses without 0 and 1."""
+    hand = Hand(5, order_of("sequencer"), resilience=2)
+    hand.submit(0, "x")
+    first = hand.find(Broadcast, 0, 1)
+    hand.submit(0, "y")
+    hand.give(1, Receive(first))  # type: ignore[arg-type]
+    hand.passes(Broadcast, 0, 1)
+    hand.give(0, Receive(Acknowledgment(0, 1, 2)))  # one of the two holders that x needs
+    hand.flush(1, 2, 3)
+    hand.choose(1)
+    hand.passes(Propose, 1, 2)
+    hand.passes(Fetch, 2, 1)
+    supplies = [unit for _, _, _, unit in hand.sent if isinstance(unit, Supply)]
+    before = hand.members[2].machine.snapshot()
+    hand.give(2, hand._event(supplies[0]))
+    assert hand.members[2].machine.snapshot() == before
+    assert list(hand.members[2].acceptor.supplied) == [0]
+    hand.passes_if_sent(Acknowledgment, 2, 0)
+    assert hand.in_view(0, 0) == [], "0 delivers x when two others hold it, and only 1 does"
+    hand.flush(3, 2, 4)
+    report = hand.find(Report, 2, 3)
+    assert report is not None
+    assert (report.report.numbered_below, report.accepted) == (0, None), "no later report names what was fetched"
+    hand.choose(3)
+    hand.accept(3, 2, 4)
+    hand.install(3, 2, 4)
+    assert [hand.view_of(number) for number in (2, 3, 4)] == ["2,3,4"] * 3
+    assert [hand.told[number][1:] for number in (2, 3, 4)] == [["view 1: 2,3,4"]] * 3, "x and y are in no view"
+    assert not hand.members[2].acceptor.supplied, "it is dropped with the epoch"
+
+
 def test_what_is_fetched_is_delivered_with_the_view() -> None:
     hand = Hand(3, order_of("sequencer"), resilience=1)
     hand.submit(0, "x")

@@ -5,15 +5,14 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGHUP
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
 from ordercast.live.join import KeyRequiredError
-from ordercast.live.local_groups import contacts_of, local_groups
-from ordercast.live.transport.addresses import LOOPBACK, Address, address_of, reachable
+from ordercast.live.transport.addresses import LOOPBACK, address_of, reachable
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError, JoinError
+from ordercast.model.errors import ConfigError
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 NETWORK = "Network"
@@ -78,26 +77,17 @@ def members_from(text: str) -> dict[str, str]:
     return found
 
 
-def contacts_from(group: str, text: str) -> list[Address]:
-    """Reads the value of --join: addresses of some members, or `local`, where they are looked up.
-
-    Raises `JoinError` if no member runs on this machine.
-    """
-    if text != LOCAL:
-        parts = [part.strip() for part in text.split(",")]
+def contacts_from(text: str) -> list[str] | Literal["local"]:
+    """Reads the value of --join: addresses of some members, or `local`."""
+    if text == LOCAL:
+        return "local"
+    parts = [part.strip() for part in text.split(",")]
+    for part in parts:
         try:
-            return [reachable(address_of(part)) for part in parts]
+            reachable(address_of(part))
         except ConfigError as error:
             raise ConfigError(f"--join: {error}; or use `--join local`") from None
-    found = contacts_of(group)
-    if not found:
-        others = local_groups()
-        running = f"groups that have some: {', '.join(others)}" if others else "no other group has any, either"
-        raise JoinError(
-            f"the group {group} has no member on this machine that this user started ({running}); "
-            "give addresses of members: --join HOST:PORT,HOST:PORT"
-        )
-    return found
+    return parts
 
 
 def address_or_port(text: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from ordercast.cli.shared.input_lines import InputLine, parse_line
 from ordercast.cli.shared.live_options import read_keys_on_hangup
 from ordercast.cli.shared.pipes import Output, lines_of
 from ordercast.cli.shared.printing import BROKEN_PIPE
-from ordercast.live.events import Message, View
+from ordercast.live.events import Blocked, Excluded, Message, Unblocked, View
 from ordercast.live.join import Joining
 from ordercast.live.metrics import serve_metrics
 from ordercast.model.errors import ConfigError, GroupError, LocalProtocolError
@@ -44,12 +44,6 @@ class NodeProcess:
         self._view: StatusView | None = None
         self._stopped: str | None = None  # why, if it was stopped
         self._refused = 0
-
-    def on_view(self, view: View) -> None:
-        """The membership changed."""
-        if view.why:
-            self._say(view.why)
-        self._print(f"view {view.number}: {', '.join(view.members)}")
 
     def on_waiting(self, sentence: str) -> None:
         """Some members are missing."""
@@ -99,7 +93,7 @@ class NodeProcess:
             self._view = StatusView(group.stats)
         sending = asyncio.ensure_future(self._send(group))
         try:
-            await asyncio.gather(self._print_messages(group, output), sending)
+            await asyncio.gather(self._print_events(group, output), sending)
         finally:
             sending.cancel()
             if self._stopped is None:
@@ -130,15 +124,31 @@ class NodeProcess:
             self._refused += 1
             self._say(f"line {number} was not sent: {error}")
 
-    async def _print_messages(self, group: "Group", output: Output) -> None:
-        async for batch in group.batches():
-            if not os.isatty(_OUTPUT):
-                await output.write(b"".join(map(_printed, batch)))
+    async def _print_events(self, group: "Group", output: Output) -> None:
+        async for event in group.event_batches():
+            if not isinstance(event, list):
+                self._tell(event)
+            elif not os.isatty(_OUTPUT):
+                await output.write(b"".join(map(_printed, event)))
             elif self._view is None:
-                await output.write("".join(f"{shown(message)}\n" for message in batch).encode())
+                await output.write("".join(f"{shown(message)}\n" for message in event).encode())
             else:
-                for message in batch:
+                for message in event:
                     self._view.say(shown(message))
+
+    def _tell(self, event: View | Excluded | Blocked | Unblocked) -> None:
+        """What happens to the group."""
+        match event:
+            case View(number=number, members=members, why=why):
+                if why:
+                    self._say(why)
+                self._print(f"view {number}: {', '.join(members)}")
+            case Blocked(lacks=lacks):
+                self._say(f"blocked: it does not reach {', '.join(lacks)}, and without them there is no majority")
+            case Unblocked():
+                self._say("not blocked any more")
+            case Excluded(why=why):
+                self._say(f"excluded, and joins again: {why}")
 
     def _rotate_keys(self, keys: GroupKeys) -> None:
         if self._group is not None:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ordercast.cli.shared.printing import counted, noun
-from ordercast.model.faults import Crash
+from ordercast.model.faults import Crash, Leave, founders_of, returned_nodes
 from ordercast.model.machine import Level
 from ordercast.model.nodes import name_of
 from ordercast.model.runs import TraceDetail
@@ -132,7 +132,7 @@ def _counts(result: RunResult) -> Table:
         )
     if counts.recoveries:
         stopped = _time(counts.frozen_time // counts.recoveries)
-        if result.config.protocol == Service.SEQUENCED.value:
+        if result.config.protocol == Service.SEQUENCED.value or result.config.group.views:
             text = f"{noun(counts.recoveries, 'time')} a node stopped until the next view, {stopped} on average"
             table.add_row("stops", f"{counts.recoveries:,}", text)
         else:
@@ -172,6 +172,8 @@ def _success(result: RunResult) -> str:
 
 def _departures(result: RunResult) -> str:
     """When nodes crashed, and when the others went on without them; empty if nothing of it happened."""
+    if result.config.group.views:
+        return "; ".join(_changes(result))
     clauses = [f"{name_of(node)} crashed at {_time(time)}" for node, time in _crash_times(result).items()]
     excluded = [node for node in range(result.config.group.nodes) if node not in result.members]
     if excluded:
@@ -183,9 +185,34 @@ def _departures(result: RunResult) -> str:
     return "; ".join(clauses)
 
 
+def _changes(result: RunResult) -> list[str]:
+    """How the members of a group with views changed."""
+    config, there = result.config, set(result.members)
+    clauses = [f"{name_of(node)} crashed at {_time(time)}" for node, time in _crash_times(result).items()]
+    returned = returned_nodes(config.faults, config.group.nodes)
+    for node, fault in returned.items():
+        clauses.append(f"{name_of(fault.node)} started again at {_time(fault.at)}, as {name_of(node)}")
+    gone = set(result.left).difference(result.crashed)
+    leaving = {fault.node for fault in config.faults if isinstance(fault, Leave)}
+    founders = founders_of(config.faults, config.group.nodes)
+    later = set(range(config.group.nodes)).difference(founders, returned)
+    for nodes, what in (
+        (later & (there | set(result.left)), "joined"),
+        (gone & leaving, "left"),
+        (gone - leaving, "excluded"),
+        (set(range(config.group.nodes)).difference(founders, there, result.left), "not taken in"),
+    ):
+        clauses += [f"{what}: {_names(sorted(nodes))}"] if nodes else []
+    if result.blocked:
+        clauses.append("too few members remain to agree on a view")
+    since = f" since {_time(result.view_time)}" if result.view else ""
+    return [*clauses, f"view {result.view}{since}: {_names(result.members)}"]
+
+
 def _crash_times(result: RunResult) -> dict[int, int]:
     crashes = [fault for fault in result.config.faults if isinstance(fault, Crash)]
-    return {node: min(fault.at for fault in crashes if fault.node == node) for node in result.crashed}
+    times = {node: [fault.at for fault in crashes if fault.node == node] for node in result.crashed}
+    return {node: min(found) for node, found in times.items() if found}  # others ended when they started again
 
 
 def _names(nodes: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from ordercast.live.events import Receipt
 from ordercast.live.host.message_fragments import FIRST_FRAGMENT, FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
+from ordercast.protocols.membership.events import TO_ALL
 
 LENGTH_COST = 3  # bytes at most, of a message's length on the wire
 PENDING_LIMIT = 1 << 20
@@ -84,7 +85,8 @@ class OutgoingBatch:
         parts, self.parts = self.parts, []
         self.messages = len(parts) if self.mark == WHOLE else int(self.mark == LAST_FRAGMENT)
         lengths = tuple(map(len, parts))
-        return Submit(places, lengths, self.mark + b"".join(parts), self.priority)
+        to_all = self.destinations == TO_ALL
+        return Submit(places, lengths, self.mark + b"".join(parts), self.priority, 0, to_all)
 
     def restore(self, submit: Submit) -> None:
         """It was submitted, and nobody was given it: it can be submitted again."""

@@ -14,21 +14,24 @@ from ordercast.wire.control import Heartbeat, LastHeard, LastHeardRequest, Stage
 class FailureDetection:
     """Watches the members of a view, from `enter_view` to `stop`. Used inside one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         transport: Transport,
         failure_timeout: int,
         *,
         stage: Callable[[], Stage],
         suspect: Callable[[int], None],
+        unheard: Callable[[int], None],
         drained: Callable[[], None],
         paused: Callable[[], None],
     ) -> None:
         """`stage`: how far this member has closed, which heartbeats say; `suspect`: is told places of the view.
 
+        `unheard`: is told places that others hear and this member does not.
+
         `drained` or `paused` is called after each tick, before which datagrams were read; see `Timers`.
         """
-        self._transport, self._stage, self._suspect = transport, stage, suspect
+        self._transport, self._stage, self._suspect, self._unheard = transport, stage, suspect, unheard
         self._config = DetectorConfig(failure_timeout=failure_timeout)
         self._timers = Timers(self._tick, before=transport.read, drained=drained, paused=paused)
         self._detector: FailureDetector
@@ -74,3 +77,5 @@ class FailureDetection:
         self._timers.set(SetTimer("tick", self._config.tick))
         if duties.suspected:
             self._suspect(duties.suspected)
+        if duties.unheard:
+            self._unheard(duties.unheard)

@@ -57,6 +57,7 @@ from ordercast.protocols.membership.events import (
     SendControl,
     SendOutside,
     Unblocked,
+    Unheard,
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
@@ -204,6 +205,11 @@ class Host:
         self.change(Suspect(places))
         self.pump()
 
+    def unheard(self, places: int) -> None:
+        """Others hear these members, and this one does not: the group continues without one of them."""
+        self.change(Unheard(places))
+        self.pump()
+
     def leave(self, *, drain: bool) -> None:
         """The group is to continue without this member."""
         self.change(LeaveGroup(drain))
@@ -254,6 +260,8 @@ class Host:
 
     def _submit(self) -> None:
         outbox, submitted = self._outbox, self._submitted
+        if not self._direct and self.member.phase is not Phase.MEMBER:
+            return  # it was just excluded: what is taken now would be lost
         while (
             not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
         ):
@@ -311,6 +319,10 @@ class Host:
     def has_unsent(self) -> bool:
         """True if one of our messages is not known to be stable, as far as the protocol reports it."""
         return bool(self._outbox or self._submitted or self._unstable)
+
+    def is_drained(self) -> bool:
+        """True if all of our messages are in every cut: a view delivers them, even if it is without this member."""
+        return not (self._outbox or self._submitted) and self.member.leaving.is_drained()
 
     def unconfirmed(self) -> int:
         """Our messages that are not known to be stable, sent or not."""

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from ordercast.live.events import Blocked, Event, Excluded, Message, Origin, Unblocked, View
@@ -13,6 +14,11 @@ from ordercast.model.units import Packet
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
 _MAX_INDEX = 128  # of a message among those of an origin: Python has small integers ready, larger ones it makes
 
+
+INBOX_LIMIT = 8 << 20
+"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
+HOLD_LIMIT = 256 << 20
+"""The same while the application waits for a state, and cannot read."""
 
 Notice = Excluded | Blocked | Unblocked
 """What is told at once, whatever is delivered before and after it."""
@@ -41,9 +47,11 @@ class Inbox:
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
         self._end: BaseException | None = None
-        self._awaited: int | None = None  # the view from which on nothing is handed out: partial messages are missing
+        self._held: int | None = None  # the view from which on nothing is handed out
         self.bytes = 0
         """Bytes of payloads that wait for the application."""
+        self.limit = INBOX_LIMIT
+        """If so many wait, no more should be put here."""
         self._places, self._counts = names, [0] * len(names)  # in the last view: messages that were put here, by place
         self._totals = dict.fromkeys(names, 0)  # in the views before, by sender
         self._before_held: dict[str, int] = {}  # all of them, when new arrivals began to be held
@@ -88,7 +96,7 @@ class Inbox:
     def partial_messages(self) -> list[Partial]:
         """Messages to all members of which only the first fragments were put here yet; as they are now."""
         reassembler, size = self.reassembler.copy(), len(self._names)
-        for each in (*self._ready, *(self._queue if self.is_held else ())):
+        for each in self._all():
             if isinstance(each, _NewView):
                 reassembler.move(each.places)
                 reassembler.load(each.partials)
@@ -97,16 +105,16 @@ class Inbox:
                 reassembler.messages(each, (1 << size) - 1)
         return [partial for partial in reassembler.partials.values() if partial.to_all]
 
-    def await_partials(self, number: int) -> None:
-        """Nothing from the view of this number on is handed out, until `load_partials`."""
-        self._awaited = number
+    def hold(self, number: int) -> None:
+        """Nothing from the view of this number on is handed out, until `load`."""
+        self._held = number
 
-    def load_partials(self, partials: list[Partial]) -> None:
-        """Goes on with the view that is waited at, and with what others have of messages that began before it."""
-        for each in (*self._ready, *self._queue):
-            if self._waits_at(each) and isinstance(each, _NewView) and not each.partials:
+    def load(self, partials: list[Partial]) -> None:
+        """Goes on with the view that is held, and with what others have of messages that began before it."""
+        for each in self._all():
+            if isinstance(each, _NewView) and each.view.number == self._held:
                 each.partials.extend(partials)
-        self._awaited = None
+        self._held = None
         self._arrived.set()
 
     def put_notice(self, notice: Notice) -> None:
@@ -114,41 +122,46 @@ class Inbox:
         self._queue.append(notice)
         self._arrived.set()
 
+    def _all(self) -> Iterator[Packet | _NewView | Notice]:
+        """All that waits, in its order."""
+        return chain(self._ready, self._queue) if self.is_held else iter(self._queue)
+
     @property
     def is_held(self) -> bool:
-        """What arrives is held."""
+        """What arrives waits for a state."""
         return self._queue is not self._ready
 
-    def hold(self) -> None:
-        """What arrives from now on is not read before `release`."""
+    def hold_for_state(self) -> None:
+        """What arrives from now on is not read before `release`: it follows a state that is not loaded yet."""
         self.drop_held()
-        self._queue, self._before_held = deque(), self.delivered
+        self._queue, self._before_held, self.limit = deque(), self.delivered, HOLD_LIMIT
 
     def release(self) -> None:
-        """What was held may be read."""
+        """The state is loaded: what follows it may be read."""
         self._ready.extend(self._queue)
-        self._queue = self._ready
+        self._queue, self.limit = self._ready, INBOX_LIMIT
         self._arrived.set()
 
     def drop_held(self) -> None:
-        """What was held is never read; nothing is held any more."""
+        """What waits for a state is never read; nothing is held any more."""
         if self.is_held:
             self.bytes -= sum(len(each.payload) for each in self._queue if isinstance(each, Packet))
-            self._queue, self._totals = self._ready, self._before_held
-            self._counts = [0] * len(self._counts)
+            self._queue, self._totals, self._held = self._ready, self._before_held, None
+            self._counts, self.limit = [0] * len(self._counts), INBOX_LIMIT
 
     def end(self, reason: BaseException) -> None:
-        """Nothing more will come; `reason` is raised when everything was read. What is held is never read."""
+        """Nothing more will come; `reason` is raised when everything was read. What waits for a state is never read."""
         self.drop_held()
-        self._end, self._awaited = reason, None
+        self._end, self._held = reason, None
         self._arrived.set()
 
     def take(self) -> list[Message] | Event | None:
         """The next event, or the messages of the next packet that has, or completes, any; None: nothing waits."""
-        while self._ready:
-            if self._awaited is not None and self._waits_at(self._ready[0]):
+        ready = self._ready
+        while ready:
+            if self._held is not None and self._is_held(ready[0]):
                 return None
-            found = self._ready.popleft()
+            found = ready.popleft()
             if not isinstance(found, Packet):
                 if not isinstance(found, _NewView):
                     return found
@@ -160,8 +173,8 @@ class Inbox:
                 return messages
         return None
 
-    def _waits_at(self, found: "Packet | _NewView | Notice") -> bool:
-        return isinstance(found, _NewView) and found.view.number == self._awaited
+    def _is_held(self, found: "Packet | _NewView | Notice") -> bool:
+        return isinstance(found, _NewView) and found.view.number == self._held
 
     def _enter(self, entered: "_NewView") -> None:
         """What follows is of this view. A message that began before goes on, if its sender does."""
@@ -176,7 +189,7 @@ class Inbox:
 
         Several readers may wait: the first that runs takes what has arrived, so each must call `take` again.
         """
-        if self._end is not None:
+        if self._end is not None and self._held is None:
             raise self._end.with_traceback(None)  # one error for all calls: it must not collect their tracebacks
         self._arrived.clear()
         self._waiting += 1

@@ -12,16 +12,17 @@ class Leaving:
         self._name, self._outbox = name, outbox
         self.begun = False
         """The application leaves; own messages may not have arrived everywhere."""
-        self._said = False  # the others are told
+        self.said = False
+        """The others are told."""
 
     def say_if_sent(self, host: Host) -> None:
-        """Tells the others, if nothing of ours is on its way and they were not told."""
-        if self.begun and not self._said and not host.has_unsent():
+        """Tells the others, if all of our messages are in every cut and they were not told."""
+        if self.begun and not self.said and host.is_drained():
             self.say(host, drain=True)
 
     def say(self, host: Host, *, drain: bool) -> None:
         """Tells the others; without `drain` what is not sent yet is given up."""
-        self._said = True
+        self.said = True
         if not drain:
             self._outbox.give_up(GroupClosed(f"{self._name} has left the group before the message was sent"))
         host.leave(drain=drain)

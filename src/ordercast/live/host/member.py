@@ -29,7 +29,7 @@ from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
-from ordercast.live.host.member_state import MemberState
+from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
@@ -37,7 +37,6 @@ from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
-from ordercast.live.host.state_transfer import HOLD_LIMIT, StateOptions
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
@@ -78,8 +77,6 @@ from ordercast.wire.control import (
 )
 from ordercast.wire.keys import GroupKeys
 
-INBOX_LIMIT = 8 << 20
-"""Bytes that may wait for an application that does not read, before more is dropped: senders are slowed down."""
 CLOSING_INBOX_LIMIT = 256 << 20
 """The same for an application that has closed the group, before the group is aborted.
 
@@ -146,6 +143,7 @@ class Member:
             parameters.failure_timeout,
             stage=lambda: self.session.machine.closing.stage,
             suspect=self._suspect,
+            unheard=self._unheard,
             drained=self.drained,
             paused=self.paused,
         )
@@ -204,7 +202,6 @@ class Member:
         if self._at_rest is None and self.end is None:
             self._at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
-            self.state.stops_reading()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._returning is not None:
                 self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
@@ -239,9 +236,9 @@ class Member:
         if not self._leaving.begun:
             self._leaving.begun = True
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
-            self.state.stops_reading()
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
             self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif not drain:
@@ -253,6 +250,16 @@ class Member:
     def _leave_undrained(self) -> None:
         if not self.left.done() and self.host is not None:
             self._leaving.say(self.host, drain=False)
+
+    def _leave_alone(self) -> None:
+        """If without this member too few are left for a view: nobody can agree that it has left."""
+        if self.left.done():
+            return
+        least = self.parameters.least_members
+        if self._leaving.said and len(self._view.members) <= least and least > 1:
+            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
+        else:
+            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
@@ -305,7 +312,6 @@ class Member:
             return
         if unit.view == self._view.number:
             self._is_active(unit.source)
-            self.state.received(unit, self._view)
         elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
             self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
             return
@@ -345,7 +351,7 @@ class Member:
         if host is None:
             return
         if (
-            (self.inbox.bytes > INBOX_LIMIT or host.recorder.behind)
+            (self.inbox.bytes > self.inbox.limit or host.recorder.behind)
             and isinstance(unit, DataUnit)
             and self._is_dropped(host)
         ):
@@ -354,8 +360,6 @@ class Member:
 
     def _is_dropped(self, host: Host) -> bool:
         """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
-        if self.inbox.is_held and self.inbox.bytes <= HOLD_LIMIT and not host.recorder.behind:
-            return False  # the application reads when it has the state
         if self._at_rest is None or host.recorder.behind:
             self.counts.overrun += 1
             return True
@@ -416,7 +420,8 @@ class Member:
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
         member = membership.Member(
-            *(founders[self.me], view, order_of(parameters.protocol), config, membership_config(parameters)),
+            *(founders[self.me], view, order_of(parameters.protocol), config),
+            membership_config(parameters, self.session.round_trips.typical()),
             group=self._group,
             terms=self._terms.encoded(),
         )
@@ -433,7 +438,8 @@ class Member:
         self._terms, self._welcome = terms, welcome
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
-            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip), membership_config(parameters)),
+            *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
+            membership_config(parameters, round_trip),
             group=self._group,
             terms=terms.encoded(),
         )
@@ -494,6 +500,12 @@ class Member:
         if self.host is not None:
             self.host.suspect(places)
 
+    def _unheard(self, places: int) -> None:
+        names = self._view.names(places)
+        self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
+        if self.host is not None:
+            self.host.unheard(places)
+
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
@@ -534,7 +546,8 @@ class Member:
         """The group continues with these members."""
         view, welcome, self._welcome = change.view, self._welcome, None
         if welcome is None:
-            self._enter_view(view, change.place, self._channel())
+            assert self.host is not None, "a view is installed in an open session"
+            self._enter_view(view, change.place, self.host.machine.needs)
         position = self.inbox.position
         self.state.view_installed(change, joins=welcome is not None)
         if welcome is not None and self.parameters.protocol not in _OWN_POSITIONS:
@@ -555,10 +568,6 @@ class Member:
     def _partials_lost(self) -> None:
         """Messages began before this member joined, and those that have their beginnings are gone."""
         self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
-
-    def _channel(self) -> Channel:
-        assert self.host is not None, "a view is installed in an open session"
-        return self.host.machine.needs
 
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
         self._report_rest()
@@ -606,7 +615,7 @@ class Member:
             contacts=[str(address) for address in self._contacts()],
             old=self.me,
             terms=self._terms.encoded(),
-            settings=membership_config(self.parameters),
+            settings=membership_config(self.parameters, None),
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,

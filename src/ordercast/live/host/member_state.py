@@ -20,9 +20,11 @@ from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.events import Excluded, InstallView, StateLoaded
-from ordercast.protocols.membership.units import ControlUnit, Entered, Probe
-from ordercast.protocols.membership.view import GroupView, Incarnation
+from ordercast.protocols.membership.units import Probe
+from ordercast.protocols.membership.view import Incarnation
 from ordercast.wire.keys import GroupKeys
+
+__all__ = ["MemberState", "StateOptions"]
 
 _FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
 _TICKS = 8  # between questions whether a joiner has the state
@@ -39,6 +41,7 @@ class StateOwner(Protocol):
     transport: Transport
     host: Host | None
     left: "asyncio.Future[None]"
+    end: BaseException | None
 
     def leave_group(self, within: float | None, *, drain: bool = True) -> None:
         """Leaves; the others continue."""
@@ -76,7 +79,7 @@ class MemberState:
         """This member leaves and joins again, as if the others had excluded it."""
         self.problem: str | None = None
         """Why it leaves for good."""
-        self._reads, self._ticks, self._datagrams = True, 0, 0
+        self._ticks = self._datagrams = 0
         self._joining_again: asyncio.TimerHandle | None = None
 
     async def wait(self) -> None:
@@ -110,34 +113,21 @@ class MemberState:
             self.joins_anew = None
             if self._joining_again is not None:
                 self._joining_again.cancel()
-            owner.inbox.hold()
+            owner.inbox.hold_for_state()
             owner.outbox.paused = True
             people, nodes = change.view.members, change.view.nodes
             me = owner.host.member.current.me
             self._transfer.load(change, me, lambda place: owner.address_of(people[place], nodes[place]))
-        if not self._reads:
-            self.stops_reading()
 
     def handed_out(self, number: int) -> None:
         """The application is handed the view of this number."""
         if self._transfer is not None:
             self._transfer.handed_out(number)
 
-    def received(self, unit: ControlUnit, view: GroupView) -> None:
-        """A unit of the current view."""
-        if self._transfer is not None and isinstance(unit, Entered):
-            self._transfer.received(unit, view)
-
     def rotate_keys(self, keys: GroupKeys) -> None:
         """New connections use other keys from now on."""
         if self._transfer is not None:
             self._transfer.keys = keys
-
-    def stops_reading(self) -> None:
-        """The application need not read any more: it may never come to the places of which states are offered."""
-        self._reads = False
-        if self._transfer is not None:
-            self._loop.call_later(self._failure_timeout, self._transfer.refuse_unsaved)
 
     def interrupt(self) -> None:
         """The others continue without this incarnation: if it had not got the state, its events mean nothing."""
@@ -156,14 +146,18 @@ class MemberState:
             self._loaded.exception()  # marks it as retrieved: nobody may be waiting
 
     def tick(self) -> None:
-        """Now and then: asks those that were offered a state whether they have it, since what they said may be lost."""
-        self._ticks += 1
+        """Now and then: drops states that were loaded, and asks for whether they were: what was said may be lost."""
         host = self._owner.host
-        if self._ticks % _TICKS or host is None or self._transfer is None:
+        if host is None or self._transfer is None:
             return
+        self._ticks += 1
         current = host.member.current
-        for place in self._transfer.unconfirmed(current.view):
-            self._owner.transport.send_membership(Probe(current.view.number, current.place), place, current.view.number)
+        for place in self._transfer.confirm(current.view, host.member.applicants.stateless):
+            if self._ticks % _TICKS == 0:
+                probe = Probe(current.view.number, current.place)
+                self._owner.transport.send_membership(probe, place, current.view.number)
+        if self._owner.end is not None:
+            self._transfer.refuse_unsaved(self._failure_timeout)
 
     def _is_busy(self) -> bool:
         """Whether there is traffic, or own messages wait to be sent: the state gives way to them."""

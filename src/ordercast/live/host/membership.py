@@ -105,12 +105,7 @@ def places_of(change: InstallView) -> dict[int, int]:
     return {} if change.value is None else {old: new for new, old in enumerate(members(change.value.stay))}
 
 
-def joined_places(change: InstallView) -> range:
-    """Of those that joined with a view."""
-    return range(0 if change.value is None else change.value.stay.bit_count(), len(change.view.members))
-
-
 def joined_nodes(change: InstallView) -> tuple[tuple[int, str], ...]:
     """Those that joined with a view: nodes and names."""
-    view = change.view
-    return tuple((view.nodes[place], view.members[place].name) for place in joined_places(change))
+    view, stayed = change.view, 0 if change.value is None else change.value.stay.bit_count()
+    return tuple((node, member.name) for node, member in zip(view.nodes[stayed:], view.members[stayed:], strict=True))

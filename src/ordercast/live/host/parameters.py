@@ -64,6 +64,9 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
     """Each member makes its timers longer if it measures a longer round trip."""
     max_message_size: int = 64 << 20
     failure_timeout: int = FAILURE_TIMEOUT
+    quorum: str = "last_view"
+    least_members: int = 1
+    """No view has fewer: a majority of the founders, if the quorum is static."""
     multicast: str = ""
     has_state: bool = False
     """Members that join get the application's state."""
@@ -122,6 +125,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             "order": order_of(self.protocol),
             "window": self.config.window,
             "resilience": self.config.sequencer.resilience,
+            "quorum": self.quorum,
             "failure_timeout": self.failure_timeout / SECOND,
             "round_trip": self.round_trip / SECOND,
             "mtu": self.mtu,
@@ -196,6 +200,8 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         measures_round_trip=settings.round_trip is None and not loopback,
         max_message_size=settings.max_message_size,
         failure_timeout=timeout,
+        quorum=settings.quorum,
+        least_members=nodes // 2 + 1 if settings.quorum == "static" else 1,
         multicast=_comparable(settings.multicast),
         has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",

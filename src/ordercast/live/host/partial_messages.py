@@ -152,7 +152,7 @@ class PartialsExchange:
     def join(self, welcome: Welcome) -> None:
         """Before the first view of this member is told: nothing of it is handed out before all is here."""
         if welcome.partials:
-            self._inbox.await_partials(welcome.view.number)
+            self._inbox.hold(welcome.view.number)
             self._joiner = PartialsJoiner(welcome, self._ask, self)
             asyncio.get_running_loop().call_soon(self._joiner.begin)
 
@@ -182,7 +182,7 @@ class PartialsExchange:
     def partials_loaded(self, partials: list[Partial]) -> None:
         """Goes on with the first view."""
         self._joiner = None
-        self._inbox.load_partials(partials)
+        self._inbox.load(partials)
 
     def partials_lost(self) -> None:
         """Those that have them are gone."""

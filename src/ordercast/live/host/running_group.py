@@ -15,6 +15,7 @@ from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.units import Find, Found, OutsideUnit
 from ordercast.protocols.membership.view import GroupView, MembershipConfig
 
+_MIN_GRACE = 10 * MILLISECOND  # for a suspected member to answer after all
 _FIRST, _LONGEST = 0.2, 1.0  # seconds between two questions
 
 
@@ -84,8 +85,8 @@ def joined_session(name: str, node: int, view: GroupView, config: SessionConfig)
     )
 
 
-def membership_config(parameters: Parameters) -> MembershipConfig:
-    """The timing of the agreement on views."""
+def membership_config(parameters: Parameters, round_trip: int | None) -> MembershipConfig:
+    """The timing of the agreement on views. `round_trip`: as it was measured."""
     timeout, repeat = parameters.failure_timeout, min(50 * MILLISECOND, parameters.heartbeat)
     return MembershipConfig(
         repeat=repeat,
@@ -93,5 +94,7 @@ def membership_config(parameters: Parameters) -> MembershipConfig:
         gather=min(10 * MILLISECOND, repeat),
         guard=repeat,
         blocked_repeat=min(2 * SECOND, timeout),
+        grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),
+        least=parameters.least_members,
         has_state=parameters.has_state,
     )

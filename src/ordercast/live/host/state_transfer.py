@@ -16,12 +16,8 @@ from ordercast.live.state.joiner import DonorsGoneError, Loaded, Source, StateLo
 from ordercast.live.transport.addresses import Address
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.events import InstallView
-from ordercast.protocols.membership.units import Entered
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
-
-HOLD_LIMIT = 256 << 20
-"""Bytes of messages that may wait until the state is loaded, before more is dropped: senders are slowed down."""
 
 
 class StateOptions(NamedTuple):
@@ -93,20 +89,23 @@ class StateTransfer:
         """The application is handed the view of this number: its state is that of the place."""
         self._donor.save(number)
 
-    def refuse_unsaved(self) -> None:
-        """The application will not be handed the views whose states are offered."""
-        self._donor.refuse_unsaved()
+    def refuse_unsaved(self, after: float) -> None:
+        """The application need not read any more: it has so many seconds to come to the places of states."""
+        self._donor.refuse_unsaved(after)
 
-    def received(self, unit: Entered, view: GroupView) -> None:
-        """A member of the current view has said whether it has the state."""
-        if unit.has_state:
-            sender = view.members[unit.source]
-            self._donor.loaded(sender.name, sender.number)
+    def confirm(self, view: GroupView, stateless: int) -> list[int]:
+        """Drops states that were loaded. `stateless`: places that are not known to have one.
 
-    def unconfirmed(self, view: GroupView) -> list[int]:
-        """Places of those that were offered a state and are not known to have loaded it."""
-        waiting = self._donor.waiting
-        return [place for place, member in enumerate(view.members) if (member.name, member.number) in waiting]
+        Returns the places of those that were offered a state and may not have loaded it.
+        """
+        found, waiting = [], self._donor.waiting
+        for place, member in enumerate(view.members if waiting else ()):
+            if (member.name, member.number) in waiting:
+                if stateless >> place & 1:
+                    found.append(place)
+                else:
+                    self._donor.loaded(member.name, member.number)
+        return found
 
     # --- as a joiner ---
 

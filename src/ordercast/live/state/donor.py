@@ -50,6 +50,7 @@ class Offer:
         self.snapshots: dict[Joiner, Snapshot] = {}
         self.problem: str | None = None
         """Why there is no state."""
+        self.since = asyncio.get_running_loop().time()
         self.timer: asyncio.TimerHandle | None = None
 
 
@@ -128,10 +129,11 @@ class Donor:
             self._fails(offer, error)
         offer.saved.set()
 
-    def refuse_unsaved(self) -> None:
-        """The application does not read any more: what was not saved will never be."""
+    def refuse_unsaved(self, after: float) -> None:
+        """What was offered for so many seconds, and is not saved, never will be."""
         for offer in self._offers.values():
-            offer.saved.set()
+            if self._loop.time() >= offer.since + after:
+                offer.saved.set()
 
     def keep(self, joiners: Iterable[Joiner]) -> None:
         """Only these may still want a state: the others have left, or failed."""

@@ -74,21 +74,31 @@ class Round(msgspec.Struct, frozen=True):
 
 
 class SoakManifest(Manifest, frozen=True, kw_only=True):
-    """The protocols of a soak, and its first number."""
+    """The protocols of a soak, its first number, and whether its groups have views."""
 
     protocols: tuple[str, ...]
     first: int = 0
+    views: bool = False
 
 
 class Soak:
     """The folder of a soak: the rounds that are done, and the number of the next run."""
 
-    def __init__(self, out: Path, protocols: Sequence[str], *, first: int | None = None, resume: bool = False) -> None:
-        """`first`: the number that a new soak begins with; default: 0.
+    def __init__(
+        self,
+        out: Path,
+        protocols: Sequence[str],
+        *,
+        first: int | None = None,
+        resume: bool = False,
+        views: bool = False,
+    ) -> None:
+        """`first`: the number that a new soak begins with; default: 0. `views`: members of its groups come and go.
 
         Raises `ConfigError` if the folder holds something else, another soak, or a soak and `resume` is False.
         """
         self.out, self.protocols, self.first = out, tuple(protocols), first or 0
+        self.views = views
         self.rounds: list[Round] = []
         self._held = False
         path = out / MANIFEST
@@ -96,6 +106,8 @@ class Soak:
             held = read_manifest(path, SoakManifest, "soak", resume=resume)
             if held.protocols != self.protocols:
                 raise ConfigError(f"{out} is a soak of {', '.join(held.protocols)}; resume with the same --protocols")
+            if held.views != views:
+                raise ConfigError(f"{out} is a soak {'with' if held.views else 'without'} --views; resume it as such")
             self.first = held.first
             if first not in {None, self.first}:
                 raise ConfigError(
@@ -130,7 +142,7 @@ class Soak:
 
     def config(self, number: int) -> RunConfig:
         """The run of a number."""
-        return soak_config(number, self.protocols)
+        return soak_config(number, self.protocols, views=self.views)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -138,7 +150,7 @@ class Soak:
         if self._held:
             yield
             return
-        manifest = SoakManifest(protocols=self.protocols, first=self.first)
+        manifest = SoakManifest(protocols=self.protocols, first=self.first, views=self.views)
         with locked(self.out / MANIFEST, manifest, "soak"):
             (self.out / ROUNDS).mkdir(exist_ok=True)
             remove_unfinished([self.out / ROUNDS])

@@ -26,7 +26,7 @@ from ordercast.model.config import ConfigValue, GroupConfig, Timing
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Fault, Loss
 from ordercast.model.option_parsing import parse_duration, parse_fault, parse_node, parse_nodes, parse_speed
-from ordercast.model.runs import RunConfig, TraceDetail
+from ordercast.model.runs import RunConfig, TraceDetail, wants_views, with_later_nodes
 from ordercast.model.services import PRIORITISED
 from ordercast.model.toml import flat
 from ordercast.protocols.registry import PROTOCOLS, machine_class
@@ -37,7 +37,7 @@ MOST_RUNS = 1_000_000
 _BLOCKS = "grid"
 _PROTOCOL, _NODES, _RULES, _CHANNEL = "protocol", "group.nodes", "group.rules", "network.channel"
 _PRIORITIES, _TIMING, _STALL_TIMEOUT = "workload.priorities", "group.timing.", "patience"
-_LOSS, _FAULT, _SEED, _SEEDS = "loss", "fault", "seed", "seeds"
+_LOSS, _FAULT, _SEED, _SEEDS, _VIEWS = "loss", "fault", "seed", "seeds", "group.views"
 
 Alternatives = dict[str, list[Any]]
 """By path: its values."""
@@ -187,11 +187,12 @@ def _multiplied(given: Alternatives, where: str) -> Iterator[RunConfig]:
 
 def _run(chosen: Mapping[str, Any]) -> RunConfig:
     """The run that `ordercast simulate` would make of these values."""
-    config: RunConfig = _made(RunConfig, "", {**_defaults(chosen), **chosen})
+    nodes = with_later_nodes(chosen.get(_NODES, 4), _faults(chosen))
+    config: RunConfig = _made(RunConfig, "", {**_defaults(chosen), **chosen, _NODES: nodes})
     kind = machine_class(config.protocol, config.group.rules)
     if not config.network.channel.serves(kind.needs):
         raise ConfigError(f"{config.protocol} needs the channel {kind.needs.value!r}; use it, or omit the channel")
-    config = msgspec.structs.replace(config, faults=(*chosen.get(_LOSS, ()), *chosen.get(_FAULT, ())))
+    config = msgspec.structs.replace(config, faults=_faults(chosen))
     base = config.with_default_timeouts()
     given = {field.name: chosen.get(_TIMING + field.encode_name) for field in msgspec.structs.fields(Timing)}
     timing: Timing = msgspec.structs.replace(
@@ -207,8 +208,16 @@ def _run(chosen: Mapping[str, Any]) -> RunConfig:
 def _defaults(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults that depend on the protocol, as on the command line."""
     protocol = chosen[_PROTOCOL]
-    needed = machine_class(protocol, chosen.get(_RULES, GroupConfig(nodes=2).rules)).needs
-    return {_NODES: 4, _CHANNEL: needed, _PRIORITIES: 3 if protocol in PRIORITISED else 1}
+    rules = chosen.get(_RULES, GroupConfig(nodes=2).rules)
+    return {
+        _CHANNEL: machine_class(protocol, rules).needs,
+        _PRIORITIES: 3 if protocol in PRIORITISED else 1,
+        _VIEWS: wants_views(protocol, rules, _faults(chosen)),
+    }
+
+
+def _faults(chosen: Mapping[str, Any]) -> tuple[Fault, ...]:
+    return (*chosen.get(_LOSS, ()), *chosen.get(_FAULT, ()))
 
 
 def _made(kind: type[Any], prefix: str, chosen: Mapping[str, Any]) -> Any:

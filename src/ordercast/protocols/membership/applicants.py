@@ -102,6 +102,9 @@ class Applicants(DeclaredState):
         if len(self.answered) > ANSWERED:
             self.answered.popleft()
         out.append(SendOutside(self._found(unit, coordinator, blocked=blocked), address))
+        asks = Incarnation(unit.name, unit.incarnation, "")
+        if blocked and self._joined_now(asks):  # it applies at nobody that is blocked, and is lacking here
+            out.append(SendOutside(self.welcome_for(asks), address))
 
     def _found(self, unit: Find, coordinator: int, *, blocked: bool) -> Found:
         view, current = self.current.view, self.current
@@ -200,11 +203,15 @@ class Applicants(DeclaredState):
 
     def _welcome_again(self, unit: Apply, address: str, out: list[MemberOutput]) -> None:
         """Only one that joined with this very view can have missed its welcome."""
-        current = self.current
-        if current.value is not None and any(member.is_same(unit.applicant) for member in current.value.joined):
+        if self._joined_now(unit.applicant):
             out.append(SendOutside(self.welcome_for(unit.applicant, unit.old), address))
         else:
             out.append(Discard(unit, "old"))
+
+    def _joined_now(self, applicant: Incarnation) -> bool:
+        """With this very view."""
+        value = self.current.value
+        return value is not None and any(member.is_same(applicant) for member in value.joined)
 
     def welcome_for(self, joined: Incarnation, old: int | None = None) -> Welcome:
         """Tells one that joined with the current view where it is."""

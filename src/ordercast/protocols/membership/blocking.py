@@ -59,7 +59,7 @@ class Blocking(DeclaredState):
         current, reached = self.current, self.acceptor.reached
         if not self.acceptor.has_stopped:
             return
-        enough = reached.bit_count() >= self.epoch.reports_needed(current.size)
+        enough = reached.bit_count() >= max(self.epoch.reports_needed(current.size), current.settings.least)
         if not self.blocked and not (enough and is_quorum(reached, current.size)):
             self.blocked = self.coordinator.blocked = True
             out.append(Blocked(current.view.everybody & ~reached))

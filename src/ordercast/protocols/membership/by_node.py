@@ -11,21 +11,28 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from ordercast.model.config import MILLISECOND, GroupConfig
+from ordercast.model.config import MILLISECOND, GroupConfig, Timing
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
+    CutOff,
     Deliver,
+    Depart,
+    Departed,
     Discard,
     Drained,
     Echo,
+    ExcludedFrom,
     GiveUp,
     Input,
     LogSizes,
+    MembershipInput,
+    NotSent,
     Numbered,
     Output,
     Reached,
     Receive,
+    Reconnected,
     Resumed,
     Send,
     SetTimer,
@@ -35,15 +42,17 @@ from ordercast.model.machine import (
     TimerFired,
     ViewInstalled,
 )
-from ordercast.model.nodes import mask_of
+from ordercast.model.nodes import everybody, mask_of, members, name_of
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership.events import (
     TO_ALL,
     Begin,
+    Blocked,
     Excluded,
     InstallView,
+    LeaveGroup,
     LeftGroup,
     MemberInput,
     OtherView,
@@ -51,13 +60,15 @@ from ordercast.protocols.membership.events import (
     ReceiveOutside,
     SendControl,
     SendOutside,
+    Unblocked,
+    Withdrawn,
 )
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.node_packets import NodePackets, node_at, nodes_of
 from ordercast.protocols.membership.order import Order, order_of
-from ordercast.protocols.membership.silence import SilenceDetector
-from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Probe
+from ordercast.protocols.membership.silence import BEATS, SilenceDetector
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Find, Probe
 from ordercast.protocols.membership.view import (
     GroupView,
     Incarnation,
@@ -79,12 +90,23 @@ SETTINGS = MembershipConfig(
 )
 
 
+def settings_for(timing: Timing) -> MembershipConfig:
+    """The settings for a network with these timeouts: those above, or longer ones on a slow network."""
+    factor = max(1, -(-5 * timing.poll // (2 * SETTINGS.repeat)))
+    times = ("repeat", "failure_timeout", "gather", "guard", "blocked_repeat")
+    return replace(SETTINGS, **{name: factor * getattr(SETTINGS, name) for name in times})
+
+
 class ByNode(DeclaredState):
     """A member, or one that wants to become one, as a machine. `by_node` makes the class for an order."""
 
     order: ClassVar[Order]
-    founders: ClassVar[int | None]
-    """How many nodes found the group; None: all."""
+    founders: ClassVar[int | tuple[int, ...] | None]
+    """The nodes that found the group, or how many of the first ones do; None: all."""
+    returns: ClassVar[tuple[tuple[int, int], ...]]
+    """Nodes that are new incarnations of others, and which these are."""
+    beats: ClassVar[int]
+    """Of the failure detector."""
     settings: ClassVar[MembershipConfig]
     echo: ClassVar[Echo]
     needs: ClassVar[Channel]
@@ -105,21 +127,30 @@ class ByNode(DeclaredState):
     early: deque[Submit]  # submitted before it was a member
     timers: set[str]  # of the epoch, that run
     stopped: bool  # it was told that the node has stopped
+    departs: bool  # the application leaves: it submits nothing any more
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.config = me, config
-        count = config.nodes if self.founders is None else min(self.founders, config.nodes)
-        people = tuple(map(_person, range(config.nodes)))
-        self.person = people[me]
-        self.is_member = me < count
-        view = founding_view(people[:count] if self.is_member else (self.person,), b"founding")
+        founders = self.founders
+        if not isinstance(founders, tuple):
+            founders = tuple(range(config.nodes if founders is None else min(founders, config.nodes)))
+        self.person = self._person(me)
+        self.is_member = me in founders
+        view = founding_view(tuple(map(self._person, founders)) if self.is_member else (self.person,), b"founding")
         self.member = Member(self.person, view, self.order, config, self.settings, contacts=_addresses(config, me))
         self.joiner = Joiner(self.person, "", _addresses(config, me), me << 32, self.settings)
         self.packets = NodePackets(view, config.nodes if self.order.to_all else None)
-        self.detector = SilenceDetector(self.settings.failure_timeout)
+        self.detector = SilenceDetector(self.settings.failure_timeout, self.beats)
         self.place = self.member.current.place
-        self.begun = self.aborted = self.stopped = False
+        self.begun = self.aborted = self.stopped = self.departs = False
         self.early, self.timers = deque(), set()
+
+    def _person(self, node: int) -> Incarnation:
+        """Whoever returns has its old name, and a new number and address."""
+        named, olds = node, dict(self.returns)
+        while named in olds:
+            named = olds[named]
+        return Incarnation(name_of(named), node, str(node))
 
     @property
     def view(self) -> GroupView:
@@ -128,7 +159,7 @@ class ByNode(DeclaredState):
 
     # --- inputs ---
 
-    def handle(self, event: Input) -> list[Output]:
+    def handle(self, event: Input | MembershipInput) -> list[Output]:
         """Takes one input and returns all outputs that follow from it."""
         out: list[Output] = []
         if self.aborted:
@@ -145,18 +176,24 @@ class ByNode(DeclaredState):
             self._receive(event.unit, out)
         elif isinstance(event, TimerFired):
             self._fire(event, out)
-        elif not self.is_member:
-            if isinstance(event, Submit):
-                self.early.append(event)
+        elif isinstance(event, Depart):
+            self._depart(out)
+        elif self.is_member:
+            self._give_translated(event, out)
         elif isinstance(event, Submit):
-            self._submit(event, out)
-        elif isinstance(event, Suspect):
-            self._give(Suspect(self._places(event.members)), out)
-        else:
-            self._give(Drained(), out)
+            self.early.append(event)
         if self.is_member:
             self.detector.begin_if_needed(self.member, out)
         return out
+
+    def _give_translated(self, event: Input | MembershipInput, out: list[Output]) -> None:
+        """To the member, in places."""
+        if isinstance(event, Submit):
+            self._submit(event, out)
+        elif isinstance(event, Suspect):
+            self._give(Suspect(self._places(event.members)), out)
+        elif isinstance(event, Drained):
+            self._give(event, out)
 
     def _check(self, event: Submit) -> None:
         if self.order.to_all:
@@ -166,9 +203,23 @@ class ByNode(DeclaredState):
 
     def _submit(self, event: Submit, out: list[Output]) -> None:
         """To those of the destinations that are members; if there are none, it is not sent."""
-        to = TO_ALL if self.order.to_all else self._places(event.destinations)
-        if to and not self._has_ended():
+        is_to_all = self.order.to_all or event.destinations == everybody(self.config.nodes)
+        to = TO_ALL if is_to_all else self._places(event.destinations)
+        if self._has_ended() or self.departs:
+            return
+        if to:
             self._give(replace(event, destinations=to), out)
+        else:
+            out.append(NotSent(len(event.lengths)))
+
+    def _depart(self, out: list[Output]) -> None:
+        """A member leaves when its messages have arrived; one that has not joined yet gives it up."""
+        if self.is_member:
+            self.departs = True
+            self._give(LeaveGroup(), out)
+        else:
+            self.aborted = True
+            out.append(Abort("it leaves before it has joined the group"))
 
     def _give(self, event: MemberInput, out: list[Output]) -> None:
         self._carry_out(self.member.handle(event), out)
@@ -176,6 +227,8 @@ class ByNode(DeclaredState):
     def _receive(self, unit: Unit, out: list[Output]) -> None:
         if isinstance(unit, OutsideView) and isinstance(unit.unit, OUTSIDE_UNITS):
             inner: Any = unit.unit
+            if isinstance(inner, Find):
+                self.detector.asked()
             outside = ReceiveOutside(inner, str(unit.source))
             self._carry_out(self.member.handle(outside) if self.is_member else self.joiner.handle(outside), out)
         elif isinstance(unit, ViewUnit | ViewData) and self.is_member:
@@ -234,13 +287,24 @@ class ByNode(DeclaredState):
                 self._set_timer(output, out)
             elif isinstance(output, InstallView):
                 self._install(output, out)
-            elif isinstance(output, Excluded | LeftGroup):
-                self._end(output, out)
             elif isinstance(output, Joined):
                 self._join(output, out)
-            elif isinstance(output, Refused):
-                self.aborted = True
-                out.append(Abort(output.why))
+            else:
+                self._tell_membership(output, out)
+
+    def _tell_membership(self, output: Any, out: list[Output]) -> None:
+        if isinstance(output, Excluded | LeftGroup):
+            self._end(output, out)
+        elif isinstance(output, Blocked):
+            out.append(CutOff(mask_of(node_at(self.view, place) for place in members(output.lacks))))
+        elif isinstance(output, Unblocked):
+            out.append(Reconnected())
+        elif isinstance(output, Withdrawn):
+            is_numbered = output.first < self.packets.numbered_below
+            out.append(NotSent(len(output.submit.lengths), output.first if is_numbered else None))
+        elif isinstance(output, Refused):
+            self.aborted = True
+            out.append(Abort(output.why))
 
     def _send(self, output: Send, out: list[Output]) -> None:
         view, place, unit = self.view, self.place, output.unit
@@ -298,9 +362,10 @@ class ByNode(DeclaredState):
         out += [CancelTimer(name) for name in sorted(self.timers)]
         self.timers = set()
         last = self.member.last
-        if last is None:
-            assert isinstance(output, Excluded), "one that has left knows the view"
-            out.append(Abort(f"excluded: {output.why}"))
+        if isinstance(output, LeftGroup):
+            out.append(Departed(self.member.leaving.drains))
+        elif last is None:
+            out.append(ExcludedFrom(output.number, output.why))
         else:
             nodes = mask_of(nodes_of(view_after(self.member.current.view, last)))
             out.append(ViewInstalled(last.number, nodes, last.why, heard=0))
@@ -325,7 +390,7 @@ class ByNode(DeclaredState):
     def waits_for(self) -> tuple[str, ...]:
         """What the epoch waits for, or the next view."""
         if not self.is_member:
-            return ("it has not joined the group",) if self.begun else ()
+            return ("it has not joined the group",) if self.begun and not self.aborted else ()
         if self._has_ended():
             return ()
         if self.member.stopped:
@@ -341,22 +406,30 @@ class ByNode(DeclaredState):
         return LogSizes(waiting, sizes.sent, sizes.held, sizes.accepted, sizes.preacknowledged)
 
 
-def _person(node: int) -> Incarnation:
-    return Incarnation(f"node {node}", node, str(node))
-
-
 def _addresses(config: GroupConfig, me: int) -> tuple[str, ...]:
     return tuple(str(node) for node in range(config.nodes) if node != me)
 
 
 @cache
-def by_node(protocol: str, founders: int | None = None, settings: MembershipConfig = SETTINGS) -> type[ByNode]:
-    """The class for the order of a protocol."""
+def by_node(
+    protocol: str,
+    founders: int | tuple[int, ...] | None = None,
+    settings: MembershipConfig = SETTINGS,
+    returns: tuple[tuple[int, int], ...] = (),
+    *,
+    beats: int = BEATS,
+) -> type[ByNode]:
+    """The class for the order of a protocol. `founders`: nodes, or how many of the first; None: all.
+
+    `returns`: nodes that are new incarnations, and of which nodes. `beats`: of the failure detector.
+    """
     order = order_of(protocol)
     machine: Any = order.machine
     fields = {
         "order": order,
         "founders": founders,
+        "returns": returns,
+        "beats": beats,
         "settings": settings,
         "echo": machine.echo,
         "needs": machine.needs,

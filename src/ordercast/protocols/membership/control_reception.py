@@ -27,7 +27,7 @@ from ordercast.protocols.membership.units import (
     Suspicion,
     problem_of,
 )
-from ordercast.protocols.membership.view import NextView
+from ordercast.protocols.membership.view import MAX_WHY, NextView
 from ordercast.protocols.membership.view_change import ViewChange
 
 TOLD = 3
@@ -108,7 +108,8 @@ class ControlReception:
             return self.coordinator.leaves(unit.source, out)
         else:
             why = unit.why or f"{self.current.view.names(unit.members)} suspected"
-            return self.coordinator.suspect(unit.members, why, out)
+            decided = self.coordinator.unheard(unit.source, unit.unheard, why, out)
+            return self.coordinator.suspect(unit.members, why, out) if decided is None else decided
         return None
 
     def _guided(self, unit: Flush | Propose, follows: bool, out: list[MemberOutput]) -> None:  # noqa: FBT001
@@ -128,8 +129,23 @@ class ControlReception:
         if not new:
             return
         why = f"{current.view.names(new)} did not answer"
-        told = members(current.view.everybody & ~self.coordinator.suspects & ~new)[:TOLD]
+        self._tell(Suspicion(current.view.number, current.place, new, why), new, out)
+        self.view_change.decided(self.coordinator.suspect(new, why, out), out)
+
+    def unheard(self, places: int, out: list[MemberOutput]) -> None:
+        """P5: members live, as others say, and this one does not hear them."""
+        current = self.current
+        places &= current.others
+        if not places or self.acceptor.has_stopped:
+            return
+        why = f"{current.me.name} does not hear {current.view.names(places)}"[:MAX_WHY]
+        self._tell(Suspicion(current.view.number, current.place, 0, why, places), 0, out)
+        self.view_change.decided(self.coordinator.unheard(current.place, places, why, out), out)
+
+    def _tell(self, unit: Suspicion, suspects: int, out: list[MemberOutput]) -> None:
+        """To those that may have to act."""
+        current = self.current
+        told = members(current.view.everybody & ~self.coordinator.suspects & ~suspects)[:TOLD]
         for place in told:
             if place != current.place:
-                current.send(Suspicion(current.view.number, current.place, new, why), place, out)
-        self.view_change.decided(self.coordinator.suspect(new, why, out), out)
+                current.send(unit, place, out)

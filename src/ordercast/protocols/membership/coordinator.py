@@ -6,6 +6,7 @@
 - R7: it proposes what an earlier ballot may have decided; otherwise it chooses (`choice`).
 - R8: a view is decided when a quorum of the old one has accepted it in one ballot; whoever sees that installs it.
 - R15: the lowest place that is neither suspected nor leaving begins; the others later, if it is still needed.
+- P5: of two members that do not hear each other one is left out.
 - R16: a suspicion that is answered costs a view with the same members, and excludes nobody.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ordercast.model.machine import Discard
-from ordercast.model.nodes import mask_of
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.choice import accepted_before, choose
@@ -46,6 +47,7 @@ class Coordinator(DeclaredState):
 
     suspects: int  # places taken for failed
     leavers: int  # places that have said that they leave
+    broken: set[tuple[int, int]]  # pairs of places, the lower one first, of which one does not hear the other
     why: str  # of the last reason to begin a ballot
     waits_for_turn: bool  # there is a reason, and a lower place is to begin
     ballot: Ballot | None  # the last one of this member
@@ -77,6 +79,7 @@ class Coordinator(DeclaredState):
     def start_view(self) -> None:
         """Suspicions and ballots are about one next view."""
         self.suspects = self.leavers = 0
+        self.broken = set()
         self.why = ""
         self.waits_for_turn = False
         self.ballot = self.proposed = None
@@ -116,6 +119,7 @@ class Coordinator(DeclaredState):
         if not places & self.current.others & ~self.suspects:
             return None
         self.suspects |= places & self.current.others
+        self._shorten_patience(out)
         return self.consider(why, out)
 
     def leaves(self, place: int, out: list[MemberOutput]) -> NextView | None:
@@ -124,6 +128,14 @@ class Coordinator(DeclaredState):
         if not self._can_leave():
             return None
         return self.consider(f"{self.current.view.members[place].name} leaves", out)
+
+    def unheard(self, place: int, others: int, why: str, out: list[MemberOutput]) -> NextView | None:
+        """A member does not hear others that live: the order waits for ever, until one of them is left out (P5)."""
+        pairs = {(min(place, other), max(place, other)) for other in members(others) if other != place}
+        if pairs <= self.broken:
+            return None
+        self.broken |= pairs
+        return self.consider(why, out)
 
     def _can_leave(self) -> bool:
         """Whether a view without those that leave would be chosen now, as far as this member knows.
@@ -167,8 +179,27 @@ class Coordinator(DeclaredState):
         ):
             out.append(Discard(unit, CONTRADICTS))
             return None
+        were_enough = self._are_enough()
         self.reports[unit.source] = unit
-        return self._choose_if_gathered(out)
+        if self.rounds and not were_enough and self._are_enough():
+            self._hear_the_rest(out)
+        decided = self._choose_if_gathered(out)
+        self._shorten_patience(out)
+        return decided
+
+    def _are_enough(self) -> bool:
+        """Whether those that have reported may choose."""
+        size, settings = self.current.size, self.current.settings
+        needed = max(self.epoch.reports_needed(size), settings.least)
+        return is_quorum(mask_of(self.reports), size) and len(self.reports) >= needed
+
+    def _hear_the_rest(self, out: list[MemberOutput]) -> None:
+        """Too few could be reached until now. Whoever can be reached again, as they can, has its time from here on."""
+        if self.blocked:
+            self.suspects, self.blocked = 0, False
+        self.rounds = 0
+        self._set_timer(1, out)
+        self._flush(out)
 
     def _can_be_true(self, reports: Mapping[int, EpochReport]) -> bool:
         """Whether some reports agree with each other and with what this member has: otherwise one of them is wrong."""
@@ -203,14 +234,24 @@ class Coordinator(DeclaredState):
 
     def has_gathered(self) -> bool:
         """R6: whether it is time to choose."""
-        heard, size = mask_of(self.reports), self.current.size
-        silent = self.current.view.everybody & ~heard
+        silent = self.current.view.everybody & ~mask_of(self.reports)
         if not silent:
             return True
-        if not is_quorum(heard, size) or len(self.reports) < self.epoch.reports_needed(size):
+        if not self._are_enough():
             return False
         settings = self.current.settings
         return self.rounds >= (settings.patience if silent & ~self.suspects else settings.suspected_patience)
+
+    def _shorten_patience(self, out: list[MemberOutput]) -> None:
+        """Only suspected members have not reported: these are asked once more, and waited for a little."""
+        settings = self.current.settings
+        last = settings.suspected_patience - 1
+        silent = self.current.view.everybody & ~mask_of(self.reports)
+        is_due = settings.grace and self.is_active and not self._has_chosen() and self.rounds < last
+        if is_due and silent and not silent & ~self.suspects and self._are_enough():
+            self.rounds = last
+            self._flush(out)
+            self.current.set_timer("round", settings.grace, out, self.acceptor.highest_round)
 
     def _choose_if_gathered(self, out: list[MemberOutput]) -> NextView | None:
         if not self.has_gathered() or self._drop_contradictions(out):
@@ -230,7 +271,10 @@ class Coordinator(DeclaredState):
             (_, value), holder = before
             return value, holder
         current = self.current
-        found = choose(current.view, self.reports, self.applicants(), current.settings, self.epoch.flush.cut, self.why)
+        found = choose(
+            *(current.view, self.reports, self.applicants(), current.settings, self.epoch.flush.cut, self.why),
+            broken=self.broken,
+        )
         if found is None:
             return None
         return found, max(self.reports, key=lambda place: (self.reports[place].report.numbered_below, -place))

@@ -52,6 +52,13 @@ class ChangeView(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
+class Unheard(msgspec.Struct, frozen=True, gc=False):
+    """Input: nothing was heard of these members for long, though others hear them: a link is broken."""
+
+    members: int
+    """Places of the current view."""
+
+
 class SendControl(msgspec.Struct, frozen=True, gc=False):
     """Output: send a unit under the tag of a view: the current one or the one before."""
 
@@ -136,6 +143,7 @@ MemberInput = (
     | LeaveGroup
     | StateLoaded
     | ChangeView
+    | Unheard
 )  # fmt: skip
 MemberOutput = (
     Output | SendControl | SendOutside | InstallView | Excluded | LeftGroup | Blocked | Unblocked | Withdrawn | Retired

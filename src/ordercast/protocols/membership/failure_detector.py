@@ -21,6 +21,9 @@ from ordercast.model.state import DeclaredState
 
 HEARTBEATS_PER_TIMEOUT = 12
 """Heartbeats that must all be lost, and the answers to as many questions, before a member is suspected."""
+TICKS_PER_TIMEOUT = 2 * HEARTBEATS_PER_TIMEOUT
+STALL_TIMEOUTS = 4
+"""Failure timeouts for which a member is not heard that others hear, before it is told that a link is broken."""
 _SMALL = 5  # members up to which the watchers are the next three
 _NOT_SEEN = 1 << 62  # nanoseconds: nobody has vouched for it
 
@@ -59,6 +62,8 @@ class Duties(msgspec.Struct, frozen=True, gc=False):
     """(watcher, member): ask this watcher when it last heard from this member."""
     suspected: int = 0
     """Newly suspected members."""
+    unheard: int = 0
+    """Members that we have not heard for long, though others have: a link is broken. Told once in a failure timeout."""
 
 
 def watchers_of(place: int, nodes: int) -> int:
@@ -125,7 +130,8 @@ class FailureDetector(DeclaredState):
             heartbeats, self.sent = self.watchers & ~self.sent, 0
         doubtful = members(self._silent_for(self.config.failure_timeout * 2 // 3))
         probes = tuple((watcher, member) for member in doubtful for watcher in members(self._others(member)))
-        return Duties(heartbeats, self._silent_for(self._quiet), probes, self._suspect())
+        unheard = self._unheard() if self.ticks % TICKS_PER_TIMEOUT == 0 else 0
+        return Duties(heartbeats, self._silent_for(self._quiet), probes, self._suspect(), unheard)
 
     @property
     def _quiet(self) -> int:
@@ -166,6 +172,14 @@ class FailureDetector(DeclaredState):
     def _others(self, member: int) -> int:
         """The other watchers of a member that can be asked about it."""
         return watchers_of(member, self.nodes) & ~(1 << self.me) & ~self.suspected
+
+    def _unheard(self) -> int:
+        """Whom we watch and do not hear, while other watchers do."""
+        timeout, mask = self.config.failure_timeout, 0
+        for place in members(self._silent_for(STALL_TIMEOUTS * timeout)):
+            if self.vouched[place] <= timeout // 3:
+                mask |= 1 << place
+        return mask
 
     def _suspect(self) -> int:
         timeout = self.config.failure_timeout

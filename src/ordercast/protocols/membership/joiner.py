@@ -21,8 +21,8 @@ from ordercast.protocols.membership.view import Incarnation, MembershipConfig
 from ordercast.protocols.shared.jitter import spread
 
 APPLY_ROUNDS = 4
-MAX_FIND = 2_000_000_000
-"""The longest time between two searches, in nanoseconds."""
+FIND_ROUNDS = 40
+"""The longest time between two searches, in rounds: 2 s with the default settings."""
 MAX_CONTACTS = 1024
 _NONCES = 1 << 64
 
@@ -130,7 +130,7 @@ class Joiner(DeclaredState):
         """Asks all that have not answered; with a new number, because each is answered once."""
         self.searches += 1
         self._ask(self.contacts if self.found is None else self._unreached(self.found), out)
-        wait = min(self.settings.repeat << min(self.searches, 16), MAX_FIND)
+        wait = self.settings.repeat * min(1 << min(self.searches, 16), FIND_ROUNDS)
         out.append(SetTimer("join.find", spread(wait, self.me.number & 0xFFFF, self.searches)))
 
     def _unreached(self, found: Found) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ from ordercast.protocols.membership.events import (
     ReceiveControl,
     ReceiveOutside,
     StateLoaded,
+    Unheard,
 )
 from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.leaving import Leaving
@@ -235,12 +236,16 @@ class Member(DeclaredState):
         return out
 
     def _handle_membership(
-        self, event: Suspect | Begin | OtherView | LeaveGroup | StateLoaded | ChangeView, out: list[MemberOutput]
+        self,
+        event: Suspect | Unheard | Begin | OtherView | LeaveGroup | StateLoaded | ChangeView,
+        out: list[MemberOutput],
     ) -> None:
         if isinstance(event, Begin):
             self.view_change.begin(out)
         elif isinstance(event, Suspect):
             self.reception.suspect(event.members, out)
+        elif isinstance(event, Unheard):
+            self.reception.unheard(event.members, out)
         elif isinstance(event, OtherView):
             self.installer.answer(event.place, out)
         elif isinstance(event, StateLoaded):

@@ -40,13 +40,14 @@ class Submissions(DeclaredState):
 
     def submit(self, event: Submit, out: list[MemberOutput]) -> None:
         """While the epoch takes inputs."""
-        to = self.current.view.everybody if event.destinations == TO_ALL else event.destinations
+        to = self.current.view.everybody if _is_to_all(event) else event.destinations
         self._give(event, to, out)
 
     def _give(self, event: Submit, to: int, out: list[MemberOutput]) -> None:
         """With the message numbers of what was withdrawn before it left out."""
         skips, self.skips = self.skips + event.skips, 0
-        out += self.epoch.machine.handle(Submit(to, event.lengths, event.payload, event.priority, skips))
+        submit = Submit(to, event.lengths, event.payload, event.priority, skips, _is_to_all(event))
+        out += self.epoch.machine.handle(submit)
 
     # --- from one view to the next ---
 
@@ -90,7 +91,14 @@ class Submissions(DeclaredState):
         return first + len(event.lengths)
 
     def _in_next_view(self, event: Submit, first: int, value: NextView) -> int:
-        """The destinations, as places of the current view; `first`: its first message."""
-        if self.epoch.order.to_all or event.destinations == TO_ALL or self.addressing.is_to_all(first):
+        """The destinations, as places of the current view; `first`: its first message.
+
+        What was to all is to all of its members.
+        """
+        if self.epoch.order.to_all or _is_to_all(event) or self.addressing.is_to_all(first):
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)
+
+
+def _is_to_all(event: Submit) -> bool:
+    return event.to_all or event.destinations == TO_ALL

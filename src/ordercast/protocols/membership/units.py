@@ -138,6 +138,8 @@ class Suspicion(MemberUnit, frozen=True, gc=False, tag=70):
 
     members: int
     why: str
+    unheard: int = 0
+    """Members that live, as others say, but that the sender does not hear."""
 
 
 class Probe(MemberUnit, frozen=True, gc=False, tag=71):
@@ -285,7 +287,8 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
         good = good and min(unit.number, packet.seq, packet.first) >= 0
     elif isinstance(unit, Suspicion):
-        good = 0 <= unit.members <= view.everybody and len(unit.why) <= MAX_WHY
+        good = min(unit.members, unit.unheard) >= 0 and max(unit.members, unit.unheard) <= view.everybody
+        good = good and len(unit.why) <= MAX_WHY
     return None if good else "impossible"
 
 

@@ -33,9 +33,11 @@ class Reason(Enum):
     """It did not answer, and a new incarnation of its name joined."""
     STATELESS = "stateless"
     """It had no state yet, and those with state would not have been a quorum: it joins again."""
+    UNREACHABLE = "unreachable"
+    """It lives, but it and another member do not hear each other: it joins again when it reaches all."""
 
 
-_REPORTED = frozenset({Reason.LEFT, Reason.STATELESS})
+_REPORTED = frozenset({Reason.LEFT, Reason.STATELESS, Reason.UNREACHABLE})
 """Reasons why one that has reported is not in the next view; those that have not are silent, or replaced."""
 
 
@@ -151,6 +153,11 @@ class MembershipConfig(ConfigValue, frozen=True, kw_only=True):
     """Rounds that a coordinator waits for members that are not suspected."""
     suspected_patience: int = 2
     """Rounds that it waits for members that are suspected."""
+    grace: int = 0
+    """Time that only suspected members are waited for, when all others have reported; 0: as many rounds.
+
+    They are asked again at its beginning. Spread over [T, 2T).
+    """
     least: int = 1
     """No view is chosen in which fewer members go on; half of the planned group and one: a static majority."""
     has_state: bool = True
@@ -161,6 +168,7 @@ class MembershipConfig(ConfigValue, frozen=True, kw_only=True):
             require(
                 getattr(self, name) > 0, f"{name} must be a positive number of nanoseconds, not {getattr(self, name)}"
             )
+        require(self.grace >= 0, f"grace must not be negative: {self.grace}")
         require(self.patience >= 0, f"patience must not be negative: {self.patience}")
         require(self.suspected_patience >= 0, f"suspected_patience must not be negative: {self.suspected_patience}")
         require(1 <= self.least <= MAX_MEMBERS, f"least must be 1 to {MAX_MEMBERS}, not {self.least}")

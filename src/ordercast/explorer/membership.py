@@ -1,0 +1,27 @@
+"""Members of a group whose membership changes, as the explorer runs them: hasty, so that few timers lead far."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ordercast.model.config import GroupConfig
+from ordercast.model.machine import Machine
+from ordercast.protocols.membership.by_node import SETTINGS, by_node
+from ordercast.protocols.membership.silence import BEATS
+
+HASTY = replace(SETTINGS, patience=1, suspected_patience=0)
+"""A coordinator does not wait for members that are suspected, and one round for the others."""
+
+_BEATS = BEATS + 1  # with so many, failures are also noticed while somebody asks to join
+
+
+@dataclass(frozen=True)
+class MemberMachine:
+    """Makes the members of a group of a protocol; the first nodes, `founders` of them, found it, the others join."""
+
+    protocol: str
+    founders: int
+
+    def __call__(self, node: int, group: GroupConfig) -> Machine:
+        """The member at a node."""
+        return by_node(self.protocol, self.founders, HASTY, beats=_BEATS)(node, group)
