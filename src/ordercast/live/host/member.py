@@ -149,7 +149,7 @@ class Member:
         )
         self._view: GroupView  # the current one
         self._max_hold = 0
-        self._leaving = Leaving(self.name, self.outbox)
+        self._leaving = Leaving(self)
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at = 0.0
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
@@ -166,6 +166,11 @@ class Member:
 
     def _session_host(self, session: Session) -> SessionHost:
         return SessionHost(session, self.transport, self, drained=self.drained, paused=self.paused)
+
+    @property
+    def size(self) -> int:
+        """How many members the current view has."""
+        return len(self._view.members)
 
     @property
     def is_blocked(self) -> bool:
@@ -204,13 +209,13 @@ class Member:
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._returning is not None:
-                self._end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
+                self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
                 return
             self.session.handle(events.Close(nanoseconds(within)))
             self._report_rest()
             self.outbox.release()
             if self.is_blocked:
-                self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
+                self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif within is not None:
             self.session.handle(events.Close(nanoseconds(within)))
 
@@ -230,36 +235,21 @@ class Member:
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
         if self._returning is not None:
-            self._end_alone(GroupClosed(f"{self.name} has left the group"), 0)
+            self.end_alone(GroupClosed(f"{self.name} has left the group"), 0)
         if self.host is None or self.host.closed:
             return
         if not self._leaving.begun:
-            self._leaving.begun = True
+            self._leaving.begin()
             self.end = GroupClosed(f"{self.name} has left the group: nothing can be sent any more")
             self._logs.shutdown.debug("%s leaves the group", self.name)
             self.outbox.release()
-            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
         if self.is_blocked:
-            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, self._lacks), 0)
+            self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, self._lacks), 0)
         elif not drain:
             self._leaving.say(self.host, drain=False)
         elif within is not None:
-            self._loop.call_later(within, self._leave_undrained)
+            self._leaving.by(within)
         self._leaving.say_if_sent(self.host)
-
-    def _leave_undrained(self) -> None:
-        if not self.left.done() and self.host is not None:
-            self._leaving.say(self.host, drain=False)
-
-    def _leave_alone(self) -> None:
-        """If without this member too few are left for a view: nobody can agree that it has left."""
-        if self.left.done():
-            return
-        least = self.parameters.least_members
-        if self._leaving.said and len(self._view.members) <= least and least > 1:
-            self._end_alone(f"{self.name} ended alone: fewer than {least} members are left (quorum: static)", 0)
-        else:
-            self._loop.call_later(self.parameters.failure_timeout / SECOND, self._leave_alone)
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
@@ -576,12 +566,12 @@ class Member:
 
     def left_group(self) -> None:
         """The others continue without this member, as it wanted."""
-        notice = 0 if len(self._view.members) == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
+        notice = 0 if self.size == 1 else _ROUNDS_AFTER * self.session.machine.config.repeat
         if self.state.joins_anew is not None:
             self._loop.call_soon(self._return, self.state.joins_anew)
         else:
             why = self.state.problem or GroupClosed(f"{self.name} has left the group")
-            self._loop.call_soon(self._end_alone, why, notice)
+            self._loop.call_soon(self.end_alone, why, notice)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -597,7 +587,7 @@ class Member:
         if self.left.done() or self.host is None:
             return
         if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._at_rest is not None:
-            self._end_alone(sentence, self.session.machine.config.notice_period)
+            self.end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
         self.session.stop()
@@ -641,9 +631,9 @@ class Member:
         self.enter(me, welcome, self._terms, self.session.round_trips.typical())
 
     def _not_returned(self, why: str) -> None:
-        self._end_alone(f"{self.name} could not return to the group: {why}", 0)
+        self.end_alone(f"{self.name} could not return to the group: {why}", 0)
 
-    def _end_alone(self, why: GroupClosed | str, notice: int) -> None:
+    def end_alone(self, why: GroupClosed | str, notice: int) -> None:
         """The group is over for this member only. For so long it still answers those that ask for the next view."""
         if self.left.done():
             return
@@ -657,7 +647,7 @@ class Member:
         self._lacks = lacks
         self.inbox.put_notice(self.membership.notice(lacks))
         if lacks and (self._leaving.begun or self._at_rest is not None):
-            self._loop.call_soon(self._end_alone, self.membership.unreached(self.name, lacks), 0)
+            self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, lacks), 0)
         else:
             self.membership.log_blocked(self.name, lacks, self._logs)
 
@@ -679,7 +669,7 @@ class Member:
         view, place = self._view, self.session.places[self.me]
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
-        self._loop.call_soon(self._end_alone, why, 0)
+        self._loop.call_soon(self.end_alone, why, 0)
 
     # --- now and then ---
 
@@ -690,7 +680,7 @@ class Member:
             self._congestion.adapt(self.counts)
             host.max_bytes_in_flight = self._congestion.bytes_in_flight
             self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram, len(self._view.members))
+            self.outbox.room = self.parameters.room_in(self._congestion.datagram, self.size)
             self._health.check(self.counts, self.transport.dropped, self._loop.time())
             self.state.tick()
             if self.transport.watch_relay() > _RELAY_TICKS:
