@@ -6,14 +6,27 @@ it suffices to end the view in each state at once: those that are not in the quo
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from ordercast.explorer.explore import Search
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.machine import Deliver, Reached
+from ordercast.model.config import GroupConfig, Rules
+from ordercast.model.machine import Deliver, Machine, Reached
 from ordercast.model.nodes import mask_of
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.epoch import Flush
-from ordercast.protocols.registry import flush_class
+from ordercast.protocols.registry import flush_class, machine_class
 from tests.protocols.membership.changing_group import quorums
+
+
+@dataclass(frozen=True)
+class EpochMachine:
+    """Makes an order's machine as views have it: it knows what is settled."""
+
+    protocol: str
+
+    def __call__(self, node: int, group: GroupConfig) -> Machine:
+        return machine_class(self.protocol, Rules.SOUND)(node, replace(group, views=True))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members
 from ordercast.model.runs import Channel
+from ordercast.model.units import Packet
 from ordercast.protocols.membership.events import (
     TO_ALL,
     Begin,
@@ -203,8 +204,19 @@ class Group:
                 case Discard(unit=unit, why=why):
                     believed = why in HARMLESS or not isinstance(unit, CONTROL_UNITS + OUTSIDE_UNITS)
                     assert believed, f"{process.me.address} does not believe {unit}: {why}"
-                case Numbered() | Unblocked():
+                case Numbered(packet=packet):
+                    self.numbered(process, packet)
+                case Unblocked():
                     pass
+
+    def numbered(self, process: Process, packet: Packet) -> None:
+        """What is to all is bound to the members of the view in which it is given its number."""
+        text = packet.payload.decode()
+        if not self.order.to_all and self.destinations[text] is None:
+            assert process.member
+            view = process.member.current.view
+            assert packet.destinations == view.everybody
+            self.destinations[text] = frozenset(member.address for member in view.members)
 
     def fire(self, process: Process, name: str, stamp: int) -> None:
         if process.timers.get(name) == stamp:
@@ -217,10 +229,6 @@ class Group:
         self.counts["views"] += 1
         addresses = tuple(member.address for member in view.members)
         process.log.append(("view", view.number, addresses))
-        if not self.order.to_all:  # "to all" is bound to the members of the view in which it is handed to the epoch
-            for text in process.submitted:
-                if self.destinations[text] is None:
-                    self.destinations[text] = frozenset(addresses)
         assert self.views.setdefault(view.number, view) == view, "one view for each number"
         if value is not None:
             assert self.decided.setdefault(view.number, value) == value, "one value for each number"
@@ -357,10 +365,8 @@ class Group:
             return
         everybody = member.current.view.everybody
         to = TO_ALL if self.order.to_all or self.chance.random() < 0.3 else self.chance.randrange(1, everybody + 1)
-        if self.order.to_all or (to == TO_ALL and member.stopped):
+        if to == TO_ALL:
             self.destinations[text] = None
-        elif to == TO_ALL:
-            self.destinations[text] = frozenset(other.address for other in member.current.view.members)
         else:
             self.destinations[text] = frozenset(member.current.view.members[place].address for place in members(to))
         process.submitted.append(text)

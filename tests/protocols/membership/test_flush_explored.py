@@ -8,7 +8,7 @@ import pytest
 from ordercast.explorer.scenario import Promise
 from ordercast.explorer.scenarios import scenario
 from ordercast.model.config import Recovery
-from tests.protocols.membership.every_state import EveryState
+from tests.protocols.membership.every_state import EpochMachine, EveryState
 from tests.protocols.membership.missing_rules import v8_what_is_settled_does_not_count, v9_stable_is_delivered
 
 
@@ -34,7 +34,7 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("protocol", "lines", "states", "how"), SEARCHES)
 def test_a_view_may_end_in_any_state(protocol: str, lines: tuple[str, ...], states: int, how: dict[str, Any]) -> None:
-    explored = EveryState(protocol, scenario(protocol, lines, views=True, **how), states)
+    explored = EveryState(protocol, scenario(protocol, lines, machine=EpochMachine(protocol), **how), states)
     assert explored.report.counterexample is None, str(explored.report)
     explored.run()
     print(explored.report, explored.checked, len(explored.ended))  # noqa: T201 - how far it came
@@ -44,7 +44,9 @@ def test_a_view_may_end_in_any_state(protocol: str, lines: tuple[str, ...], stat
 @pytest.mark.parametrize("remove", [v8_what_is_settled_does_not_count, v9_stable_is_delivered])
 def test_a_search_notices_a_missing_rule(remove: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     remove(monkeypatch)
-    searched = replace(scenario("spo", ("x{1,2}", "", ""), views=True, firings=3), promise=Promise(ladder=False))
+    searched = replace(
+        scenario("spo", ("x{1,2}", "", ""), machine=EpochMachine("spo"), firings=3), promise=Promise(ladder=False)
+    )
     explored = EveryState("spo", searched, 5_000)
     assert explored.report.counterexample is None, str(explored.report)
     with pytest.raises(AssertionError):
