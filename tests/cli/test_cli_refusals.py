@@ -64,6 +64,7 @@ OURS = [
         "simulate spo --fault 'split side=E1,E9 at=0 lasting=1ns'",
         "a fault names E9, but the group's nodes are E1 to E4",
     ),
+    ("simulate spo --nodes -4 --fault 'join node=E3 at=1ms'", "a group has 1 to 1024 nodes, not -4"),
     ("simulate st --channel many", "st needs the channel `one`"),
     ("simulate spo --channel any", "spo needs the channel `many`"),
     ("simulate spo --send-time soon", "--send-time: 'soon' is not a duration such as 50us"),

@@ -246,7 +246,12 @@ def wants_views(protocol: str, rules: Rules, faults: tuple[Fault, ...]) -> bool:
 
 
 def with_later_nodes(nodes: int, faults: tuple[Fault, ...]) -> int:
-    """How many nodes a run has in all: those of the group, those that join beyond them, and those that return."""
+    """How many nodes a run has in all: those of the group, those that join beyond them, and those that return.
+
+    A number that is no group's is returned as it is, for the refusal to name it.
+    """
+    if nodes < 1:
+        return nodes
     joining = max((fault.node + 1 for fault in faults if isinstance(fault, Join)), default=0)
     return max(nodes, joining) + sum(isinstance(fault, Return) for fault in faults)
 
