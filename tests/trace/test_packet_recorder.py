@@ -134,6 +134,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("deliveries_only", [False, True])
 def test_changes_of_members_are_rows(deliveries_only: bool) -> None:
+    """Live members also record for whom a packet is that is sent again, whatever else they record."""
     rows: list[EventRow] = []
     recorder = Recorder(4, rows.extend, deliveries_only=deliveries_only)
     changes(recorder)
@@ -146,4 +147,23 @@ def test_changes_of_members_are_rows(deliveries_only: bool) -> None:
     other = PacketRecorder(NODE, packed.append, deliveries_only=deliveries_only)
     changes(other)
     other.flush()
-    assert pa.Table.from_batches([packed[0].batch("r")]) == pa.Table.from_batches([events_batch("r", rows)])
+    every: list[EventRow] = []
+    recorder = Recorder(4, every.extend, deliveries_only=False)
+    changes(recorder)
+    recorder.flush()
+    kept = [row for row in every if not deliveries_only or row[3] in {*always, "renumber"}]
+    live: list[EventRow] = [
+        (row[0], step, *row[2:6], (0, 1, 2) if row[3] == "renumber" else row[6], *row[7:])
+        for step, row in enumerate(kept)
+    ]
+    assert pa.Table.from_batches([packed[0].batch("r")]) == pa.Table.from_batches([events_batch("r", live)])
+
+
+def test_what_is_sent_again_names_nodes_not_places() -> None:
+    batches: list[PacketBatch] = []
+    recorder = PacketRecorder(NODE, batches.append, deliveries_only=True)
+    recorder.nodes = (NODE, 5, 7)
+    recorder.renumber(6, NODE, packet(0, 4, 2, 0b101, 0), 1)
+    recorder.flush()
+    found = batches[0].batch("r").select(["event", "source", "seq", "destinations", "detail"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [("renumber", NODE, seq, [NODE, 7], "1") for seq in (4, 5)]

@@ -99,11 +99,14 @@ class PacketRecorder(EventRecorder):
         self._add((len(lengths), time, event, source, packet.first, to, priority, lengths, None, None))
 
     def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
-        """A packet is sent again, to the members of a later view that it is for; also to those that joined."""
+        """A packet is sent again, to the members of a later view that it is for; also to those that joined.
+
+        Recorded even if only deliveries are: an audit must know that those that joined may deliver it.
+        """
         del node
-        assert self.nodes is not None, "a view was recorded"
-        to = tuple(self.nodes[place] for place in members(packet.destinations))
-        event, source = EventKind.RENUMBER.value, self.nodes[packet.source]
+        to, source, event = members(packet.destinations), packet.source, EventKind.RENUMBER.value
+        if self.nodes is not None:
+            to, source = tuple(self.nodes[place] for place in to), self.nodes[source]
         self._add((len(packet.lengths), time, event, source, packet.first, to, None, None, str(number), None))
 
     def flush(self) -> None:
