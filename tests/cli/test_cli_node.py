@@ -191,7 +191,10 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
     ("arguments", "why"),
     [
         ("g", "the members are missing; give --members A,B,C, or --size 3 to discover so many"),
-        ("g --members A,B --size 2", "--members and --size exclude each other; give --members, or --size"),
+        (
+            "g --members A,B --size 2",
+            "--members and --size exclude each other; give --members to open a group, --size to discover its members, or",
+        ),
         ("g --size 3", "give a name"),
         ("g --members A", "2 to"),
         ("g --members A,A", "named twice"),

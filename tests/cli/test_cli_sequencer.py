@@ -103,7 +103,8 @@ def test_a_group_that_went_on_without_a_node_says_when(ordercast: Command) -> No
             "sequencer --nodes 3 --fault 'crash node=E1 at=100ms'",
             "E1 crashed at 100 ms; no view without E1 was installed",
         ),
-        ("spo --nodes 3 --fault 'crash node=E2 at=0ms'", "E2 crashed at 0 ns; the last progress was at "),
+        ("spo --nodes 3 --no-views --fault 'crash node=E2 at=0ms'", "E2 crashed at 0 ns; the last progress was at "),
+        ("spo --nodes 3 --fault 'crash node=E2 at=0ms'", "E2 crashed at 0 ns; view 1 since "),
         ("sequencer --nodes 5 --fault 'pause node=E3 at=1ms lasting=1s'", "E1, E2, E4, E5 went on without E3 at "),
     ],
 )
