@@ -1,13 +1,13 @@
 """Members of a group as processes, as people and scripts start them."""
 
-import itertools
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import IO, Self
+
+from tests.live.ports import free_group
 
 NAMES = ("A", "B", "C")
 _PATIENCE = 60
@@ -18,12 +18,11 @@ print(flush=True)
 input()
 main()
 """
-_GROUPS = itertools.count()
 
 
 def new_group() -> str:
     """A name that no other test has, also of those that run at the same time."""
-    return f"nodes {os.getpid()} {next(_GROUPS)}"
+    return free_group("nodes")
 
 
 class Nodes(AbstractContextManager["Nodes"]):

@@ -1,8 +1,6 @@
 """Groups of several members in one event loop, over real sockets of this machine."""
 
 import asyncio
-import itertools
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import fields
@@ -11,14 +9,14 @@ from typing import Any
 import ordercast
 from ordercast import Group, GroupClosed, Joining, Message, Settings
 from ordercast.live.host.member import Member
+from tests.live.ports import free_group
 
 ORDERS = ["partial", "total", "priority", "sequenced"]
-_GROUPS = itertools.count()
 
 
 def new_name() -> str:
     """Of a group; names stand for ports, and other tests may run at the same time."""
-    return f"test {os.getpid()} {next(_GROUPS)}"
+    return free_group("test")
 
 
 def run(test: Callable[..., Any], *arguments: object) -> None:

@@ -1,9 +1,30 @@
 """Ports that are free just now, also of the tests that run beside this one; and addresses of this machine."""
 
+import itertools
+import os
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
+from ordercast.live.transport.addresses import members_of
+
 HERE = "127.0.0.1"
+_MEMBERS = "ABCDEFGH"
+_GROUPS = itertools.count()
+
+
+def free_group(prefix: str) -> str:
+    """A name of a group that no other test has, and whose members' ports, which follow from the names, are free."""
+    while True:
+        group = f"{prefix} {os.getpid()} {next(_GROUPS)}"
+        with ExitStack() as sockets:
+            try:
+                for address in members_of(group, list(_MEMBERS)).values():
+                    for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+                        sockets.enter_context(socket.socket(socket.AF_INET, kind)).bind((address.host, address.port))
+            except OSError:
+                continue
+        return group
 
 
 def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
