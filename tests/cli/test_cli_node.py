@@ -193,7 +193,7 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
         ("g", "the members are missing; give --members A,B,C, or --size 3 to discover so many"),
         (
             "g --members A,B --size 2",
-            "--members and --size exclude each other; give --members to open a group, --size to discover its members, or",
+            "--members and --size exclude each other; give --members to open a group, --size to discover its members",
         ),
         ("g --size 3", "give a name"),
         ("g --members A", "2 to"),
