@@ -53,7 +53,6 @@ EXHAUSTED = [
     case("single-patient", "g{1,3}", "", "", losses=1, firings=2, patient=True),
     case("S3", *GY, losses=1, firings=0),
     case("S3-duplicates", *GY, duplicates=1, firings=0),
-    case("S1", *GPZ, losses=1, firings=0),
     case("hearsay", "g{1,3}", "", "", infer_losses=True, losses=1, firings=1),
     case("hearsay-foreign", "g{2}", "", "y{1}", infer_losses=True, losses=1, firings=0),
 ]
@@ -66,6 +65,7 @@ def test_every_schedule_is_right(lines: tuple[str, ...], how: dict[str, Any]) ->
     assert report.exhausted, str(report)
 
 
+@pytest.mark.soak
 def test_as_many_states_as_an_independent_model_had() -> None:
     # Another implementation of the same rules, searched by another program: every set of up to three losses.
     report = explore(selective_total(*ABC, losses=3))
@@ -105,7 +105,7 @@ def a_walk(seed: int) -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(150):
+    for seed in range(100):
         a_walk(seed)
 
 
@@ -133,7 +133,14 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
+SLOW = {broken_st.ChangesItsReply, broken_st.ForgetsThePrefix}
+"""These are found by a search of fewer interleavings too, with the other explorations of that kind."""
+
+
+@pytest.mark.parametrize(
+    ("machine", "lines", "how", "sentence"),
+    [pytest.param(*broken, marks=[pytest.mark.soak] if broken[0] in SLOW else []) for broken in BROKEN],
+)
 def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:
@@ -154,6 +161,7 @@ LARGE = [
     case("S3", *GY, losses=1, firings=1),
     case("S3-two-losses", *GY, losses=2, firings=1),
     case("S3-patient", *GY, losses=1, firings=4, patient=True),
+    case("S1", *GPZ, losses=1, firings=0),
     case("S1", *GPZ, losses=1, firings=1),
     case("S1-two-losses", *GPZ, losses=2, firings=1),
     case("pairs", *ABC, losses=1, firings=1),

@@ -27,7 +27,7 @@ EXHAUSTED = [
     pytest.param(("a{1,2}", "b{1,2}"), {"losses": 1, "firings": 1}, id="pair-T1"),
     pytest.param(("a{1,2} b{1,2}", "c{1,2}"), {"log_limit": 1, "losses": 1}, id="log-limit-1"),
     pytest.param(("", "g{1,3}", "y{1,3}"), {"losses": 1}, id="S3"),
-    pytest.param(("g{1,3} p{1,3}", "z{1,3}", ""), {"losses": 1}, id="S1"),
+    pytest.param(("g{1,3} p{1,3}", "z{1,3}", ""), {"losses": 1}, id="S1", marks=pytest.mark.soak),
     pytest.param(("a{1,2}", "b{2,3}", "c{1,3}"), {"losses": 1}, id="pairs"),
 ]
 
@@ -49,7 +49,7 @@ def test_what_was_thrown_away_is_sent_again_when_the_window_opens() -> None:
 
 
 def test_long_schedules_at_random() -> None:
-    for seed in range(80):
+    for seed in range(60):
         chance = Random(seed)
         nodes = chance.choice([2, 3, 3, 4])
         lines: list[list[str]] = [[] for _ in range(nodes)]

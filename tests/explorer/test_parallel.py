@@ -25,7 +25,7 @@ from tests.explorer import broken
 from tests.explorer.groups import broadcasts, priority_total, selective_total, spo, spo_as_printed
 
 SCENARIOS: dict[str, Scenario] = {
-    "spo": spo("x{2,3}", "y{1,2,3}", "z{1,2}", losses=1),
+    "spo": spo("x{2,3}", "y{1,2}", "z{2}", losses=1),
     "spo-timers": spo("a{2,3}", "", "", losses=1, duplicates=1, firings=1),
     "st": selective_total("a{1,2}", "b{2,3}", "", losses=1),
     "prito": priority_total("p1", "h5", firings=1),

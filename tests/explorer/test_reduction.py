@@ -60,16 +60,13 @@ SMALL = {
     "spo-two-losses": spo("a{2} b{3}", "", "", losses=2, firings=1),
     "spo-timers": spo("a{1,2}", "b{3}", "", losses=1, firings=1),
     "spo-duplicates": spo("a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
-    "spo-two-duplicates": spo("a{2} b{2}", "c{1}", losses=1, duplicates=2, firings=1),
     "spo-patient": spo("a{2} b{2}", "", losses=2, firings=3, patient=True),
     "spo-drained": spo("a{1,2} b{2}", "c{1}", drained=True, losses=1),
-    "spo-one-channel": spo(*XYZ, losses=1, **ONE),
     "spo-window": spo("a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1),
     "st": selective_total("", "g{1,3}", "y{1,3}", losses=1),
     "st-duplicates": selective_total("a{1,2}", "b{1,2}", duplicates=2, firings=1),
     "st-patient": selective_total("g{1,3}", "", "", losses=1, firings=2, patient=True),
     "to": total("a", "b", "", losses=1),
-    "to-duplicates": total("a", "b", duplicates=2, firings=1),
     "prito": priority_total("p1", "h5", "", firings=1),
     "sequencer": broadcasts("", "a", "b", losses=1, firings=1),
     "sequencer-duplicates": broadcasts("", "a", "b", duplicates=2),
@@ -80,6 +77,9 @@ SMALL = {
 
 
 LARGE = {
+    "to-duplicates": total("a", "b", duplicates=2, firings=1),
+    "spo-one-channel": spo(*XYZ, losses=1, **ONE),
+    "spo-two-duplicates": spo("a{2} b{2}", "c{1}", losses=1, duplicates=2, firings=1),
     "spo-patient-3-4": spo("a{2} b{2}", "", losses=3, firings=4, patient=True),
     "st-pairs": selective_total("a{1,2}", "b{2,3}", "c{1,3}", losses=1),
 }

@@ -57,7 +57,12 @@ def require_least(found: Shrunk, machine: type[Machine] | None = None) -> None:
         assert found.failure.kind not in left, what
 
 
-PRINTED = [("spo", Channel.MANY, 1), ("st", Channel.ONE, 1), ("prito", Channel.ONE, 3), ("sequencer", Channel.ANY, 1)]
+PRINTED = [
+    pytest.param("spo", Channel.MANY, 1, marks=pytest.mark.soak),
+    ("st", Channel.ONE, 1),
+    pytest.param("prito", Channel.ONE, 3, marks=pytest.mark.soak),
+    ("sequencer", Channel.ANY, 1),
+]
 
 
 @pytest.mark.parametrize(("protocol", "channel", "priorities"), PRINTED)
@@ -70,7 +75,13 @@ def test_what_the_printed_rules_break_is_made_small(protocol: str, channel: Chan
     require_least(found)
 
 
-@pytest.mark.parametrize("machine", [DeliversEarly, HoldsNothingBack, NeverPolls, SaysPackForAck, SaysSeenForExpected])
+BROKEN = [
+    *(DeliversEarly, HoldsNothingBack, NeverPolls, SaysPackForAck),
+    pytest.param(SaysSeenForExpected, marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize("machine", BROKEN)
 def test_what_a_broken_machine_breaks_is_made_small(machine: type[Machine]) -> None:
     found = shrink(large("spo"), machine=machine, seconds=300)
     assert found.after.nodes <= 3
