@@ -214,7 +214,7 @@ def grown(chance: Random, script: Script, service: Service) -> set[str]:
 def test_nothing_is_said_of_good_groups(service: Service) -> None:
     chance = Random(f"growing {service.value}")
     for script in (GOOD, SELECTED) if service in SELECTIVE else (GOOD,):
-        for _ in range(15):
+        for _ in range(8):
             assert grown(chance, script, service) == set()
     if service is Service.SEQUENCED:
         assert grown(chance, TAIL, service) == set()
@@ -229,7 +229,7 @@ def test_what_is_broken_is_told_while_it_grows() -> None:
     told: set[str] = set()
     for name, script, _ in BREAKAGES:
         violated = {one for one, finding in audited(script).findings.items() if not finding.holds}
-        for _ in range(4):
+        for _ in range(3):
             found = grown(chance, script, Service.TOTAL)
             told |= found & {name}
             # Which of two lists is known first is chance, and whether a node goes on is known later.

@@ -30,7 +30,7 @@ def grown(chance: Random, run: RandomRun) -> tuple[list[Violation], Prefix]:
 @pytest.mark.parametrize("service", Service)
 def test_nothing_is_said_of_good_runs(service: Service) -> None:
     chance = Random(f"growing {service.value}")
-    for _ in range(40):
+    for _ in range(25):
         run = random_run(chance, service, messages=25)
         found, _ = grown(chance, run)
         assert found == []
@@ -41,7 +41,7 @@ def test_what_is_told_is_broken(service: Service) -> None:
     chance = Random(f"breaking {service.value}")
     told: Counter[str] = Counter()
     missed = 0
-    for _ in range(100):
+    for _ in range(60):
         run = random_run(chance, service, levels=False, messages=25)
         break_somehow(chance, run)
         verdict = by_reference(run)

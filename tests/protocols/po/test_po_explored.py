@@ -26,7 +26,11 @@ SEARCHES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+SLOW = {"three packets", "a window of one"}
+NAMES = [pytest.param(name, marks=[pytest.mark.soak] if name in SLOW else []) for name in SEARCHES]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_schedule_keeps_the_promises(name: str) -> None:
     lines, how = SEARCHES[name]
     report = explore(spo(*lines, machine=Po, **how))
