@@ -133,14 +133,7 @@ BROKEN = [
 ]
 
 
-SLOW = {broken_st.ChangesItsReply, broken_st.ForgetsThePrefix}
-"""These are found by a search of fewer interleavings too, with the other explorations of that kind."""
-
-
-@pytest.mark.parametrize(
-    ("machine", "lines", "how", "sentence"),
-    [pytest.param(*broken, marks=[pytest.mark.soak] if broken[0] in SLOW else []) for broken in BROKEN],
-)
+@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
 def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:
