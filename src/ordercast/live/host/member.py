@@ -148,17 +148,15 @@ class Member:
             paused=self.paused,
         )
         self._view: GroupView  # the current one
-        self._max_hold = 0
         self._leaving = Leaving(self)
         self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
-        self._opened_at = 0.0
+        self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._returning: Returning | None = None
         self._retired: Host | None = None  # of the incarnation before this one
         self._exclusions = Exclusions()
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
-        self._scheduled = False
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
         self.running: RunningGroup | None = None
