@@ -1,9 +1,6 @@
 """What tests share: one worker with Spark, which takes seconds and a gigabyte, and one group of each name."""
 
-import fcntl
 import os
-import tempfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -69,11 +66,3 @@ def _has_spark(file: str) -> bool:
 @cache
 def _shares(file: str) -> bool:
     return 'scope="module"' in (ROOT / file).read_text()
-
-
-@pytest.fixture
-def names_of_the_documents() -> Iterator[None]:
-    """A group on one machine is found by its name: what is in documents and examples can run only once at a time."""
-    with (Path(tempfile.gettempdir()) / "ordercast-tests-documents.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

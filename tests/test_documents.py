@@ -21,6 +21,8 @@ import ordercast
 from ordercast.cli.app import app
 from ordercast.explorer.schedule_files import read_schedule
 from ordercast.model.config import PaperRules, PriorityReadings, SequencerReadings
+from tests.documented_programs import new_names
+from tests.live.ports import free_group
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -57,11 +59,10 @@ def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
     assert len([line for line in example.splitlines() if line]) <= 12
 
 
-@pytest.mark.usefixtures("names_of_the_documents")
 def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
     (example,) = blocks(section("A live group in ten lines"), "python")
     assert len([line for line in example.splitlines() if line]) <= 10
-    (tmp_path / "hello.py").write_text(example)
+    (tmp_path / "hello.py").write_text(new_names()(example))
     terminals = [
         subprocess.Popen([sys.executable, "hello.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -71,9 +72,13 @@ def test_the_ten_lines_of_a_live_group_run_in_three_terminals(tmp_path: Path) ->
     assert sorted(printed[0]) == [f"{name} hello from {name}" for name in "ABC"]
 
 
-@pytest.mark.usefixtures("names_of_the_documents")
 def test_the_commands_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> None:
-    node, audit, joining, members = commands(section("A live group in ten lines"))
+    group = free_group("chat")
+    node, audit, joining, members = (
+        [group if argument == "chat" else argument for argument in command]
+        for command in commands(section("A live group in ten lines"))
+    )
+    assert all(group in command for command in (node, joining, members))
     command = [sys.executable, "-m", "ordercast.cli"]
     pipe = subprocess.PIPE
     terminals = [

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("names_of_the_documents")
+from tests.documented_programs import new_names
+from tests.live.ports import free_group
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PROMISED = {
@@ -20,18 +21,22 @@ PROMISED = {
 }
 
 
+def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program = folder / f"{name}.py"
+    program.write_text(new_names()((EXAMPLES / program.name).read_text()))
+    return subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
 @pytest.mark.parametrize("name", PROMISED)
-def test_an_example_runs_and_keeps_its_promise(name: str) -> None:
-    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+def test_an_example_runs_and_keeps_its_promise(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == PROMISED[name]
 
 
-def test_replicas_of_a_key_hold_the_same_value() -> None:
-    command = [sys.executable, str(EXAMPLES / "replicated_dictionary.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
-    lines = [line for line in done.stdout.splitlines() if "all have it" in line]
+def test_replicas_of_a_key_hold_the_same_value(tmp_path: Path) -> None:
+    printed = run("replicated_dictionary", tmp_path).stdout
+    lines = [line for line in printed.splitlines() if "all have it" in line]
     assert len(lines) == 4
     assert not any(" / " in line for line in lines)
 
@@ -40,10 +45,10 @@ def chat(*names: str) -> dict[str, subprocess.Popen[str]]:
     """Whoever started us in the background had interrupts ignored: a chat handles them again."""
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     run = f"{heed}; import runpy; runpy.run_path({str(EXAMPLES / 'chat.py')!r}, run_name='__main__')"
-    pipe = subprocess.PIPE
+    pipe, group = subprocess.PIPE, free_group("chat", ("ann", "bob", "cy"))
     return {
         name: subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", run, name], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            [sys.executable, "-c", run, name, group], stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
         for name in names
     }

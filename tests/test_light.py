@@ -19,10 +19,11 @@ except SystemExit:
     pass
 """
 _JOIN = """
-import asyncio, os, ordercast
+import asyncio, secrets, ordercast
 async def main():
+    group = "light-" + secrets.token_hex(4)
     joins = [
-        ordercast.join(f"light {{os.getpid()}}", name=name, members=["A", "B"], order={order!r}, record={record!r})
+        ordercast.join(group, name=name, members=["A", "B"], order={order!r}, record={record!r})
         for name in "AB"
     ]
     groups = await asyncio.gather(*joins)
@@ -82,9 +83,9 @@ def test_joining_loads_one_protocol_and_no_package_besides() -> None:
 
 def test_a_member_is_loaded_in_a_thread() -> None:
     code = _JOIN.format(order="partial", record=None).replace(
-        "import asyncio, os, ordercast",
+        "import asyncio, secrets, ordercast",
         """
-import asyncio, os, ordercast, sys, threading
+import asyncio, secrets, ordercast, sys, threading
 ordercast.join
 class Watch:
     def find_spec(self, name, path=None, target=None):

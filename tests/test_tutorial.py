@@ -5,11 +5,12 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("names_of_the_documents")
+from tests.documented_programs import new_names
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/tutorial.md").read_text()
@@ -34,12 +35,22 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
-def start(folder: Path, name: str, *arguments: str, text: str = "") -> "subprocess.Popen[str]":
-    (folder / name).write_text(text or PROGRAMS[name])
-    pipe = subprocess.PIPE
-    return subprocess.Popen(  # noqa: S603
-        [sys.executable, name, *arguments], cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    )
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Starts a program of the page with its arguments, in a group of the test's own."""
+    rename = new_names()
+
+    def start(name: str, *arguments: str, text: str = "") -> "subprocess.Popen[str]":
+        (tmp_path / name).write_text(rename(text or PROGRAMS[name]))
+        pipe = subprocess.PIPE
+        return subprocess.Popen(  # noqa: S603
+            [sys.executable, name, *arguments], cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+
+    return start
 
 
 def say(process: "subprocess.Popen[str]", line: str) -> None:
@@ -83,8 +94,8 @@ def test_the_page_has_the_programs_that_are_run_here() -> None:
     assert set(PROGRAMS) == {"hello.py", "store.py"}
 
 
-def test_three_processes_print_one_order(tmp_path: Path) -> None:
-    printed = ended(*(start(tmp_path, "hello.py") for _ in range(3)))
+def test_three_processes_print_one_order(start: Start) -> None:
+    printed = ended(*(start("hello.py") for _ in range(3)))
     assert printed[0] == printed[1] == printed[2]
     assert [int(line.split()[0]) for line in printed[0]] == list(range(9))
     assert sorted(line.split(maxsplit=1)[1] for line in printed[0]) == sorted(
@@ -92,8 +103,8 @@ def test_three_processes_print_one_order(tmp_path: Path) -> None:
     )
 
 
-def test_three_replicas_hold_the_same_store(tmp_path: Path) -> None:
-    members = [start(tmp_path, "store.py", name) for name in "ABC"]
+def test_three_replicas_hold_the_same_store(tmp_path: Path, start: Start) -> None:
+    members = [start("store.py", name) for name in "ABC"]
     for member, line in zip(members, ("color green", "size 7", "color blue"), strict=True):
         say(member, line)
     found = ended(*members)
@@ -107,8 +118,8 @@ def test_three_replicas_hold_the_same_store(tmp_path: Path) -> None:
     assert run(audit, tmp_path).returncode == 0
 
 
-def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_path: Path) -> None:
-    a, b, c = (start(tmp_path, "store.py", name) for name in "ABC")
+def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_path: Path, start: Start) -> None:
+    a, b, c = (start("store.py", name) for name in "ABC")
     say(b, "color green")
     for member in (a, b, c):
         read_until(member, "B sets color to green")
@@ -124,12 +135,12 @@ def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_p
     assert "violated" not in verdict.stdout
 
 
-def test_the_others_go_on_in_total_order_too(tmp_path: Path) -> None:
+def test_the_others_go_on_in_total_order_too(start: Start) -> None:
     before = 'order="sequenced", resilience=1'
     assert f'`{before}` to `order="total"`' in section(4)
     program = PROGRAMS["store.py"].replace(before, 'order="total"')
     assert program != PROGRAMS["store.py"]
-    a, b, c = (start(tmp_path, "store.py", name, text=program) for name in "ABC")
+    a, b, c = (start("store.py", name, text=program) for name in "ABC")
     say(b, "color green")
     for member in (a, b, c):
         read_until(member, "B sets color to green")
@@ -140,8 +151,8 @@ def test_the_others_go_on_in_total_order_too(tmp_path: Path) -> None:
     assert [json.loads(out[-1]) for out in ended(a, b)] == [{"color": "green", "size": "7"}] * 2
 
 
-def test_who_is_left_without_a_majority_ends_alone(tmp_path: Path) -> None:
-    a, b, c = (start(tmp_path, "store.py", name) for name in "ABC")
+def test_who_is_left_without_a_majority_ends_alone(start: Start) -> None:
+    a, b, c = (start("store.py", name) for name in "ABC")
     say(b, "color green")
     for member in (a, b, c):
         read_until(member, "B sets color to green")

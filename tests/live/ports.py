@@ -1,8 +1,8 @@
 """Ports that are free just now, also of the tests that run beside this one; and addresses of this machine."""
 
-import itertools
-import os
+import secrets
 import socket
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,16 +10,18 @@ from ordercast.live.transport.addresses import members_of
 
 HERE = "127.0.0.1"
 _MEMBERS = "ABCDEFGH"
-_GROUPS = itertools.count()
 
 
-def free_group(prefix: str) -> str:
-    """A name of a group that no other test has, and whose members' ports, which follow from the names, are free."""
+def free_group(prefix: str, members: Iterable[str] = _MEMBERS) -> str:
+    """A name of a group that no other test has, and whose members' ports, which follow from the names, are free.
+
+    It is drawn: numbers of processes repeat in containers, and those may share a network.
+    """
     while True:
-        group = f"{prefix} {os.getpid()} {next(_GROUPS)}"
+        group = f"{prefix}-{secrets.token_hex(4)}"
         with ExitStack() as sockets:
             try:
-                for address in members_of(group, list(_MEMBERS)).values():
+                for address in members_of(group, list(members)).values():
                     for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
                         sockets.enter_context(socket.socket(socket.AF_INET, kind)).bind((address.host, address.port))
             except OSError:

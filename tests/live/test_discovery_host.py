@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-import os
 import re
+import secrets
 import socket
 from typing import Any
 
@@ -24,7 +24,7 @@ from ordercast.wire.seal import seal_for
 from tests.live.groups import join, run
 from tests.live.ports import link_local
 
-_PORTS = itertools.count(20_000 + os.getpid() % 100 * 100)  # other tests run at the same time, in other processes
+_PORTS = itertools.count(20_000 + secrets.randbelow(10_000))  # other tests run at the same time, in other processes
 
 
 def works(group: str, interface: str) -> bool:

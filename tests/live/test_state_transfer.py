@@ -32,6 +32,7 @@ from tests.live.state_transfer import (
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
 LARGE = bytes(range(256)) * 4096 * 3  # some chunks
+PATIENT = {"failure_timeout": 10.0}  # what an iterator gave cannot be given again after a pause of this machine
 
 
 def iterator(parts: list[bytes]) -> Iterator[bytes]:
@@ -66,9 +67,9 @@ def test_what_was_saved_is_loaded(kind: str, keys: Any) -> None:
             def save(self) -> Any:
                 return save()
 
-        donor, address = offering(Saves(), keys=keys)
+        donor, address = offering(Saves(), keys=keys, **PATIENT)
         loaded = Bytes()
-        found = await load(loaded, address, keys=keys)
+        found = await load(loaded, address, keys=keys, **PATIENT)
         assert loaded.value == expected
         assert (found.size, found.donor.name) == (len(expected), "A")
         await until(lambda: not donor.waiting)
@@ -415,12 +416,12 @@ def test_each_of_several_joiners_gets_the_state_of_the_same_place() -> None:
 
     async def test() -> None:
         state = Counts()
-        donor, address = new_donor(state)
+        donor, address = new_donor(state, **PATIENT)
         donor.offer(VIEW, [D, E])
         donor.save(VIEW.number)
         donor.save(VIEW.number)
         loaded = [Bytes(), Bytes()]
-        await asyncio.gather(load(loaded[0], address), load(loaded[1], address, me=E))
+        await asyncio.gather(load(loaded[0], address, **PATIENT), load(loaded[1], address, me=E, **PATIENT))
         assert [each.value for each in loaded] == [b"state"] * 2
         assert state.saves == 2  # an iterator for each
         await until(lambda: not donor.waiting)
@@ -478,6 +479,21 @@ def test_strangers_are_sent_away(garbage: bytes) -> None:
         await load(loaded := Bytes(), address)
         assert loaded.value == LARGE
         donor.close()
+
+    run(test)
+
+
+def test_a_connection_of_the_last_moment_is_closed_with_the_donor() -> None:
+    async def test() -> None:
+        donor, address = offering(Bytes(LARGE))
+        with socket.create_connection(address) as late:
+            assert donor._listener is not None
+            donor._accept(donor._listener)
+            donor.close()
+            late.settimeout(0)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert late.recv(1) == b""
 
     run(test)
 

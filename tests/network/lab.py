@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from tests.network.switch import Switch, Weather
 
 ROOT = Path(__file__).parent.parent.parent
 _NUMBERS = itertools.count()
+_DRAWN = secrets.token_hex(3)  # others may make networks at the same time, also from containers on this machine
 
 
 def why_not() -> str | None:
@@ -29,7 +31,7 @@ def why_not() -> str | None:
         return "only root may make namespaces"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "there is no /dev/net/tun"
-    name = f"ordercast-{os.getpid()}-try"
+    name = f"ordercast-{_DRAWN}-try"
     try:
         _ip("netns", "add", name)
         _ip("netns", "del", name)
@@ -177,8 +179,8 @@ class Lab:
 def laboratory(size: int, folder: Path, weather: Weather | None = None) -> Iterator[Lab]:
     """Everything that is made is taken away, by its name."""
     number = next(_NUMBERS)
-    prefix = f"ordercast-{os.getpid()}-{number}"
-    devices = [f"oc{os.getpid() % 100_000}{chr(97 + number % 26)}{place}" for place in range(size)]
+    prefix = f"ordercast-{_DRAWN}-{number}"
+    devices = [f"oc{_DRAWN}{chr(97 + number % 26)}{place}" for place in range(size)]
     spaces = [f"{prefix}-{place}" for place in range(size)]
     switch = Switch(devices)
     lab = Lab(size, folder, switch, prefix)

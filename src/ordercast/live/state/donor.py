@@ -201,21 +201,21 @@ class Donor:
         connected.setblocking(False)  # noqa: FBT003 (the standard library's way)
         task = self._loop.create_task(self._serve(connected))
         self._serving[task] = None
-        task.add_done_callback(self._served)
+        task.add_done_callback(lambda task: self._served(task, connected))
 
-    def _served(self, task: "asyncio.Task[None]") -> None:
+    def _served(self, task: "asyncio.Task[None]", connected: socket.socket) -> None:
+        connected.close()  # a task that was cancelled before it began has not closed it
         del self._serving[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             self._logs.live.error("internal error: %s ends a transfer of its state", self._name, exc_info=error)
 
     async def _serve(self, connected: socket.socket) -> None:
-        with connected:
-            try:
-                found = await self._requested(connected)
-                if found is not None:
-                    await self._give(*found)
-            except ConnectionLostError as error:
-                self._logs.membership.info("%s lost a connection for its state: %s", self._name, error)
+        try:
+            found = await self._requested(connected)
+            if found is not None:
+                await self._give(*found)
+        except ConnectionLostError as error:
+            self._logs.membership.info("%s lost a connection for its state: %s", self._name, error)
 
     async def _requested(self, connected: socket.socket) -> tuple[Connection, Offer, Joiner] | None:
         """Who asks for which state; None for one that has no right to it."""
