@@ -32,7 +32,9 @@ from tests.live.state_transfer import (
 
 pytestmark = pytest.mark.usefixtures("no_exception_escapes")
 LARGE = bytes(range(256)) * 4096 * 3  # some chunks
-PATIENT = {"failure_timeout": 10.0}  # what an iterator gave cannot be given again after a pause of this machine
+PATIENT: dict[str, Any] = {
+    "failure_timeout": 10.0
+}  # what an iterator gave cannot be given again after a pause of this machine
 
 
 def iterator(parts: list[bytes]) -> Iterator[bytes]:
