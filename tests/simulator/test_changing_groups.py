@@ -161,6 +161,16 @@ def test_what_is_to_all_is_to_all_of_the_view_in_which_it_gets_its_number(protoc
     assert (result.complete, sent) == (True, [{(0, 1)}, {(0, 1, 2)}])
 
 
+@pytest.mark.parametrize("protocol", ["spo", "st"])
+def test_what_is_to_all_and_sent_again_is_also_to_who_joined_meanwhile(protocol: str) -> None:
+    """Nobody was given it in the view in which it was sent first."""
+    faults = (Join(node=2, at=0), Loss(rate=0.3))
+    config = config_of(protocol, *faults, nodes=3, messages=80, senders=(0,), spread=1.0, gap=MILLISECOND // 5)
+    result, rows = simulated(config)
+    again = {row[EventField.DESTINATIONS] for row in rows if row[EventField.EVENT] == "renumber"}
+    assert (result.complete, again) == (True, {(0, 1, 2)})
+
+
 def test_submissions_whose_destinations_all_went_are_told() -> None:
     machine: Any = by_node("spo")(0, GroupConfig(nodes=2, views=True, window=1))
     out: list[Output] = []
