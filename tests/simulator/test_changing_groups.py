@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.audit.services import OF_VIEWS
-from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
@@ -134,6 +135,18 @@ def test_a_failure_that_nobody_noticed_does_not_keep_others_out() -> None:
     faults = (Crash(node=0, at=100 * MILLISECOND), Join(node=3, at=200 * MILLISECOND))
     result, _ = simulated(config_of("st", *faults, nodes=4, messages=2))
     assert (result.complete, result.members) == (True, (1, 2, 3))
+
+
+@pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
+def test_one_that_crashed_is_not_asked_all_the_time(protocol: str) -> None:
+    """Until it is suspected, 40 ms later, everybody waits for it; a round trip takes 2 us."""
+    network = Network(channel=by_node(protocol).needs, propagation=MICROSECOND)
+    config = config_of(protocol, Crash(node=4, at=MILLISECOND // 2), nodes=5, messages=4, gap=300 * MICROSECOND)
+    timing = config.workload.timing(network, 5)
+    config = replace(config, network=network, group=replace(config.group, timing=timing))
+    result, _ = simulated(config)
+    assert result.complete
+    assert result.counters.control < 500
 
 
 # --- who is addressed ---
