@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.audit.services import OF_VIEWS
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, SequencerConfig
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Recovery, SequencerConfig
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
@@ -25,6 +25,7 @@ from ordercast.model.runs import Network, RunConfig, ScriptedSend, Workload, wan
 from ordercast.protocols.membership.by_node import by_node
 from ordercast.simulator import RunResult
 from ordercast.simulator.simulation import Simulation
+from ordercast.swarm.draw_membership import draw_changing
 from ordercast.swarm.run_audit import audit_rows, failures_in
 from ordercast.swarm.soak import EVERY_PROTOCOL, soak_config
 from ordercast.trace.schema import EventField, EventRow
@@ -147,6 +148,12 @@ def test_one_that_crashed_is_not_asked_all_the_time(protocol: str) -> None:
     result, _ = simulated(config)
     assert result.complete
     assert result.counters.control < 500
+
+
+def test_who_leaves_waits_for_what_go_back_n_sends_again() -> None:
+    """A message that all had discarded, and that was not sent again yet, was lost. A random run."""
+    config = draw_changing(81, "st")
+    simulated(replace(config, group=replace(config.group, log_limit=2, recovery=Recovery.GO_BACK_N)))
 
 
 # --- who is addressed ---

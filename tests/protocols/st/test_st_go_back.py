@@ -138,6 +138,7 @@ def test_what_comes_again_waits_for_the_window_and_goes_before_anything_new() ->
     e1.submits("new", E2)
     [ready] = change.finish().of(Ready)
     assert (ready.next_seq, ready.next_seq_to) == (0, (0, 0, 0)), "what is sent next is what comes again"
+    assert e1.machine.log_sizes().sent == 1
     assert e1.machine.waits_for() == (
         "1 submissions wait for the window",
         "1 packets wait to be sent again",
