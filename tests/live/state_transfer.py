@@ -42,7 +42,8 @@ class Bytes:
 
 def new_donor(state: Any, *, keys: GroupKeys | None = KEYS, **options: Any) -> tuple[Donor, Address]:
     address = Address(HERE, free_port(socket.SOCK_STREAM))
-    given = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 25.0, "is_busy": lambda: False, "name": "A", **options}
+    times = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 25.0}
+    given = {**times, "is_busy": lambda: False, "name": "A", **options}
     return Donor(state, address, "orders", keys=lambda: keys, **given), address
 
 
