@@ -13,7 +13,7 @@ from typing import Any
 
 from command_line import parser_for
 
-from ordercast.model.config import MICROSECOND, GroupConfig, PriorityConfig, Recovery
+from ordercast.model.config import MICROSECOND, GroupConfig, PriorityConfig, RecoveryPolicy
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import RunResult, simulate
@@ -37,7 +37,7 @@ def cost(protocol: str, nodes: int) -> float:
     return best
 
 
-def under_loss(protocol: str, nodes: int, loss: float, recovery: Recovery) -> tuple[float, float]:
+def under_loss(protocol: str, nodes: int, loss: float, recovery: RecoveryPolicy) -> tuple[float, float]:
     """Messages per virtual millisecond, and copies for each message; means of several seeds."""
     network = Network(
         channel=Channel.ONE, propagation=10 * MICROSECOND, jitter=20 * MICROSECOND, bits_per_second=1_000_000_000
@@ -96,7 +96,7 @@ def main() -> None:
 
     print(f"\n2,000 messages of 1,000 bytes to everybody, 1 Gbit/s, window 16; messages/ms and copies; {SEEDS} seeds")
     print(f"{'nodes':>5} {'loss':>5} {'to':>14} {'st selective':>14} {'st go-back-n':>14}")
-    rows = (("to", Recovery.SELECTIVE), ("st", Recovery.SELECTIVE), ("st", Recovery.GO_BACK_N))
+    rows = (("to", RecoveryPolicy.SELECTIVE), ("st", RecoveryPolicy.SELECTIVE), ("st", RecoveryPolicy.GO_BACK_N))
     for loss in (0.0, 0.001, 0.01, 0.05):
         found = [under_loss(protocol, 8, loss, recovery) for protocol, recovery in rows]
         told = " ".join(f"{speed:>8.1f} {copies:>5.2f}" for speed, copies in found)

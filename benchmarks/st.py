@@ -12,7 +12,7 @@ import time
 
 from command_line import parser_for
 
-from ordercast.model.config import MICROSECOND, GroupConfig, Recovery
+from ordercast.model.config import MICROSECOND, GroupConfig, RecoveryPolicy
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 from ordercast.simulator import simulate
@@ -36,7 +36,7 @@ def cost(protocol: str, nodes: int, spread: float) -> float:
     return best
 
 
-def throughput(nodes: int, loss: float, recovery: Recovery) -> float:
+def throughput(nodes: int, loss: float, recovery: RecoveryPolicy) -> float:
     """Messages per virtual millisecond, mean of several seeds."""
     network = Network(
         channel=Channel.ONE, propagation=10 * MICROSECOND, jitter=20 * MICROSECOND, bits_per_second=1_000_000_000
@@ -72,11 +72,11 @@ def main() -> None:
     print(f"\nst, 2,000 messages of 1,000 bytes to half of the group, 1 Gbit/s, window 16; mean of {SEEDS} seeds")
     print(f"{'nodes':>5} {'loss':>5} {'messages/ms':>11} {'relative':>8}   {'go-back-n':>9} {'relative':>8}")
     for nodes in (8, 16):
-        bases: dict[Recovery, float] = {}
+        bases: dict[RecoveryPolicy, float] = {}
         for loss in (0.0, 0.001, 0.01, 0.05):
-            speeds = {recovery: throughput(nodes, loss, recovery) for recovery in Recovery}
+            speeds = {recovery: throughput(nodes, loss, recovery) for recovery in RecoveryPolicy}
             bases = bases or speeds
-            told = "   ".join(f"{speeds[way]:>9.1f} {speeds[way] / bases[way]:>8.2f}" for way in Recovery)
+            told = "   ".join(f"{speeds[way]:>9.1f} {speeds[way] / bases[way]:>8.2f}" for way in RecoveryPolicy)
             print(f"{nodes:>5} {loss:>5.1%}   {told}", flush=True)
 
 

@@ -109,8 +109,8 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
         "Simulation",
         {
             "Running and auditing": "simulate RunResult EventRow EventField Sink Progress audit Verdict Service",
-            "What is run": "RunConfig GroupConfig Timing Rules Recovery Network Channel Workload Pattern ScriptedSend "
-            "TraceDetail",
+            "What is run": "RunConfig GroupConfig Timing Rules RecoveryPolicy Network Channel Workload Pattern "
+            "ScriptedSend TraceDetail",
             "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash Join Leave Return Suspicion UnitKind",
             "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig LossInference PaperRules "
             "PriorityReadings SequencerReadings",

@@ -125,6 +125,28 @@ def test_a_search_that_is_cut_says_so(ordercast: Command) -> None:
     assert "cut off: no promise is broken so far; more than --max-states were found: raise it to search on" in done.out
 
 
+def test_a_search_stops_at_the_end_of_the_length_at_which_it_has_found_too_many(ordercast: Command) -> None:
+    """As the help says: of each length of schedules all states are found, or none."""
+
+    def found(limit: int) -> int:
+        line = "check st --script 'g{1,3} p{1,3}; z{1,3};' --jobs 1 --json --max-states"
+        done = json.loads(ordercast(line, limit).out)
+        assert not done["exhausted"]
+        return int(done["states"])
+
+    first = found(100)
+    assert first > 100
+    assert found(first - 1) == first
+    assert found(first) > first
+
+
+def test_a_timer_that_is_never_set_is_told(ordercast: Command) -> None:
+    done = ordercast("check spo --nodes 2 --script a --firings 1 --fires nothing --fires status --jobs 1")
+    assert done.status == 0
+    assert "--fires nothing: no timer of this name was set in the first 2,000 states; those that were: " in done.err
+    assert "--fires status:" not in done.err
+
+
 def test_the_named_searches_of_a_group_with_views_are_a_table(ordercast: Command) -> None:
     done = ordercast("check spo --views --scenario leave --scenario suspicion --jobs 1")
     assert done.status == 0, done.out

@@ -43,6 +43,11 @@ def test_from_runs_to_the_page(ordercast: Command, tmp_path: Path) -> None:
     result = load(out / f"{FAST}.json", Result)
     for finding in result.findings:
         assert finding.sentence in done.out
+    lines = done.out.splitlines()
+    assert lines[0].startswith("✓ agrees with what was published   ✗ differs from it")
+    assert lines[1] == f"{FAST}  {result.title} ({result.source})"
+    agree = sum(finding.agrees is True for finding in result.findings)
+    assert lines[-2] == f"{len(result.findings)} comparisons: {agree} agree, {len(result.findings) - agree} differ"
     summary = load(out / "evaluation.json", Evaluation)
     assert summary.command == f"ordercast evaluate --quick --only {FAST} --out {out}"
     assert list(summary.experiments) == [experiment.name for experiment in experiments(Size.QUICK)]

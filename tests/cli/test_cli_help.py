@@ -7,7 +7,9 @@ import pytest
 from rich.text import Text
 
 from ordercast.cli.app import COMMANDS, load_command
+from ordercast.cli.shared.group_options import ORDERS
 from ordercast.cli.shared.renamed_options import RENAMED_OPTIONS, require_current_options
+from ordercast.live.settings import PROTOCOLS
 from ordercast.model.errors import ConfigError
 
 HEAVY = {"asyncio", "cryptography", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "scipy", "uvloop"}
@@ -47,6 +49,10 @@ def test_the_list_of_commands_imports_no_command() -> None:
 def test_the_help_of_a_command_imports_only_what_declares_its_options(command: str) -> None:
     allowed = {"msgspec", "asyncio"} if command in LIVE else {"msgspec"}
     assert imported_by(command, "--help") & HEAVY <= allowed
+
+
+def test_the_orders_of_live_groups_are_those_that_the_commands_know() -> None:
+    assert {str(order): protocol for order, protocol in PROTOCOLS.items()} == ORDERS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

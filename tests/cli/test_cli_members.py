@@ -55,6 +55,7 @@ def test_a_group_that_is_not_there_has_a_status_of_its_own(ordercast: Command) -
         (["--join", "10.0.0.1:7000"], "or add --insecure if nobody else can reach this network"),
         (["--timeout", "0"], "--timeout must be"),
         (["--join", "127.0.0.1:9", "--key", "/does/not/exist"], "/does/not/exist"),
+        (["--key", "/does/not/exist"], "/does/not/exist"),
     ],
 )
 def test_wrong_arguments_are_refused(ordercast: Command, arguments: list[str], sentence: str) -> None:

@@ -27,6 +27,10 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 
 OURS = [
     ("simulate xyz", "unknown protocol 'xyz'; choose one of: "),
+    ("simulate total", "'total' is an order of live groups; the name of its protocol is st"),
+    ("soak --runs 1 --protocols spo,priority", "'priority' is an order of live groups"),
+    ("shrink 17 --protocol partial", "'partial' is an order of live groups; the name of its protocol is spo"),
+    ("shrink 17 --kind nope", "unknown failure 'nope'; choose one of: accepted_truthfully, "),
     ("simulate spo --nodes 1", "a group has 2 to 1024 nodes, not 1"),
     ("simulate spo --nodes 0", "a group has 2 to 1024 nodes, not 0"),
     ("simulate spo --nodes -4", "a group has 2 to 1024 nodes, not -4"),
@@ -78,6 +82,23 @@ OURS = [
     ("simulate spo --seed 99999999999999999999", "exceeds 64 bits"),
     ("simulate spo --gap 99999999999s", "exceeds 64 bits"),
 ]
+
+
+WITHOUT_OUTPUT = [
+    ("check sequenced", "'sequenced' is an order of live groups; the name of its protocol is sequencer"),
+    ("check spo --fires status", "--fires has no effect without --firings"),
+    (
+        "node orders --size 3",
+        "--size needs the name of this member, its address, and where members discover each other",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), WITHOUT_OUTPUT)
+def test_a_bad_value_is_refused_where_nothing_is_written(ordercast: Command, line: str, words: str) -> None:
+    done = ordercast(line)
+    assert (done.status, done.out) == (2, "")
+    assert words in done.sentence
 
 
 @pytest.mark.parametrize(("line", "words"), OURS, ids=lambda text: text if text.startswith("simulate") else "")

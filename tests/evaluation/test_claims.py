@@ -1,7 +1,7 @@
 """A sentence says what the numbers say: turn the numbers round and the sentence turns."""
 
 from ordercast.evaluation.claims import follows, grows_like, needs_less, stays_below
-from ordercast.evaluation.results import Estimate, Method, Point, Role, Series
+from ordercast.evaluation.results import Axis, Estimate, Method, Point, Role, Series
 
 
 def measured(name: str, values: dict[float, float | None], half: float = 0.0) -> Series:
@@ -21,7 +21,8 @@ def test_what_is_near_agrees_and_what_is_far_does_not() -> None:
     far = {"m": measured("m", {1: 1.5, 2: 2.0}), "said": said({1: 1, 2: 2})}
     claim = follows("m", "said", within=0.05, otherwise="Because.")
     assert claim(near).agrees is True
-    assert claim(near).sentence == "The m: agrees with the formula (+4.0 % at 1 at most)."
+    assert claim(near).sentence == "The m: agrees with the formula (largest difference +4.0 %, at x = 1)."
+    assert claim(near, "n").sentence == "The m: agrees with the formula (largest difference +4.0 %, at n = 1)."
     assert claim(far).agrees is False
     assert claim(far).sentence == "The m: differs from the formula (0 to 50 % off). Because."
 
@@ -31,7 +32,7 @@ def test_what_has_the_reference_in_its_interval_agrees() -> None:
     wide = {"m": measured("m", {1: 1.5}, half=0.6), "said": said({1: 1})}
     narrow = {"m": measured("m", {1: 1.5}, half=0.4), "said": said({1: 1})}
     assert claim(wide).agrees is True
-    assert "inside the interval everywhere" in claim(wide).sentence
+    assert "within the 95 % interval everywhere" in claim(wide).sentence
     assert claim(narrow).agrees is False
 
 
@@ -39,7 +40,7 @@ def test_an_interval_as_wide_as_what_it_is_about_says_nothing() -> None:
     claim = follows("m", "said", within=0.05)
     vague = claim({"m": measured("m", {1: 98.5}, half=111), "said": said({1: 0.06})})
     assert vague.agrees is None
-    told = "inside the interval everywhere, 1,642 times at 1 at most"  # 98.5 / 0.06
+    told = "within the 95 % interval everywhere; largest difference 1,642 times, at x = 1"  # 98.5 / 0.06
     assert vague.sentence == f"The m: too few runs to compare with the formula ({told})."
     near = claim({"m": measured("m", {1: 1.02}, half=2), "said": said({1: 1})})
     assert near.agrees is True, "what is near agrees, however it was measured"
@@ -65,9 +66,9 @@ def test_nothing_measured_is_neither_agreement_nor_difference() -> None:
 def test_a_bound_is_kept_or_exceeded() -> None:
     claim = stays_below("m", "said", otherwise="It starves.")
     kept = claim({"m": measured("m", {1: 3, 2: 8}), "said": said({1: 10, 2: 10})})
-    assert (kept.agrees, kept.sentence) == (True, "The m: stays below the formula, at most 80 % of it (at 2).")
+    assert (kept.agrees, kept.sentence) == (True, "The m: stays below the formula, at most 80 % of it (at x = 2).")
     broken = claim({"m": measured("m", {1: 3, 2: 25}), "said": said({1: 10, 2: 10})})
-    assert (broken.agrees, broken.sentence) == (False, "The m: exceeds the formula, 2.5 times at 2. It starves.")
+    assert (broken.agrees, broken.sentence) == (False, "The m: exceeds the formula, 2.5 times at x = 2. It starves.")
 
 
 def test_growth_is_told_with_its_interval() -> None:
@@ -78,8 +79,24 @@ def test_growth_is_told_with_its_interval() -> None:
     assert found.sentence == "The m: grows like n^2.00 (2.00 to 2.00), not as O(n) says. Why."
 
 
+def test_what_does_not_grow_is_told_without_signs_of_nothing() -> None:
+    found = grows_like("m", 0, within=0.1, of="n")({"m": measured("m", {2: 5.001, 4: 5, 8: 5})})
+    assert found.sentence == "The m: grows like n^0.00 (0.00 to 0.00), as O(1) says."
+
+
+def test_what_is_equal_has_no_difference() -> None:
+    claim = follows("m", "said", within=0.05)
+    assert claim({"m": measured("m", {1: 2.0}), "said": said({1: 2})}).sentence.endswith("(no difference).")
+
+
+def test_an_axis_is_named_by_its_symbol() -> None:
+    assert Axis("nodes, n").symbol == "n"
+    assert Axis("probability that a node loses a message, f").symbol == "f"
+    assert Axis("messages by each node").symbol == "messages"
+
+
 def test_less_is_less_everywhere() -> None:
     claim = needs_less("a", "b", what="time")
     assert claim({"a": measured("a", {1: 1, 2: 2}), "b": measured("b", {1: 3, 2: 4})}).agrees is True
     found = claim({"a": measured("a", {1: 1, 2: 5}), "b": measured("b", {1: 3, 2: 4})})
-    assert (found.agrees, found.sentence) == (False, "The a: not less time than the b at 2 (1.25 times).")
+    assert (found.agrees, found.sentence) == (False, "The a: not less time than the b at x = 2 (1.25 times).")

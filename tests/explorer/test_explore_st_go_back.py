@@ -10,13 +10,13 @@ import pytest
 
 from ordercast.explorer.explore import SearchReport, explore
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.config import Recovery
+from ordercast.model.config import RecoveryPolicy
 from tests.explorer.groups import selective_total
 from tests.explorer.random_walk import random_walk
 
 
 def go_back(*lines: str, **how: Any) -> Scenario:
-    return selective_total(*lines, recovery=Recovery.GO_BACK_N, **how)
+    return selective_total(*lines, recovery=RecoveryPolicy.GO_BACK_N, **how)
 
 
 def explored(*lines: str, **how: Any) -> SearchReport:

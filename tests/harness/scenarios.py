@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ordercast.explorer.scenario import Scenario
-from ordercast.model.config import Recovery
+from ordercast.model.config import RecoveryPolicy
 from ordercast.model.runs import Channel
 from ordercast.protocols.po.machine import Po
 from ordercast.protocols.prito.prio import Prio
@@ -93,7 +93,7 @@ def _sequencer(resilience: st.SearchStrategy[int], crashes: st.SearchStrategy[in
 
 
 def _go_back(*lines: str, **how: Any) -> Scenario:
-    return selective_total(*lines, recovery=Recovery.GO_BACK_N, **how)
+    return selective_total(*lines, recovery=RecoveryPolicy.GO_BACK_N, **how)
 
 
 def scenarios_of(group: str, **machine: Any) -> st.SearchStrategy[Scenario]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig
+from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig
 from ordercast.model.machine import (
     Abort,
     CancelTimer,
@@ -49,7 +49,7 @@ class Group:
             log_limit=chance.choice([1, 4, 400]),
             infer_losses=chance.random() < 0.5,
             polls_to_abort=5,
-            recovery=Recovery.GO_BACK_N if "go-back" in group else Recovery.SELECTIVE,
+            recovery=RecoveryPolicy.GO_BACK_N if "go-back" in group else RecoveryPolicy.SELECTIVE,
             priority=PriorityConfig(synchronises=chance.random() < 0.8),
             sequencer=SequencerConfig(
                 history=chance.choice([1, 4]), resilience=int("r=1" in group), suspect_after=1, direct_from=1

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ordercast.cli.app import app
-from ordercast.model.config import GroupConfig, LossInference, Recovery, Rules
+from ordercast.model.config import GroupConfig, LossInference, RecoveryPolicy, Rules
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import Bursts, Crash, Loss, Pause
 from ordercast.model.runs import Channel, Pattern, RunConfig, TraceDetail
@@ -150,7 +150,7 @@ def test_a_grid_makes_the_run_that_the_command_line_makes(keys: dict[str, Any], 
 def test_the_example_is_a_grid() -> None:
     runs = read_grid(EXAMPLE)
     assert len(runs) == 5 * (2 * 2 * 2 * 3 + 2 * 2 * 2)
-    assert {run.group.recovery for run in runs} == set(Recovery)
+    assert {run.group.recovery for run in runs} == set(RecoveryPolicy)
 
 
 REFUSED = [

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from ordercast.model.config import MILLISECOND, GroupConfig, Recovery
+from ordercast.model.config import MILLISECOND, GroupConfig, RecoveryPolicy
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
 from ordercast.simulator import simulate, simulation
 from ordercast.simulator.fault_rules import Flight
@@ -34,7 +34,7 @@ def test_the_swarm_is_of_all_sorts() -> None:
     assert {config.network.channel for config in configs} == {Channel.ONE}
     assert {config.group.log_limit for config in configs} == {2, 20, 100, 400}
     assert {config.group.quota for config in configs} >= {1, 2, 256}
-    assert {config.group.recovery for config in configs} == set(Recovery)
+    assert {config.group.recovery for config in configs} == set(RecoveryPolicy)
     kinds = {type(fault).__name__ for config in configs for fault in config.faults}
     assert kinds == {"Loss", "Bursts", "Duplicates", "Pause", "Split"}
     assert all(config.group.timing == config.workload.timing(config.network, config.group.nodes) for config in configs)

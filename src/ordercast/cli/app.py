@@ -1,6 +1,6 @@
 """The commands of `ordercast`, and how every failure becomes one sentence and an exit status.
 
-A command's module is imported when the command is called: `ordercast --help` reads the table `COMMANDS` instead.
+A command's module is imported when the command is called: `ordercast --help` reads the table `PANELS` instead.
 """
 
 import re
@@ -23,22 +23,29 @@ from ordercast.model.errors import OrdercastError, reason_of
 _HELP = {"help_option_names": ["-h", "--help"]}
 _INTERRUPTED = 130  # typer's exit status for an interrupt, about which it prints nothing
 
-COMMANDS = {
-    "simulate": "Simulate one run and print its summary.",
-    "audit": "Check that recorded traces keep the promises of their service.",
-    "check": "Search every schedule of a small group for a counterexample.",
-    "sweep": "Simulate all runs of a parameter grid on Spark.",
-    "soak": "Simulate and audit random configurations on Spark until a limit is reached.",
-    "shrink": "Reduce a failing run to a small one and write it with a test.",
-    "evaluate": "Measure every table and figure of the papers on Spark.",
-    "report": "Build the report page of an evaluation from its stored results.",
-    "replay": "Run a recorded counterexample step by step.",
-    "node": "Join a live group: send each line of standard input, print each message.",
-    "members": "Ask a running group who its members are.",
-    "relay": "Relay the datagrams of a live group in one order, until interrupted.",
-    "key": "Generate a key for a live group.",
-    "doctor": "Check whether this machine is ready for a live group.",
+PANELS = {
+    "Live groups": {
+        "node": "Join a live group: send each line of standard input, print each message.",
+        "members": "Ask a running group who its members are.",
+        "relay": "Relay the datagrams of a live group in one order, until interrupted.",
+        "key": "Generate a key for a live group.",
+        "doctor": "Check whether this machine is ready for a live group.",
+    },
+    "Simulations, searches, audits": {
+        "simulate": "Simulate one run and print its summary.",
+        "audit": "Check that recorded traces keep the promises of their service.",
+        "check": "Search every schedule of a small group for a counterexample.",
+        "replay": "Run a recorded counterexample step by step.",
+        "shrink": "Reduce a failing run to a small one and write it with a test.",
+    },
+    "Many runs, on Spark": {
+        "sweep": "Simulate all runs of a parameter grid on Spark.",
+        "soak": "Simulate and audit random configurations on Spark until a limit is reached.",
+        "evaluate": "Measure every table and figure of the papers on Spark.",
+        "report": "Build the report page of an evaluation from its stored results.",
+    },
 }
+COMMANDS = {name: line for commands in PANELS.values() for name, line in commands.items()}
 """Each command with its line in `ordercast --help`, which is also the first line of its own help.
 
 The command NAME is the function NAME_command of the module `ordercast.cli.NAME`; what commands share is in `shared`.
@@ -65,7 +72,8 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:  # type: ignore[override]
         """The line of a command for the list of all; None if there is no such command."""
         del ctx
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        panel = next((panel for panel, commands in PANELS.items() if cmd_name in commands), None)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name], rich_help_panel=panel) if panel else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that is called, imported."""
@@ -112,7 +120,10 @@ def ordercast(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Ordered group communication over networks that lose messages."""
+    """Ordered group communication over networks that lose messages.
+
+    `ordercast COMMAND --help` has the options of a command.
+    """
     del version  # handled by its callback
 
 

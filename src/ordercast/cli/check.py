@@ -28,7 +28,7 @@ from ordercast.cli.shared.group_options import (
     parsed,
 )
 from ordercast.cli.shared.spark_session import pipeline_extra, spark_session
-from ordercast.model.config import GroupConfig, Recovery, Rules, require
+from ordercast.model.config import GroupConfig, RecoveryPolicy, Rules, require
 from ordercast.model.option_parsing import parse_readings
 from ordercast.model.runs import Channel
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ordercast.explorer.scenario import Scenario
 
 _BOUNDS, _SEARCH, _VIEW_PANEL = "Bounds of the schedules", "Search", "Membership"
+_PROBED_STATES = 2_000
 _VIEWS: dict[str, Any] = {
     "suspect_after": 1,
     "polls_to_abort": 12,
@@ -61,7 +62,7 @@ def check_command(
     window: Window = 32,
     quota: Quota = 256,
     log_limit: Annotated[int, option(PROTOCOL_PANEL, "ST: packets of one epoch.")] = 400,
-    recovery: RecoveryOption = Recovery.SELECTIVE,
+    recovery: RecoveryOption = RecoveryPolicy.SELECTIVE,
     infer_losses: InferLosses = False,
     history: History = 1024,
     resilience: Resilience = 0,
@@ -106,7 +107,14 @@ def check_command(
             "(default: acknowledged for sound rules, nothing for most paper rules).",
         ),
     ] = None,
-    max_states: Annotated[int, option(_SEARCH, "Stop when more states than this are found.", least=1)] = 1_000_000,
+    max_states: Annotated[
+        int,
+        option(
+            _SEARCH,
+            "Stop when more states than this are found; all schedules of the length in progress are searched first.",
+            least=1,
+        ),
+    ] = 1_000_000,
     no_reduction: Annotated[
         bool, option(_SEARCH, "Search equivalent interleavings too (no partial-order reduction).", "--no-reduction")
     ] = False,
@@ -141,6 +149,7 @@ def check_command(
     bounds |= {"joins": joins, "leaves": leaves, "suspicions": suspicions, "fires": tuple(fires or ())}
     asked = bool(script or any(bounds.values()) or losses is not None or nodes is not None or liveness_goal is not None)
     require(views or not scenario_names, "--scenario needs --views")
+    require(firings > 0 or not fires, "--fires has no effect without --firings: give the number of timers that fire")
     require(not views or rules is Rules.SOUND, f"--views needs sound rules, not the {rules.value} rules")
     require(
         not (scenario_names and asked), "--scenario has bounds of its own; leave out --script, --nodes and all bounds"
@@ -159,6 +168,7 @@ def check_command(
         return
     scenario = _scenario(protocol, script or [], nodes, rules, how, views=views)
     _require_used(protocol, scenario)
+    _warn_of_unknown_timers(scenario)
     report = search(scenario)
     console = Console(highlight=False)
     if json:
@@ -252,6 +262,24 @@ def _require_used(protocol: str, scenario: "Scenario") -> None:
         },
     )
     require_used_readings(group)
+
+
+def _warn_of_unknown_timers(scenario: "Scenario") -> None:
+    """A timer that is never set cannot fire: the search would say nothing about it."""
+    if not scenario.fires:
+        return
+    from ordercast.explorer.explore import Search
+
+    short = Search(scenario, _PROBED_STATES)
+    short.run()
+    known = set(short.space.nodes.timer_names)
+    for name in scenario.fires:
+        if name not in known:
+            typer.echo(
+                f"ordercast: --fires {name}: no timer of this name was set in the first {_PROBED_STATES:,} states; "
+                f"those that were: {', '.join(sorted(known)) or 'none'}",
+                err=True,
+            )
 
 
 def _search(

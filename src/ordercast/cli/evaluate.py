@@ -21,16 +21,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ordercast.evaluation.experiment import Experiment
-    from ordercast.evaluation.results import Result
+    from ordercast.evaluation.results import ClaimResult, Result
 
 
 def evaluate_command(
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     master: Annotated[str | None, MASTER] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few seeds: rough results within two minutes.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this table or figure, repeatable.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds: rough results, in a few minutes instead of ten.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this table or figure, such as st-figure8, repeatable.")
+    ] = None,
 ) -> None:
     """Measure every table and figure of the papers on Spark.
+
+    A comparison agrees with what was published, or differs from it, with the reason; that is a result and no failure.
 
     Exit 0: all runs are done; 1: some failed; 2: bad input.
     """
@@ -38,7 +44,7 @@ def evaluate_command(
 
     with pipeline_extra():
         from ordercast.evaluation import Size
-        from ordercast.evaluation.results import Evaluation, store
+        from ordercast.evaluation.results import ClaimResult, Evaluation, store
         from ordercast.pipeline import measure
 
     size = Size.QUICK if quick else Size.FULL
@@ -48,8 +54,9 @@ def evaluate_command(
     evaluation = Evaluation(command, size.value, _versions(), names, _today())
     store(out, "evaluation.json", evaluation)
     console = Console()
-    failed = 0
+    failed, findings = 0, list[ClaimResult]()
     with spark_session(master) as spark:
+        _say(console, "✓ agrees with what was published   ✗ differs from it, and why   – too few runs to compare")
         for experiment in chosen:
             with progress_bar(experiment.name) as progress:
 
@@ -59,8 +66,9 @@ def evaluate_command(
                 result = experiment.run(on_spark)
             store(out, f"{result.name}.json", result)
             failed += _print(result, console)
-    sentence = f"The results are in {out}; build the page with: ordercast report {shlex.quote(str(out))}"
-    console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+            findings += result.findings
+    _say(console, _summary(findings))
+    _say(console, f"The results are in {out}; build the page with: ordercast report {shlex.quote(str(out))}")
     raise typer.Exit(1 if failed else 0)
 
 
@@ -89,14 +97,24 @@ def _commands_before(out: Path, size: str) -> tuple[str, ...]:
 
 def _print(result: "Result", console: "Console") -> int:
     """Prints the findings of a result; returns the number of failed runs."""
-    console.print(f"[bold]{result.name}[/]  {result.source}", soft_wrap=True, highlight=False)
+    console.print(f"[bold]{result.name}[/]  {result.title} ({result.source})", soft_wrap=True, highlight=False)
     for finding in result.findings:
         mark = "–" if finding.agrees is None else "✓" if finding.agrees else "✗"
-        console.print(f"  {mark} {finding.sentence}", soft_wrap=True, markup=False, highlight=False)
+        _say(console, f"  {mark} {finding.sentence}")
     failed = sum(point.failed for series in result.series for point in series.points)
     if failed:
         console.print(f"  {counted(failed, 'run')} raised an error", style="bold red")
     return failed
+
+
+def _summary(findings: "Sequence[ClaimResult]") -> str:
+    answers = [finding.agrees for finding in findings]
+    text = f"{counted(len(answers), 'comparison')}: {answers.count(True)} agree, {answers.count(False)} differ"
+    return f"{text}, {few} had too few runs" if (few := answers.count(None)) else text
+
+
+def _say(console: "Console", sentence: str) -> None:
+    console.print(sentence, soft_wrap=True, markup=False, highlight=False)
 
 
 def _versions() -> dict[str, str]:

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ordercast.cli.shared.live_options import INSECURE, KEY, contacts_from, telling_options
+from ordercast.cli.shared.live_options import INSECURE, KEY_ONCE, contacts_from, telling_options
 from ordercast.live.group_members import FoundGroup, FoundMember, Presence, find_members
 from ordercast.live.join import keys_for
 from ordercast.live.local_groups import contacts_of, local_groups
 from ordercast.live.transport.addresses import Address, address_of, require_group_name
 from ordercast.model.config import require
 from ordercast.model.errors import JoinError
+from ordercast.wire.keys import keys_from_file
 
 _MAX_TIMEOUT = 3600.0
 _PRESENCES = {
@@ -35,7 +36,7 @@ def members_command(
             "--join", help="Where to ask: `local`, this machine; or addresses of some members: HOST:PORT,HOST:PORT,…"
         ),
     ] = "local",
-    key: Annotated[Path | None, KEY] = None,
+    key: Annotated[Path | None, KEY_ONCE] = None,
     insecure: Annotated[bool, INSECURE] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the first answer.")] = 3.0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -49,6 +50,8 @@ def members_command(
     require(0 < timeout <= _MAX_TIMEOUT, f"--timeout must be 0 to {_MAX_TIMEOUT:g} seconds, not {timeout:g}")
     try:
         with telling_options():
+            if key is not None:
+                keys_from_file(key)  # one that cannot be read is told before a group is looked for
             asked = _addresses(group, contacts_from(contacts))
             keys = keys_for(asked, key, insecure=insecure)
             found = asyncio.run(find_members(group, asked, keys, timeout))

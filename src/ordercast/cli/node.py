@@ -106,7 +106,12 @@ def node_command(
             rich_help_panel=_GROUP,
         ),
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds for all members to join.", rich_help_panel=_GROUP)] = 60.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            help="Seconds for all members to join; with --join, to be taken into the group.", rich_help_panel=_GROUP
+        ),
+    ] = 60.0,
     bind: Annotated[
         str | None,
         typer.Option(
@@ -172,6 +177,11 @@ def node_command(
     """
     _require_one_way(member_list, size, contacts)
     require(contacts is None or name is not None, "--join needs the name of this member: give --name")
+    require(
+        size is None or (name is not None and bind is not None and bool(multicast or settings)),
+        "--size needs the name of this member, its address, and where members discover each other: give --name, "
+        "--bind, such as 10.0.0.1:0, and --multicast, such as 239.7.7.7:7000",
+    )
     asked = contacts_from(contacts) if contacts is not None else None
     require(
         asked is None or asked == LOCAL or bind is not None or all(address_of(each).is_loopback() for each in asked),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ordercast.cli.shared.group_options import require_protocol
 from ordercast.cli.shared.progress import status_line
 from ordercast.model.config import require
 from ordercast.model.errors import ConfigError, reason_of
@@ -55,6 +56,7 @@ def shrink_command(
 
     require(0 < seconds < 1e9, f"--seconds must be positive, not {seconds:g}")
     require(not (json and draw), "--json and --draw both write to standard output; use --svg FILE for the picture")
+    _require_kind(kind)
     name, found, otherwise = "", None, ""
     for name, config in _configs(what, protocol, run):
         with _progress() as progress:
@@ -76,6 +78,18 @@ def shrink_command(
     if draw or svg:
         draw_run(attempt(found.config).rows, found.config.group.nodes, Console() if draw else None, svg)
     raise typer.Exit(1)
+
+
+def _require_kind(kind: str | None) -> None:
+    from ordercast.audit.services import OF_VIEWS, PROMISES
+    from ordercast.swarm.run_audit import INCOMPLETE, NOT_QUIESCENT, RAISES
+
+    known = sorted({check.__name__ for checks in (*PROMISES.values(), OF_VIEWS) for check in checks})
+    others = [INCOMPLETE, NOT_QUIESCENT, f"{RAISES} EXCEPTION"]
+    require(
+        kind is None or kind in {*known, *others[:2]} or kind.startswith(f"{RAISES} "),
+        f"unknown failure {kind!r}; choose one of: {', '.join([*known, *others])}",
+    )
 
 
 def shrunk_run(name: str, found: "Shrunk") -> "FailingRun":
@@ -115,7 +129,7 @@ def _configs(what: str, protocol: str | None, run: str | None) -> Iterator[tuple
     )
     if is_number:
         protocol = protocol or "spo"
-        require(protocol in PROTOCOLS, f"unknown protocol {protocol!r}; choose one of: {', '.join(PROTOCOLS)}")
+        require_protocol(protocol)
         yield f"{protocol}-{what}", draw_config(int(what), protocol=protocol)
     elif path.is_dir():
         from ordercast.trace.reader import read_runs

@@ -24,7 +24,7 @@ from ordercast.cli.shared.group_options import (
     option,
     parsed,
 )
-from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
+from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig, require
 from ordercast.model.faults import Loss, MembershipFault
 from ordercast.model.option_parsing import parse_duration, parse_fault, parse_nodes, parse_readings, parse_speed
 from ordercast.model.runs import (
@@ -68,7 +68,7 @@ def simulate_command(
     rules: RulesOption = Rules.SOUND,
     window: Window = 32,
     quota: Quota = 256,
-    recovery: RecoveryOption = Recovery.SELECTIVE,
+    recovery: RecoveryOption = RecoveryPolicy.SELECTIVE,
     infer_losses: InferLosses = False,
     synchronise: Annotated[
         bool, option(PROTOCOL_PANEL, "PriTO, PriO: end priority runs in time, so that no message starves.")
@@ -235,7 +235,7 @@ def _require_used(config: RunConfig) -> None:
     group, work, default = config.group, config.workload, SequencerConfig()
     given = {
         "--spread": work.spread < 1,
-        "--recovery": group.recovery is not Recovery.SELECTIVE,
+        "--recovery": group.recovery is not RecoveryPolicy.SELECTIVE,
         "--infer-losses": group.infer_losses,
         "--history": group.sequencer.history != default.history,
         "--resilience": group.sequencer.resilience != default.resilience,

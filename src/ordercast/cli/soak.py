@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from ordercast.cli.shared.group_options import require_protocol
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
 from ordercast.model.config import require
-from ordercast.model.errors import ConfigError, TraceError, reason_of
+from ordercast.model.errors import TraceError, reason_of
 from ordercast.protocols.registry import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def soak_command(
 def _protocols(text: str) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) or tuple(sorted(PROTOCOLS))
     for name in wanted:
-        if name not in PROTOCOLS:
-            raise ConfigError(f"unknown protocol {name!r}; choose one of: {', '.join(sorted(PROTOCOLS))}")
+        require_protocol(name)
     return wanted
 
 

@@ -1,25 +1,34 @@
 """Claims: comparisons of measured series with published ones, each with a sentence on the agreement.
 
 A claim is a function from the series of a result, by name, to a `ClaimResult`. Where it does not hold, the sentence
-ends with the reason that the experiment gives for that case.
+ends with the reason that the experiment gives for that case. Values of the x axis are named by its symbol.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import isfinite
+from typing import Protocol
 
 from ordercast.evaluation.results import ClaimResult, Point, Series
 from ordercast.evaluation.statistics import exponent
 
 SeriesByName = Mapping[str, Series]
-Claim = Callable[[SeriesByName], ClaimResult]
 
 _MANY_TIMES = 3.0
+_EQUAL = 0.0005  # what is less is printed as 0.0 %
+
+
+class Claim(Protocol):
+    """A comparison. `x`: the symbol of the x axis, such as n."""
+
+    def __call__(self, series: SeriesByName, x: str = "x") -> ClaimResult:
+        """What was found, with a sentence."""
+        ...
 
 
 def follows(name: str, reference: str, *, within: float, otherwise: str = "") -> Claim:
     """Each measured value differs from the reference by at most `within` (relative), or has it in its interval."""
 
-    def claim(series: SeriesByName) -> ClaimResult:
+    def claim(series: SeriesByName, x: str = "x") -> ClaimResult:
         measured, published = series[name], series[reference]
         pairs = [(point, value) for point in measured.points if (value := _finite(published.at(point.x))) is not None]
         pairs = [(point, value) for point, value in pairs if point.y is not None]
@@ -30,9 +39,9 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
         inside = sum(_is_inside(point, value) for point, value in pairs)
         agrees = all(abs(_apart(point, value)) <= within or _is_inside(point, value) for point, value in pairs)
         far = f"{1 + worst:,.0f} times" if worst >= _MANY_TIMES else _signed(worst)
-        difference = f"{far} at {where:g} at most"
+        difference = f"largest difference {far}, at {x} = {where:g}" if abs(worst) >= _EQUAL else "no difference"
         if inside == len(pairs):
-            difference = f"inside the interval everywhere, {difference}"
+            difference = f"within the 95 % interval everywhere; {difference}"
         if agrees and any(abs(_apart(point, value)) > within and _is_vague(point) for point, value in pairs):
             return ClaimResult(
                 None, f"{_start(measured.label)}: too few runs to compare with {published.label} ({difference})."
@@ -50,20 +59,22 @@ def follows(name: str, reference: str, *, within: float, otherwise: str = "") ->
 def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
     """Each measured value is at most the bound."""
 
-    def claim(series: SeriesByName) -> ClaimResult:
+    def claim(series: SeriesByName, x: str = "x") -> ClaimResult:
         measured, published = series[name], series[bound]
         pairs = [(point.y, point.x, _finite(published.at(point.x))) for point in measured.points]
-        shares = [(y / value, x) for y, x, value in pairs if y is not None and value]
+        shares = [(y / value, at) for y, at, value in pairs if y is not None and value]
         if not shares:
             return _missing(measured, published)
         worst, where = max(shares)
         if worst <= 1:
             return _found(
                 f"{_start(measured.label)}: stays below {published.label}, "
-                f"at most {100 * worst:.0f} % of it (at {where:g})."
+                f"at most {100 * worst:.0f} % of it (at {x} = {where:g})."
             )
         because = f" {otherwise}" if otherwise else ""
-        return _lost(f"{_start(measured.label)}: exceeds {published.label}, {worst:.1f} times at {where:g}.{because}")
+        return _lost(
+            f"{_start(measured.label)}: exceeds {published.label}, {worst:.1f} times at {x} = {where:g}.{because}"
+        )
 
     return claim
 
@@ -71,13 +82,15 @@ def stays_below(name: str, bound: str, *, otherwise: str = "") -> Claim:
 def grows_like(name: str, power: float, *, within: float, of: str, otherwise: str = "") -> Claim:
     """The measured values grow like a power of x."""
 
-    def claim(series: SeriesByName) -> ClaimResult:
+    def claim(series: SeriesByName, x: str = "x") -> ClaimResult:
+        del x  # it is named by `of`
         measured = series[name]
         points = [(point.x, point.y) for point in measured.points if point.y is not None and point.y > 0]
         if len(points) < 3:
             return ClaimResult(None, f"{_start(measured.label)}: too few points to say how it grows.")
-        found = exponent([x for x, _ in points], [y for _, y in points])
-        difference = f"grows like {of}^{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+        found = exponent([at for at, _ in points], [y for _, y in points])
+        value, low, high = (_plain(each) for each in (found.value, found.low, found.high))
+        difference = f"grows like {of}^{value} ({low} to {high})"
         agrees = abs(found.value - power) <= within or found.low <= power <= found.high
         verb = "as" if agrees else "not as"
         because = f" {otherwise}" if otherwise and not agrees else ""
@@ -91,10 +104,10 @@ def grows_like(name: str, power: float, *, within: float, of: str, otherwise: st
 def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Claim:
     """One measured series lies below another everywhere."""
 
-    def claim(series: SeriesByName) -> ClaimResult:
+    def claim(series: SeriesByName, x: str = "x") -> ClaimResult:
         less, more = series[name], series[other]
         pairs = [(point.y, _finite(more.at(point.x)), point.x) for point in less.points]
-        factors = [(above / y, x) for y, above, x in pairs if y and above is not None]
+        factors = [(above / y, at) for y, above, at in pairs if y and above is not None]
         if not factors:
             return _missing(less, more)
         least, where = min(factors)
@@ -103,9 +116,8 @@ def needs_less(name: str, other: str, *, what: str, otherwise: str = "") -> Clai
             span = f"{least:.1f} times" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} times"
             return _found(f"{_start(more.label)}: {span} the {what} of {less.label}.")
         because = f" {otherwise}" if otherwise else ""
-        return _lost(
-            f"{_start(less.label)}: not less {what} than {more.label} at {where:g} ({1 / least:.2f} times).{because}",
-        )
+        where_more = f"at {x} = {where:g} ({1 / least:.2f} times)"
+        return _lost(f"{_start(less.label)}: not less {what} than {more.label} {where_more}.{because}")
 
     return claim
 
@@ -150,6 +162,11 @@ def _signed(part: float) -> str:
     return f"{part:+.1%}".replace("-", "−").replace("%", " %")
 
 
+def _plain(number: float) -> str:
+    """Two digits, with a minus sign only where they are not 0."""
+    return f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
+
+
 def _span(parts: list[float]) -> str:
     """The range of relative differences: in percent, or as factors if they are large."""
     least, most = min(parts, key=abs), max(parts, key=abs)
@@ -169,7 +186,8 @@ def _side(parts: list[float]) -> str:
 
 
 def _power(of: str, power: float) -> str:
-    return of if power == 1 else f"{of}²" if power == 2 else f"{of}^{power:g}"
+    named = {0.0: "1", 1.0: of, 2.0: f"{of}²"}
+    return named.get(power, f"{of}^{power:g}")
 
 
 def _start(label: str) -> str:

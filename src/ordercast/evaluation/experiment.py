@@ -97,7 +97,7 @@ class Experiment:
             x=self.x,
             y=self.y,
             series=series,
-            findings=tuple(claim(by_name) for claim in self.claims),
+            findings=tuple(claim(by_name, self.x.symbol) for claim in self.claims),
             setting=self.setting,
             seeds=max(len(spot.configs) for curve in self.curves for spot in curve.spots),
             configs={curve.name: curve.spots[0].configs[0].to_json() for curve in self.curves},

@@ -85,6 +85,11 @@ class Axis(msgspec.Struct, frozen=True):
     unit: str = ""
     log: bool = False
 
+    @property
+    def symbol(self) -> str:
+        """What its values are called in a sentence: n, of "nodes, n"; else the first word."""
+        return self.label.rpartition(", ")[2].split()[0]
+
 
 class ClaimResult(msgspec.Struct, frozen=True):
     """The result of a comparison."""

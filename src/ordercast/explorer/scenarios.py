@@ -11,7 +11,7 @@ from typing import Any
 
 from ordercast.explorer.membership import MemberMachine
 from ordercast.explorer.scenario import Promise, Scenario, scripts
-from ordercast.model.config import GroupConfig, PriorityConfig, Recovery, Rules, SequencerConfig, require
+from ordercast.model.config import GroupConfig, PriorityConfig, RecoveryPolicy, Rules, SequencerConfig, require
 from ordercast.model.nodes import everybody
 from ordercast.protocols.registry import machine_class
 
@@ -84,7 +84,7 @@ def promise_of(protocol: str, group: GroupConfig) -> Promise:
     if group.views:
         uniform = protocol != "sequencer" or group.sequencer.resilience > 0
         return replace(promised, views=True, uniform=uniform, never_less=())
-    if protocol == "st" and group.recovery is Recovery.GO_BACK_N:
+    if protocol == "st" and group.recovery is RecoveryPolicy.GO_BACK_N:
         return replace(promised, never_less=("stamps", "epoch_seen"))  # discarded packets are expected again
     return replace(promised, uniform=True) if promised.views and group.sequencer.resilience else promised
 

@@ -86,7 +86,7 @@ class Timing(ConfigValue, frozen=True, kw_only=True):
         )
 
 
-class Recovery(Enum):
+class RecoveryPolicy(Enum):
     """What ST retransmits after a loss."""
 
     SELECTIVE = "selective"
@@ -231,7 +231,7 @@ class GroupConfig(ConfigValue, frozen=True, kw_only=True):
     """ISS_j: the first sequence number of each node; empty: all zero."""
     log_limit: int = 400
     """ST: packets of one epoch, before the group agrees on a new one."""
-    recovery: Recovery = Recovery.SELECTIVE
+    recovery: RecoveryPolicy = RecoveryPolicy.SELECTIVE
     infer_losses: bool = msgspec.field(default=False, name="hearsay")
     """Request early what peers' acknowledgments show to be lost; otherwise the source's poll reveals it. In files:
     `hearsay`."""

@@ -5,7 +5,7 @@ from random import Random
 
 import msgspec
 
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig, Recovery
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, PriorityConfig, RecoveryPolicy
 from ordercast.model.faults import Bursts, Duplicates, Fault, Loss, Pause, Split
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, Workload
 from ordercast.swarm.draw_sequencer import for_sequencer
@@ -54,7 +54,9 @@ def _for_st(config: RunConfig) -> RunConfig:
     group = replace(
         config.group,
         log_limit=rng.choice([2, 20, 100, 400]),
-        recovery=Recovery.GO_BACK_N if config.group.nodes <= 5 and rng.random() < 0.5 else Recovery.SELECTIVE,
+        recovery=RecoveryPolicy.GO_BACK_N
+        if config.group.nodes <= 5 and rng.random() < 0.5
+        else RecoveryPolicy.SELECTIVE,
         timing=config.workload.timing(network, config.group.nodes),
     )
     return replace(config, protocol="st", network=network, group=group, faults=_without_moved(config))

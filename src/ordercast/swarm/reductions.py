@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from ordercast.model.config import GroupConfig, Recovery
+from ordercast.model.config import GroupConfig, RecoveryPolicy
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
@@ -236,7 +236,7 @@ def simpler(config: RunConfig) -> Iterator[RunConfig]:
         yield replace(config, network=replace(config.network, **{name: getattr(usual_network, name)}))
     for name in ("first_seq", "infer_losses", "window", "quota", "log_limit", "priority", "sequencer"):
         yield replace(config, group=replace(config.group, **{name: getattr(usual_group, name)}))
-    yield replace(config, group=replace(config.group, recovery=Recovery.SELECTIVE))
+    yield replace(config, group=replace(config.group, recovery=RecoveryPolicy.SELECTIVE))
     yield replace(config, group=config.with_default_timeouts().group)
     yield from _simpler_work(config)
     yield replace(config, seed=0)

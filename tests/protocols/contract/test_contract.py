@@ -16,7 +16,7 @@ from ordercast.model.config import (
     LossInference,
     PaperRules,
     PriorityConfig,
-    Recovery,
+    RecoveryPolicy,
     Rules,
     SequencerConfig,
     SequencerReadings,
@@ -76,7 +76,7 @@ def drawn_settings(seed: int) -> dict[str, Any]:
         "quota": chance.choice([1, 2, 4, 64]),
         "log_limit": chance.choice([1, 3, 400]),
         "infer_losses": maybe(),
-        "recovery": chance.choice(list(Recovery)),
+        "recovery": chance.choice(list(RecoveryPolicy)),
         "first_seq": chance.choice([(), (3, 0, 5)]),
         "priority": PriorityConfig(synchronises=maybe()),
         "sequencer": SequencerConfig(

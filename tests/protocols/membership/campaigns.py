@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.model.config import PriorityConfig, Recovery, SequencerConfig
+from ordercast.model.config import PriorityConfig, RecoveryPolicy, SequencerConfig
 from ordercast.model.machine import Submit
 from ordercast.model.nodes import everybody, members
 from ordercast.protocols.membership.epoch import Cut, moved
@@ -31,7 +31,9 @@ def settings(protocol: str, chance: Random) -> dict[str, Any]:
     drawn: dict[str, Any] = {"window": chance.choice([1, 2, 4, 32]), "quota": chance.choice([1, 2, 4, 256])}
     if protocol == "st":
         drawn["log_limit"] = chance.choice([8, 20, 400])  # what is under way must fit in: going back to the same again
-        drawn["recovery"] = chance.choice([Recovery.SELECTIVE, Recovery.SELECTIVE, Recovery.GO_BACK_N])
+        drawn["recovery"] = chance.choice(
+            [RecoveryPolicy.SELECTIVE, RecoveryPolicy.SELECTIVE, RecoveryPolicy.GO_BACK_N]
+        )
         drawn["quota"] = max(drawn["quota"], 2)
     elif protocol == "sequencer":
         drawn["sequencer"] = SequencerConfig(

@@ -7,7 +7,7 @@ import pytest
 
 from ordercast.explorer.scenario import Promise
 from ordercast.explorer.scenarios import scenario
-from ordercast.model.config import Recovery
+from ordercast.model.config import RecoveryPolicy
 from tests.protocols.membership.every_state import EpochMachine, EveryState
 from tests.protocols.membership.missing_rules import v8_what_is_settled_does_not_count, v9_stable_is_delivered
 
@@ -23,7 +23,7 @@ SEARCHES = [
     case("po", "x y", "", losses=1, firings=3, states=2_500),
     case("st", "x{1,2}", "y{2,3}", "", losses=1, drained=True, states=2_500),
     case("st", "x{1,2} y{1}", "z{1,2}", losses=2, firings=1, states=2_500),
-    case("st", "x", "y", losses=2, firings=1, recovery=Recovery.GO_BACK_N, states=2_500),
+    case("st", "x", "y", losses=2, firings=1, recovery=RecoveryPolicy.GO_BACK_N, states=2_500),
     case("to", "x", "", "", losses=1, firings=1, states=2_500),
     case("to", "x", "y", losses=2, drained=True, states=2_500),
     case("prito", "x1 y5", "", losses=2, firings=1, states=2_500),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.model.config import GroupConfig, Recovery, Rules, SequencerConfig
+from ordercast.model.config import GroupConfig, RecoveryPolicy, Rules, SequencerConfig
 from ordercast.model.errors import ConfigError
 from ordercast.model.machine import Abort, Deliver, Level, Numbered, Reached, Receive, Send, SetTimer, Submit, Suspect
 from ordercast.model.machine import TimerFired as Fired
@@ -239,7 +239,7 @@ def test_what_is_lacking_is_fetched_and_changes_no_report() -> None:
 
 
 def test_other_orders_fetch_nothing() -> None:
-    flush = StFlush(machine_of("st", 0, 2, recovery=Recovery.GO_BACK_N))
+    flush = StFlush(machine_of("st", 0, 2, recovery=RecoveryPolicy.GO_BACK_N))
     assert flush.supply(((0, 5),)) == ()
     assert flush.lacks(Cut((0, 0))) == ()
     assert flush.problem(Cut((0, 0))) is None

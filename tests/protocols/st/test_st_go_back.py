@@ -1,6 +1,6 @@
 """ST with go-back-n: what is kept, what is thrown away by all, and how that comes again."""
 
-from ordercast.model.config import Recovery
+from ordercast.model.config import RecoveryPolicy
 from ordercast.model.units import PacketId
 from ordercast.protocols.spo.units import Data, Ready
 from ordercast.protocols.st.agreed_order import go_back_point
@@ -56,7 +56,7 @@ class GoingBack:
     """E2 lacks `b` of E3: E1, which has it, throws it away with its own `c` behind it, and goes into the next epoch."""
 
     def __init__(self, free: int = 768) -> None:
-        self.e1, self.e2, self.e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+        self.e1, self.e2, self.e3 = Node(E1, recovery=RecoveryPolicy.GO_BACK_N), Peer(E2), Peer(E3)
         self.a, self.b = self.e3.sends("a", E1, E2, E3), self.e3.sends("b", E1, E2, E3)
         self.c = self.e1.submits("c", E1, E2).of(Data)[0]
         self.e2.free = free
@@ -80,7 +80,7 @@ def test_what_one_lacks_does_not_throw_away_what_all_have_if_nobody_saw_it_befor
 
     All nodes agreed on the order in which E2's is first, discarded everything, sent the same again, and so for ever.
     """
-    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N, log_limit=1), Peer(E2), Peer(E3)
+    e1, e2, e3 = Node(E1, recovery=RecoveryPolicy.GO_BACK_N, log_limit=1), Peer(E2), Peer(E3)
     x = e2.sends("x", E1, E2)
     a, b = e3.sends("a", E1), e3.sends("b", E1)
     assert e1.hears(a, b).of(ResetReply)
@@ -108,7 +108,7 @@ def test_what_was_accepted_before_is_not_accepted_again() -> None:
 
 def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_again() -> None:
     """E2 and E1 are its destinations; E3 is not, and has pre-acknowledged what E2 received behind it."""
-    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+    e1, e2, e3 = Node(E1, recovery=RecoveryPolicy.GO_BACK_N), Peer(E2), Peer(E3)
     g = e2.sends("g", E1, E2)
     assert e1.hears(g).accepted == ["g"]
     e1.hears(e2.reply(sent=[g]), e3.reply(), e2.done(), e3.done())
@@ -124,7 +124,7 @@ def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_agai
 
 def test_what_comes_again_tells_its_destinations_from_the_rest() -> None:
     """Numbers to a node go back only by what was for that node."""
-    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+    e1, e2, e3 = Node(E1, recovery=RecoveryPolicy.GO_BACK_N), Peer(E2), Peer(E3)
     a, b = e3.sends("a", E2), e3.sends("b", E1, E2)
     e1.hears(a, b, e2.reply(), e3.reply(sent=[a, b]))
     assert e1.machine.recovery.removed == {(E3, 0), (E3, 1)}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ordercast.model.config import Recovery, Timing
+from ordercast.model.config import RecoveryPolicy, Timing
 from ordercast.protocols.shared.backoff import MAX_FACTOR
 from ordercast.protocols.spo.units import Data
 from ordercast.protocols.st.units import ResetDone, ResetNeed, ResetReply
@@ -140,7 +140,7 @@ def test_a_need_starts_the_timer_anew() -> None:
 
 def test_go_back_n_keeps_what_all_have_and_throws_away_what_nobody_heard() -> None:
     """In order of source and number `own` would come first, and everything would be thrown away with it, for ever."""
-    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
+    e1, e2, e3 = Node(E1, recovery=RecoveryPolicy.GO_BACK_N), Peer(E2), Peer(E3)
     b = e3.sends("b", E1, E2, E3)
     e1.submits("own", E2)
     e1.hears(b, e2.reply(b), e3.reply(b, sent=[b]))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ordercast.model.config import Recovery, Rules
+from ordercast.model.config import RecoveryPolicy, Rules, require
 from ordercast.model.errors import ConfigError
 from ordercast.protocols.registry import PROTOCOLS
 
@@ -29,13 +29,32 @@ def parsed(name: str, reader: Callable[[_Text], _Value], text: _Text) -> _Value:
         raise ConfigError(f"{name}: {error}") from error
 
 
-Protocol = Annotated[str, typer.Argument(help=f"One of: {', '.join(PROTOCOLS)}.")]
+ORDERS = {"partial": "spo", "total": "st", "priority": "prito", "sequenced": "sequencer"}
+"""The orders of live groups, by which people know the protocols; `live.settings` has the same."""
+
+
+def require_protocol(name: str) -> str:
+    """The name of a protocol, as it was given."""
+    if name in ORDERS:
+        raise ConfigError(f"{name!r} is an order of live groups; the name of its protocol is {ORDERS[name]}")
+    require(name in PROTOCOLS, f"unknown protocol {name!r}; choose one of: {', '.join(PROTOCOLS)}")
+    return name
+
+
+Protocol = Annotated[
+    str,
+    typer.Argument(
+        help="The protocol of an order: spo (partial), st (total), prito (priority), sequencer (sequenced); or one "
+        "that the papers compare it with: po, to, prio.",
+        callback=require_protocol,
+    ),
+]
 RulesOption = Annotated[
     Rules, option(GROUP, "sound: the corrected rules; paper: the rules as printed, with their mistakes.")
 ]
 Window = Annotated[int, option(GROUP, "Packets that a source may have in flight.")]
 Quota = Annotated[int, option(GROUP, "Receive-buffer places that a node keeps for each source.")]
-RecoveryOption = Annotated[Recovery, option(PROTOCOL_PANEL, "ST: what is retransmitted after a loss.")]
+RecoveryOption = Annotated[RecoveryPolicy, option(PROTOCOL_PANEL, "ST: what is retransmitted after a loss.")]
 InferLosses = Annotated[
     bool, option(PROTOCOL_PANEL, "PO, SPO, ST: request early what peers' acknowledgments show to be lost.")
 ]

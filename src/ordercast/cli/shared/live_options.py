@@ -24,6 +24,10 @@ KEY = typer.Option(
     help="File with the group's keys (see `ordercast key`), read again on SIGHUP. Default: the variable ORDERCAST_KEY.",
     rich_help_panel=NETWORK,
 )
+KEY_ONCE = typer.Option(
+    help="File with the group's keys (see `ordercast key`). Default: the variable ORDERCAST_KEY.",
+    rich_help_panel=NETWORK,
+)
 INSECURE = typer.Option("--insecure", help="Allow members on other machines without a key.", rich_help_panel=NETWORK)
 MULTICAST = typer.Option(
     help="Multicast address, such as 239.7.7.7:7000, to send to all at once. Default: unicast.",

@@ -12,7 +12,7 @@ from ordercast.evaluation.claims import follows, needs_less, stays_below
 from ordercast.evaluation.experiment import Curve, CurvePoint, Experiment, Size, Value, reference
 from ordercast.evaluation.results import Axis, Role, Series
 from ordercast.evaluation.values import over_runs, per_sent, share_of_sent
-from ordercast.model.config import MICROSECOND, GroupConfig, Recovery, Rules
+from ordercast.model.config import MICROSECOND, GroupConfig, RecoveryPolicy, Rules
 from ordercast.model.faults import Loss
 from ordercast.model.runs import Channel, Network, Pattern, RunConfig, TraceDetail, Workload
 
@@ -31,7 +31,7 @@ _SETTING = (
 )
 
 
-def _run(f: float, spread: float, recovery: Recovery, seed: int, rules: Rules = Rules.SOUND) -> RunConfig:
+def _run(f: float, spread: float, recovery: RecoveryPolicy, seed: int, rules: Rules = Rules.SOUND) -> RunConfig:
     return RunConfig(
         protocol="st",
         group=GroupConfig(nodes=NODES, rules=rules, recovery=recovery, window=64, log_limit=4000),
@@ -70,9 +70,9 @@ def figure_8(size: Size) -> Experiment:
     fs = LOSSES if size is not Size.TINY else LOSSES[1::3]
     seeds = size.pick(150, 15, 3)
 
-    def curve(name: str, label: str, spread: float, recovery: Recovery) -> Curve:
+    def curve(name: str, label: str, spread: float, recovery: RecoveryPolicy) -> Curve:
         spots = tuple(CurvePoint(f, tuple(_run(f, spread, recovery, seed) for seed in range(seeds))) for f in fs)
-        return Curve(name, label, spots, _SELECTIVE if recovery is Recovery.SELECTIVE else _GO_BACK)
+        return Curve(name, label, spots, _SELECTIVE if recovery is RecoveryPolicy.SELECTIVE else _GO_BACK)
 
     def line(name: str, label: str, key: str, spread: float, of: str) -> Series:
         role = Role.PRINTED if key.endswith("printed") else Role.CORRECTED
@@ -86,10 +86,10 @@ def figure_8(size: Size) -> Experiment:
         x=Axis("probability that a node loses a message, f", log=True),
         y=Axis("messages sent again / L", log=True),
         curves=(
-            curve("back_1", "go-back-n, d/n = 1", 1.0, Recovery.GO_BACK_N),
-            curve("back_05", "go-back-n, d/n = 0.5", 0.5, Recovery.GO_BACK_N),
-            curve("selective_1", "selective, d/n = 1", 1.0, Recovery.SELECTIVE),
-            curve("selective_05", "selective, d/n = 0.5", 0.5, Recovery.SELECTIVE),
+            curve("back_1", "go-back-n, d/n = 1", 1.0, RecoveryPolicy.GO_BACK_N),
+            curve("back_05", "go-back-n, d/n = 0.5", 0.5, RecoveryPolicy.GO_BACK_N),
+            curve("selective_1", "selective, d/n = 1", 1.0, RecoveryPolicy.SELECTIVE),
+            curve("selective_05", "selective, d/n = 0.5", 0.5, RecoveryPolicy.SELECTIVE),
         ),
         references=(
             line("back_1_right", "R_G/L", "back_right", 1.0, "back_1"),
@@ -117,9 +117,7 @@ def figure_8(size: Size) -> Experiment:
 
 
 _ECHO = "A source that loses only its own echo takes it from its sending log: nothing is sent again."
-_EXPONENT = (
-    "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination with probability d/n, so the exponent is n. "
-)
+_EXPONENT = "Printed is F = (1 − f·d/n)^d; each of n nodes is a destination with probability d/n, so the exponent is n."
 
 
 def figure_9(size: Size) -> Experiment:
@@ -127,12 +125,12 @@ def figure_9(size: Size) -> Experiment:
     spreads = SPREADS if size is not Size.TINY else SPREADS[::4]
     seeds = size.pick(150, 15, 3)
 
-    def curve(name: str, label: str, recovery: Recovery) -> Curve:
+    def curve(name: str, label: str, recovery: RecoveryPolicy) -> Curve:
         spots = tuple(
             CurvePoint(spread, tuple(_run(FIXED_LOSS, spread, recovery, seed) for seed in range(seeds)))
             for spread in spreads
         )
-        return Curve(name, label, spots, _SELECTIVE if recovery is Recovery.SELECTIVE else _GO_BACK)
+        return Curve(name, label, spots, _SELECTIVE if recovery is RecoveryPolicy.SELECTIVE else _GO_BACK)
 
     def line(name: str, label: str, key: str, of: str) -> Series:
         role = Role.PRINTED if key.endswith("printed") else Role.CORRECTED
@@ -146,8 +144,8 @@ def figure_9(size: Size) -> Experiment:
         x=Axis("destinations, d/n"),
         y=Axis("messages sent again / L", log=True),
         curves=(
-            curve("back", "go-back-n", Recovery.GO_BACK_N),
-            curve("selective", "selective", Recovery.SELECTIVE),
+            curve("back", "go-back-n", RecoveryPolicy.GO_BACK_N),
+            curve("selective", "selective", RecoveryPolicy.SELECTIVE),
         ),
         references=(
             line("back_right", "R_G/L with exponent n", "back_right", "back"),
@@ -175,7 +173,8 @@ def figure_10(size: Size) -> Experiment:
 
     def curve(name: str, label: str, spread: float, rules: Rules) -> Curve:
         spots = tuple(
-            CurvePoint(f, tuple(_run(f, spread, Recovery.SELECTIVE, seed, rules) for seed in range(seeds))) for f in fs
+            CurvePoint(f, tuple(_run(f, spread, RecoveryPolicy.SELECTIVE, seed, rules) for seed in range(seeds)))
+            for f in fs
         )
         return Curve(name, label, spots, value, may_be_incomplete=rules is Rules.PAPER)
 
@@ -212,7 +211,7 @@ def figure_10(size: Size) -> Experiment:
             follows("paper_1", "one_printed", within=0.25, otherwise=_SINGLE),
             follows("paper_1", "one_right", within=0.25, otherwise=_SORTING),
             follows("paper_1", "one_rules", within=0.25),
-            follows("paper_05", "half_printed", within=0.25, otherwise=_EXPONENT + _SINGLE),
+            follows("paper_05", "half_printed", within=0.25, otherwise=f"{_EXPONENT} {_SINGLE}"),
             follows("paper_05", "half_right", within=0.25, otherwise=_SORTING),
             follows("paper_05", "half_rules", within=0.25),
             stays_below("paper_05", "said"),
@@ -226,7 +225,7 @@ def figure_10(size: Size) -> Experiment:
     )
 
 
-_SINGLE = "Printed F_0, the probability of a single loss, lacks the n·L places where it may be. "
+_SINGLE = "Printed F_0, the probability of a single loss, lacks the n·L places where it may be."
 _SORTING = (
     "As printed, what shows a gap is discarded too, so that a loss never stays single; and a node sorts only what is "
     "for it: (1 − F^L)·R_G/L·d/n."

@@ -12,7 +12,7 @@ Whatever is not answered is repeated, with exponential back-off, by naming what 
 from collections import deque
 from typing import Final
 
-from ordercast.model.config import Recovery as RecoveryPolicy
+from ordercast.model.config import RecoveryPolicy
 from ordercast.model.machine import Discard, Output, Reached, Resumed, Send, SetTimer, Stopped
 from ordercast.model.nodes import mask_of, name_of, names_of
 from ordercast.model.state import DeclaredState
