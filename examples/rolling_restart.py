@@ -6,6 +6,11 @@
 
 What a member has reported to be at all members must be in what every member holds in the end, and all must hold the
 same, although no process was there from the beginning to the end.
+
+"All members" are those of the view. A member that is not heard for too long, because the machine is busy, is excluded
+and returns by itself; meanwhile it does not have what the others report. If the others were killed then, too few of the
+last view would be left to go on, and if it ended then, it would end with what it had. So this waits, before the next
+member goes and before all end, until all are members again, as whoever restarts members of a real group should.
 """
 
 import argparse
@@ -21,6 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REPORTED = "everybody has: "
 PATIENCE = 60.0
+LONGEST_LINE = 1 << 28  # bytes: in the end a member prints everything on one line
 
 
 class Store:
@@ -109,10 +115,10 @@ class Member:
 
     async def start(self) -> None:
         """Returns when it is in the group."""
-        self.printed, self.unreported = [], Counter()
+        self.printed, self.unreported, self._typed = [], Counter(), 0
         command = [sys.executable, str(HERE / self.example.program), self.name, self.group]
         pipe = asyncio.subprocess.PIPE
-        self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+        self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=LONGEST_LINE)
         self._reading = asyncio.create_task(self._read())
         ready = asyncio.create_task(self.is_ready.wait())
         await asyncio.wait([ready, self._reading], timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
@@ -125,11 +131,12 @@ class Member:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
         self.unreported[self.example.report(line, self.name)] += 1
+        self._typed += 1
 
     async def settled(self) -> None:
-        """Returns when all that was typed at this process is reported to be at all members."""
-        until = time.monotonic() + PATIENCE
-        while self.unreported:
+        """Returns when all that was typed at this process until now is reported to be at all members."""
+        until, typed = time.monotonic() + PATIENCE, self._typed
+        while self._typed - self.unreported.total() < typed:
             if time.monotonic() > until:
                 raise RestartError(f"{self.name} has not reported {shown(self.unreported)} after {PATIENCE:g} s")
             await asyncio.sleep(0.05)
@@ -190,6 +197,25 @@ async def use(members: list[Member], gap: float) -> int:
         return number
 
 
+async def are_complete(members: list[Member]) -> None:
+    """Returns when all are in one view and have the state: who has not does not send."""
+    names, until = {member.name for member in members}, time.monotonic() + PATIENCE
+    while await present(members[0].group) != names:
+        if time.monotonic() > until:
+            raise RestartError(f"not all of {', '.join(sorted(names))} are members after {PATIENCE:g} s")
+    await asyncio.gather(*(member.settled() for member in members))
+
+
+async def present(group: str) -> set[str]:
+    """Members of the current view that say so."""
+    command = [sys.executable, "-m", "ordercast", "members", group, "--json"]
+    pipe = asyncio.subprocess.PIPE
+    asked = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=asyncio.subprocess.DEVNULL)
+    told, _ = await asked.communicate()
+    found = json.loads(told)["members"] if told else []
+    return {member["name"] for member in found if member["presence"] == "present"}
+
+
 async def rolling_restart(example: Store, rounds: int, gap: float, by: signal.Signals, group: str) -> None:
     """Restarts all members so often, and checks what they hold."""
     members = [Member(example, name, group) for name in example.members]
@@ -208,6 +234,7 @@ async def restart_all(members: list[Member], rounds: int, gap: float, by: signal
     for number in range(rounds):
         for member in members:
             await asyncio.sleep(10 * gap)
+            await are_complete(members)
             await member.stop(by)
             await asyncio.sleep(10 * gap)
             await member.start()
@@ -215,6 +242,7 @@ async def restart_all(members: list[Member], rounds: int, gap: float, by: signal
     using.cancel()
     typed = await using
     await asyncio.gather(*(member.settled() for member in members))
+    await are_complete(members)
     held = await asyncio.gather(*(member.end() for member in members))
     reported = sum((member.reported for member in members), Counter[str]())
     for member, own in zip(members, held, strict=True):

@@ -84,15 +84,17 @@ def test_the_chat_reads_only_what_was_typed() -> None:
 
     async def type_two() -> list[bytes]:
         reading, writing = os.pipe()
-        os.set_blocking(reading, False)  # noqa: FBT003 (it takes no name); a read that would wait fails
-        with open(reading, "rb"), open(writing, "wb", buffering=0) as keyboard:
-            lines = typed(reading)
-            keyboard.write(b"one\n")
-            first = await anext(lines)
-            second = asyncio.create_task(anext(lines))
-            await asyncio.sleep(0.02)
-            keyboard.write(b"two\n")
-            return [first, await second]
+        os.set_blocking(reading, False)  # a read that would wait fails
+        lines = typed(reading)
+        os.write(writing, b"one\n")
+        first = await anext(lines)
+        second = asyncio.create_task(anext(lines))
+        await asyncio.sleep(0.02)
+        os.write(writing, b"two\n")
+        found = [first, await second]
+        for end in (reading, writing):
+            os.close(end)
+        return found
 
     assert asyncio.run(asyncio.wait_for(type_two(), 10)) == [b"one", b"two"]
 
