@@ -28,6 +28,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 suppress_warnings = ["myst.header"]  # a page may begin its sections below the second level
 
+smartquotes = False  # options (--name) and quoted arguments must stay as they are typed
 default_role = "code"  # docstrings write `names` as Markdown does
 autosummary_generate = True
 autosummary_imported_members = True

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import ordercast
 from ordercast.cli.app import app
@@ -44,9 +44,9 @@ def section(title: str) -> str:
     return README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ordercast.cli", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+def run(arguments: list[str], folder: Path) -> Result:
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, arguments)
 
 
 def test_the_ten_lines_of_the_readme_print_what_they_say() -> None:
@@ -103,7 +103,7 @@ def test_the_commands_of_a_live_group_run_in_three_terminals(tmp_path: Path) -> 
     assert printed[0] == printed[1] == printed[2] == printed[3]
     assert sorted(printed[0].splitlines()) == [b"A\thello", b"B\thello", b"C\thello", b"D\thello"]
     judged = run(audit, tmp_path)
-    assert judged.returncode == 0, judged.stderr
+    assert judged.exit_code == 0, judged.stderr
     assert "12 deliveries" in judged.stdout
 
 
@@ -112,7 +112,7 @@ def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path) -> N
     assert [arguments[0] for arguments in found] == ["simulate", "audit", "simulate"]
     for arguments in found:
         done = run(arguments, tmp_path)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert done.stdout
         assert not done.stderr
 
@@ -131,7 +131,7 @@ def test_the_commands_on_spark_run_one_after_the_other(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for arguments in commands(section("On Spark")):
         done = run(arguments, tmp_path)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert not done.stderr
     assert (tmp_path / "evaluation/report.html").stat().st_size > 100_000
 
@@ -142,7 +142,7 @@ def test_pictures_are_what_their_commands_draw(tmp_path: Path) -> None:
     drawn = {"spo.svg": of_readme, "st.svg": of_st[: of_st.index("--svg")]}
     assert {path.name for path in (ROOT / "docs/pictures").glob("*.svg")} == {*drawn, "starvation.svg"}
     for name, arguments in drawn.items():
-        assert run([*arguments, "--svg", name], tmp_path).returncode == 0
+        assert run([*arguments, "--svg", name], tmp_path).exit_code == 0
         assert (tmp_path / name).read_bytes() == (ROOT / "docs/pictures" / name).read_bytes(), name
 
 
@@ -189,12 +189,12 @@ def test_the_page_of_the_swarm_makes_small_what_it_shows(tmp_path: Path) -> None
     page = (ROOT / "docs/swarm.md").read_text()
     soak, simulate, shrink, replay = commands(blocks(page, "sh")[0].join(("```sh\n", "```")))
     assert soak[0] == "soak"
-    assert [run(arguments, tmp_path).returncode for arguments in (simulate, shrink)] == [1, 1]
+    assert [run(arguments, tmp_path).exit_code for arguments in (simulate, shrink)] == [1, 1]
     (written,) = tmp_path.glob(replay[1])
     (shown,) = blocks(page, "toml")
     assert re.sub("(?<=-s4-)[0-9a-f]{16}", "…", written.read_text()) == shown
     done = run([replay[0], str(written), *replay[2:]], tmp_path)
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "acknowledged_truthfully" in done.stdout
 
 

@@ -1,5 +1,6 @@
 """The tutorial works: its programs run, one is killed, the records are audited, commands exit as the page says."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -9,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from ordercast.cli.app import app
 from tests.documented_programs import new_names
 
 ROOT = Path(__file__).parent.parent
@@ -30,9 +33,9 @@ def commands(number: int) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in shell.splitlines() if line.startswith("ordercast ")]
 
 
-def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ordercast.cli", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+def run(arguments: list[str], folder: Path) -> Result:
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(app, arguments)
 
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -115,7 +118,7 @@ def test_three_replicas_hold_the_same_store(tmp_path: Path, start: Start) -> Non
     assert json.loads(store)["size"] == "7"
     assert json.loads(store)["color"] in {"green", "blue"}
     (audit,) = commands(5)
-    assert run(audit, tmp_path).returncode == 0
+    assert run(audit, tmp_path).exit_code == 0
 
 
 def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_path: Path, start: Start) -> None:
@@ -131,7 +134,7 @@ def test_the_others_go_on_when_the_sequencer_is_killed_and_the_audit_holds(tmp_p
     assert [json.loads(out[-1]) for out in ended(b, c)] == [{"color": "green", "size": "7"}] * 2
     (audit,) = commands(5)
     verdict = run(audit, tmp_path)
-    assert verdict.returncode == 0, verdict.stdout
+    assert verdict.exit_code == 0, verdict.stdout
     assert "violated" not in verdict.stdout
 
 
@@ -166,5 +169,5 @@ def test_who_is_left_without_a_majority_ends_alone(start: Start) -> None:
 
 def test_the_simulation_exits_as_the_page_says(tmp_path: Path) -> None:
     simulate, audit, check = commands(6)
-    assert [run(arguments, tmp_path).returncode for arguments in (simulate, audit)] == [0, 0]
-    assert run([*check, "--jobs", "1"], tmp_path).returncode == 0
+    assert [run(arguments, tmp_path).exit_code for arguments in (simulate, audit)] == [0, 0]
+    assert run([*check, "--jobs", "1"], tmp_path).exit_code == 0

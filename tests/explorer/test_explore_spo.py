@@ -37,7 +37,7 @@ def case(name: str, *lines: str, firings: int, **how: Any) -> Any:
 EXHAUSTED = [
     case("pair", "a{2}", "", losses=1, firings=6),
     case("pair-two-losses", "a{2} b{2}", "", losses=2, firings=3),
-    case("pair-both-send", "a{1,2}", "b{1,2}", losses=1, firings=3),
+    case("pair-both-send", "a{1,2}", "b{1,2}", losses=1, firings=2),
     case("single", "a{2}", "", "", losses=1, firings=4),
     case("single", "a{2}", "", "", losses=1, firings=4, **ONE),
     case("x-y-z", *XYZ, losses=1, firings=0),
@@ -46,13 +46,10 @@ EXHAUSTED = [
     case("C0", *C0, firings=2),
     case("C0-loss", *C0, losses=1, firings=1),
     case("C1", *C1, losses=1, firings=2),
-    case("C2", *C2, losses=1, firings=2),
     case("C2", *C2, losses=1, firings=2, **ONE),
     case("a-b-two-losses", "a{2} b{3}", "", "", losses=2, firings=2, **ONE),
     case("hold-two-losses", *HOLD, losses=2, firings=0, **ONE),
-    case("window-1-pair", "a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1, firings=1),
     case("window-1", "a{2,3} b{2}", "", "", window=1, losses=1, firings=1),
-    case("quota-1-pair", "a{1,2} b{1,2} c{1,2}", "d{1,2}", quota=1, window=3, losses=1, firings=1),
     case("quota-2", *THREE, quota=2, window=4, losses=1, firings=0),
     case("sender-is-no-destination", "a{2,3}", "", "b{2}", losses=1, firings=1),
     case("to-itself-alone", "a{1} b{1,2}", "", "c{3}", losses=1, firings=3),
@@ -150,6 +147,9 @@ LARGE = [
     case("patient-pair", "a{2} b{2}", "", losses=3, firings=5, patient=True),
     case("patient", *XYZ, losses=2, firings=3, patient=True),
     case("four-nodes", "a{2,3,4}", "", "b{1}", "", losses=1, firings=1),
+    case("C2", *C2, losses=1, firings=2),
+    case("window-1-pair", "a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1, firings=1),
+    case("quota-1-pair", "a{1,2} b{1,2} c{1,2}", "d{1,2}", quota=1, window=3, losses=1, firings=1),
 ]
 
 

@@ -133,7 +133,14 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "lines", "how", "sentence"), BROKEN)
+SLOW = {broken_st.ChangesItsReply, broken_st.ForgetsThePrefix}
+"""These take seconds to find."""
+
+
+@pytest.mark.parametrize(
+    ("machine", "lines", "how", "sentence"),
+    [pytest.param(*case, marks=pytest.mark.soak) if case[0] in SLOW else case for case in BROKEN],
+)
 def test_a_departure_taken_back_is_found(
     machine: MachineClass, lines: tuple[str, ...], how: dict[str, Any], sentence: str
 ) -> None:

@@ -59,24 +59,24 @@ SMALL = {
     "spo": spo(*XYZ, losses=1),
     "spo-two-losses": spo("a{2} b{3}", "", "", losses=2, firings=1),
     "spo-timers": spo("a{1,2}", "b{3}", "", losses=1, firings=1),
-    "spo-duplicates": spo("a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
-    "spo-patient": spo("a{2} b{2}", "", losses=2, firings=3, patient=True),
     "spo-drained": spo("a{1,2} b{2}", "c{1}", drained=True, losses=1),
     "spo-window": spo("a{1,2} b{1,2}", "c{1,2} d{1,2}", window=1, losses=1),
     "st": selective_total("", "g{1,3}", "y{1,3}", losses=1),
     "st-duplicates": selective_total("a{1,2}", "b{1,2}", duplicates=2, firings=1),
-    "st-patient": selective_total("g{1,3}", "", "", losses=1, firings=2, patient=True),
     "to": total("a", "b", "", losses=1),
     "prito": priority_total("p1", "h5", "", firings=1),
     "sequencer": broadcasts("", "a", "b", losses=1, firings=1),
     "sequencer-duplicates": broadcasts("", "a", "b", duplicates=2),
-    "sequencer-many": broadcasts("", "a", "b", losses=1, duplicates=1, firings=1, channel=Channel.MANY),
     "sequencer-crash": broadcasts("a", "b", "", crashes=1, firings=1, **VIEWS),
     "sequencer-resilience": broadcasts("", "a", "", crashes=1, losses=1, firings=1, resilience=1, **VIEWS),
 }
 
 
 LARGE = {
+    "spo-duplicates": spo("a{2,3} b{2}", "", "", losses=1, duplicates=1, firings=1),
+    "spo-patient": spo("a{2} b{2}", "", losses=2, firings=3, patient=True),
+    "st-patient": selective_total("g{1,3}", "", "", losses=1, firings=2, patient=True),
+    "sequencer-many": broadcasts("", "a", "b", losses=1, duplicates=1, firings=1, channel=Channel.MANY),
     "to-duplicates": total("a", "b", duplicates=2, firings=1),
     "spo-one-channel": spo(*XYZ, losses=1, **ONE),
     "spo-two-duplicates": spo("a{2} b{2}", "c{1}", losses=1, duplicates=2, firings=1),

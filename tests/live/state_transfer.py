@@ -42,7 +42,8 @@ class Bytes:
 
 def new_donor(state: Any, *, keys: GroupKeys | None = KEYS, **options: Any) -> tuple[Donor, Address]:
     address = Address(HERE, free_port(socket.SOCK_STREAM))
-    given = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 5.0, "is_busy": lambda: False, "name": "A", **options}
+    times = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 25.0}
+    given = {**times, "is_busy": lambda: False, "name": "A", **options}
     return Donor(state, address, "orders", keys=lambda: keys, **given), address
 
 
@@ -60,7 +61,7 @@ async def load(
     is_gone: Callable[[], bool] = options.pop("is_gone", lambda: False)
     donors = [Source(name, node, each, is_gone) for node, (name, each) in enumerate(zip("AB", addresses, strict=False))]
     request = Request(VIEW.number, options.pop("tag", VIEW.tag), me.name, me.number)
-    given = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 5.0, **options}
+    given = {"failure_timeout": FAILURE_TIMEOUT, "state_timeout": 25.0, **options}
     return await StateLoader(state, request, donors, group="orders", keys=keys, **given).load()
 
 

@@ -108,7 +108,7 @@ def new_session() -> Session:
     return Session(0, NAMES, Identity(incarnation=1), GOOD_TERMS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(EVENTS, max_size=60))
 def test_a_session_takes_whatever_comes(events: Sequence[Input]) -> None:
     session = new_session()
@@ -144,7 +144,7 @@ def new_discovery() -> Discovery:
     return Discovery("toys", "B", "here", 1, 3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.one_of(HELLOS, HELLOS, MESSAGES, st.just("hello"), st.sampled_from(["discovery", "x"])), max_size=60)
 )

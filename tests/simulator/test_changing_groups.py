@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.audit.services import OF_VIEWS
-from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Recovery, SequencerConfig
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
@@ -24,6 +25,7 @@ from ordercast.model.runs import Network, RunConfig, ScriptedSend, Workload, wan
 from ordercast.protocols.membership.by_node import by_node
 from ordercast.simulator import RunResult
 from ordercast.simulator.simulation import Simulation
+from ordercast.swarm.draw_membership import draw_changing
 from ordercast.swarm.run_audit import audit_rows, failures_in
 from ordercast.swarm.soak import EVERY_PROTOCOL, soak_config
 from ordercast.trace.schema import EventField, EventRow
@@ -136,6 +138,24 @@ def test_a_failure_that_nobody_noticed_does_not_keep_others_out() -> None:
     assert (result.complete, result.members) == (True, (1, 2, 3))
 
 
+@pytest.mark.parametrize("protocol", EVERY_PROTOCOL)
+def test_one_that_crashed_is_not_asked_all_the_time(protocol: str) -> None:
+    """Until it is suspected, 40 ms later, everybody waits for it; a round trip takes 2 us."""
+    network = Network(channel=by_node(protocol).needs, propagation=MICROSECOND)
+    config = config_of(protocol, Crash(node=4, at=MILLISECOND // 2), nodes=5, messages=4, gap=300 * MICROSECOND)
+    timing = config.workload.timing(network, 5)
+    config = replace(config, network=network, group=replace(config.group, timing=timing))
+    result, _ = simulated(config)
+    assert result.complete
+    assert result.counters.control < 500
+
+
+def test_who_leaves_waits_for_what_go_back_n_sends_again() -> None:
+    """A message that all had discarded, and that was not sent again yet, was lost. A random run."""
+    config = draw_changing(81, "st")
+    simulated(replace(config, group=replace(config.group, log_limit=2, recovery=Recovery.GO_BACK_N)))
+
+
 # --- who is addressed ---
 
 
@@ -159,6 +179,16 @@ def test_what_is_to_all_is_to_all_of_the_view_in_which_it_gets_its_number(protoc
         for part in (mine[:place], mine[place:])
     ]
     assert (result.complete, sent) == (True, [{(0, 1)}, {(0, 1, 2)}])
+
+
+@pytest.mark.parametrize("protocol", ["spo", "st"])
+def test_what_is_to_all_and_sent_again_is_also_to_who_joined_meanwhile(protocol: str) -> None:
+    """Nobody was given it in the view in which it was sent first."""
+    faults = (Join(node=2, at=0), Loss(rate=0.3))
+    config = config_of(protocol, *faults, nodes=3, messages=80, senders=(0,), spread=1.0, gap=MILLISECOND // 5)
+    result, rows = simulated(config)
+    again = {row[EventField.DESTINATIONS] for row in rows if row[EventField.EVENT] == "renumber"}
+    assert (result.complete, again) == (True, {(0, 1, 2)})
 
 
 def test_submissions_whose_destinations_all_went_are_told() -> None:

@@ -9,13 +9,12 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self, SupportsIndex
 
 from ordercast.live.events import Blocked, Event, Excluded, Message, Receipt, Unblocked, View
-from ordercast.live.host.batching import PENDING_LIMIT
+from ordercast.live.host.batching import PENDING_LIMIT, TO_ALL
 from ordercast.live.host.member import Member
 from ordercast.live.host.member_stats import stats_of
 from ordercast.live.settings import require_seconds
 from ordercast.live.stats import Stats
 from ordercast.model.errors import GroupAborted, GroupClosed, LocalProtocolError
-from ordercast.protocols.membership.events import TO_ALL
 from ordercast.wire.keys import GroupKeys, keys_from_file
 
 MAX_PRIORITY = 255

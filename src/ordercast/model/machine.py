@@ -59,7 +59,8 @@ class Submit(msgspec.Struct, frozen=True, gc=False):
     """Message numbers left out before its first: of messages that an earlier view left over, and whose destinations are
     all gone. Only orders with selected destinations have such messages."""
     to_all: bool = False
-    """The destinations are all members, of whatever view it is given its number in."""
+    """It is for all members, of whatever view it is given its number in: also if that happens once more, since it was
+    not delivered in the first one. `destinations` are those of the present view. Only groups with views know of it."""
 
 
 class Receive(msgspec.Struct, frozen=True, gc=False):

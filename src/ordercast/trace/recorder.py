@@ -129,9 +129,16 @@ class EventRecorder(ABC):
         self.note(time, node, EventKind.UNBLOCK, None)
 
     def renumber(self, time: int, node: int, packet: Packet, number: int) -> None:
-        """A node sends a packet of its own again, in the view of this number."""
-        if not self._deliveries_only:
-            self._messages(time, node, EventKind.RENUMBER.value, packet, str(number), None)
+        """A node sends a packet of its own again, to the members of a later view that it is for; those that joined too.
+
+        Recorded even if only deliveries are: an audit must know that those that joined may deliver it.
+        """
+        to = members(packet.destinations)
+        for seq in range(packet.first, packet.first + len(packet.lengths)):
+            change = MembershipChange(
+                EventKind.RENUMBER, source=packet.source, seq=seq, destinations=to, detail=str(number)
+            )
+            self._membership(time, node, change)
 
     def resume(self, time: int, node: int, found: Resumed) -> None:
         """The order is agreed on, and a node resumes."""

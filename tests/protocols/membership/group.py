@@ -29,7 +29,6 @@ from ordercast.model.nodes import members
 from ordercast.model.runs import Channel
 from ordercast.model.units import Packet
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Begin,
     Blocked,
     Excluded,
@@ -132,6 +131,7 @@ class Group:
         self.views: dict[int, GroupView] = {}
         self.states: dict[tuple[int, str], tuple[str, ...]] = {}
         self.destinations: dict[str, frozenset[str] | None] = {}
+        self.to_all: set[str] = set()
         """By message: addresses; None: all."""
         self.last_delivery: dict[object, int] = {}
         self.counts = dict.fromkeys(("views", "crashes", "joined", "left", "deliveries", "excluded", "blocked"), 0)
@@ -210,9 +210,9 @@ class Group:
                     pass
 
     def numbered(self, process: Process, packet: Packet) -> None:
-        """What is to all is bound to the members of the view in which it is given its number."""
+        """What is to all is bound to the members of the view in which it is given its number, the last time."""
         text = packet.payload.decode()
-        if not self.order.to_all and self.destinations[text] is None:
+        if not self.order.to_all and text in self.to_all:
             assert process.member
             view = process.member.current.view
             assert packet.destinations == view.everybody
@@ -364,13 +364,15 @@ class Group:
         if not process.is_member or member is None or member.leaves or process.state is None:
             return
         everybody = member.current.view.everybody
-        to = TO_ALL if self.order.to_all or self.chance.random() < 0.3 else self.chance.randrange(1, everybody + 1)
-        if to == TO_ALL:
+        to_all = self.order.to_all or self.chance.random() < 0.3
+        to = everybody if to_all else self.chance.randrange(1, everybody + 1)
+        if to_all:
             self.destinations[text] = None
+            self.to_all.add(text)
         else:
             self.destinations[text] = frozenset(member.current.view.members[place].address for place in members(to))
         process.submitted.append(text)
-        self.give(process, Submit(to, (len(text),), text.encode(), self.chance.randrange(3)))
+        self.give(process, Submit(to, (len(text),), text.encode(), self.chance.randrange(3), to_all=to_all))
 
     # --- failure detectors ---
 

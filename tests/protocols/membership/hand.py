@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 from ordercast.model.config import MILLISECOND, GroupConfig, SequencerConfig
 from ordercast.model.machine import Deliver, Numbered, Receive, Send, Submit, TimerFired
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Begin,
     Blocked,
     ChangeView,
@@ -124,7 +123,7 @@ class Hand:
     # --- what happens ---
 
     def submit(self, number: int, text: str) -> None:
-        self.give(number, Submit(TO_ALL, (len(text),), text.encode()))
+        self.give(number, Submit(0, (len(text),), text.encode(), to_all=True))
 
     def passes(self, kind: type[Any], sender: int, receiver: int) -> list[Any]:
         """The last unit of a kind from one to the other arrives."""

@@ -64,16 +64,20 @@ class SmallMachine(DeclaredState):
     config: Final[GroupConfig]
     next_message: int
     own: list[Packet]
+    to_all: set[int]
+    """The seqs of those that were submitted to all."""
     delivered: int
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.me, self.config = me, config
         self.next_message = self.delivered = 0
-        self.own = []
+        self.own, self.to_all = [], set()
 
     def handle(self, event: Input) -> list[Output]:
         out: list[Output] = []
         if isinstance(event, Submit):
+            if event.to_all:
+                self.to_all.add(len(self.own))
             self.submit(event, out)
         elif isinstance(event, Receive):
             unit: Any = event.unit
@@ -123,6 +127,9 @@ class SmallFlush(Flush):
 
     def own_packets(self) -> dict[int, Packet]:
         return {packet.seq: packet for packet in self.machine.own}
+
+    def is_to_all(self, seq: int) -> bool:
+        return seq in self.machine.to_all
 
     def waiting(self) -> list[Submit]:
         return []

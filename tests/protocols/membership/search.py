@@ -16,7 +16,6 @@ from ordercast.model.machine import Deliver, Receive, Send, Submit, TimerFired
 from ordercast.model.nodes import mask_of
 from ordercast.protocols.membership.applicants import Application
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Begin,
     ChangeView,
     Excluded,
@@ -310,7 +309,7 @@ class Search:
     def _submission(self, text: Text, state: State) -> Submit:
         """To those of its destinations that are in the sender's view."""
         if text.to is None:
-            return Submit(TO_ALL, (1,), text.name.encode())
+            return Submit(0, (1,), text.name.encode(), to_all=True)
         self.objects[text.sender].restore(self.states.values[state.nodes[text.sender]])  # type: ignore[union-attr]
         view = self.objects[text.sender].current.view  # type: ignore[union-attr]
         places = [place for place, member in enumerate(view.members) if member.number in text.to]
@@ -321,7 +320,7 @@ class Search:
         if isinstance(event, ReceiveControl) and isinstance(event.unit, Install):
             other = int(self.fact(state.nodes[process]).place == 0)
             event = ReceiveControl(Install(event.unit.view, other, event.unit.value))
-        if isinstance(event, Submit) and event.destinations == 0:
+        if isinstance(event, Submit) and not (event.destinations or event.to_all):
             return state._replace(submitted=state.submitted + 1)
         node, sent, told = self.step(process, state.nodes[process], event)
         nodes = (*state.nodes[:process], node, *state.nodes[process + 1 :])

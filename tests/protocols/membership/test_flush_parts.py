@@ -104,6 +104,29 @@ def test_what_views_need_of_a_group() -> None:
         flush_class("no")
 
 
+# --- what is to all ---
+
+
+@pytest.mark.parametrize("protocol", ["spo", "st"])
+def test_what_is_left_over_is_to_all_if_it_was_submitted_so(protocol: str) -> None:
+    """Whether it has a number or not; named members stay these, also if they are all. What is with all is forgotten."""
+    machines = [machine_of(protocol, place, 2, window=2) for place in (0, 1)]
+    flush = flush_class(protocol)(machines[0])
+    events = [Submit(0b11, (1,), b"x", to_all=number != 1) for number in range(3)]
+    units = [output.unit for event in events for output in machines[0].handle(event) if isinstance(output, Send)]
+    assert len(units) == 2, "the window is full"
+    assert flush.left_over(Cut((0, 0))) == events
+    assert flush.left_over(Cut((1, 0))) == events[1:]
+    while units:
+        unit = units.pop(0)
+        for machine in machines:
+            out = machine.handle(Receive(unit))
+            for name in [output.name for output in out if isinstance(output, SetTimer)]:
+                out += machine.handle(Fired(name)) if name == "status" else []
+            units += [output.unit for output in out if isinstance(output, Send)]
+    assert not [flush.is_to_all(seq) for seq in range(3) if flush.is_to_all(seq)]
+
+
 # --- numbers that go on ---
 
 

@@ -13,7 +13,6 @@ from ordercast.protocols.membership.acceptor import _first
 from ordercast.protocols.membership.choice import choose
 from ordercast.protocols.membership.epoch import Cut, EpochReport
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Blocked,
     Excluded,
     InstallView,
@@ -255,7 +254,7 @@ def test_numbers_go_on_after_what_was_withdrawn() -> None:
     assert hand.told[0][-1] == "(x)"
     machine: Any = member.machine
     assert [packet.first for packet in machine.own] == [2]
-    hand.give(0, Submit(TO_ALL, (1,), b"y"))
+    hand.give(0, Submit(0, (1,), b"y", to_all=True))
     assert [packet.first for packet in machine.own] == [2, 3]
 
 

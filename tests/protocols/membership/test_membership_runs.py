@@ -12,7 +12,7 @@ from tests.protocols.membership.promises import check, check_end
 
 TOTAL = ("to", "prito", "prio", "sequencer")
 PARTIAL = ("spo", "po", "st")
-RUNS, MANY = 40, 1_500
+RUNS, MANY = 25, 1_500
 
 
 def run(name: str, order: Order, seed: int, counts: Counter[str], *, is_total: bool, resilience: int = 8) -> None:

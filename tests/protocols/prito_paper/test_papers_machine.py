@@ -90,7 +90,7 @@ CONFIGS = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CONFIGS, HISTORIES)
 def test_machine_takes_whatever_is_well_formed(config: GroupConfig, events: list[Input]) -> None:
     """It raises nothing, says what it waits for, tells each thing once, and numbers one after the other."""

@@ -138,7 +138,7 @@ def test_example_3_1_and_jp_example_2_1_are_what_the_sound_rules_give(
 # --- lemmas and theorem ---
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS, STEPS, READINGS, st.booleans())
 def test_lemma_4_1_printed(seed: int, steps: int, reading: LossInference, verbatim: bool) -> None:
     """What satisfies the PACK condition is pre-acknowledged, under every reading (JP Lemma 4.1)."""
@@ -149,7 +149,7 @@ def test_lemma_4_1_printed(seed: int, steps: int, reading: LossInference, verbat
     assert holds(sender_order_kept, group)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS, STEPS)
 def test_lemma_4_1_and_lemma_4_2_sound(seed: int, steps: int) -> None:
     """Both hold, whatever the destinations."""
@@ -173,7 +173,7 @@ def test_lemma_4_2_printed_is_false() -> None:
     assert not holds(acknowledged_truthfully, group)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS, STEPS, READINGS)
 def test_lemma_4_2_printed_holds_if_everything_is_for_everybody(seed: int, steps: int, reading: LossInference) -> None:
     """And if a copy says what the first transmission said."""
@@ -192,7 +192,7 @@ def test_lemma_4_2_random_walks_get_as_far_as_acknowledgment() -> None:
         assert sum(bool(group.lost and group.copies and any(group.delivered)) for group in groups) >= 10
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS, STEPS, st.sampled_from([1, 2, 32]), st.sampled_from([1, 3, 256]), st.booleans())
 def test_theorem_5_1_sound(seed: int, steps: int, window: int, quota: int, infer_losses: bool) -> None:
     """After any losses the sound rules give the SPO service, and then nobody speaks any more (JP Theorem 4.3)."""

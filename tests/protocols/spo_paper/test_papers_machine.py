@@ -54,7 +54,7 @@ CONFIGS = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CONFIGS, st.lists(INPUTS, max_size=30))
 def test_machine_takes_whatever_is_well_formed(config: GroupConfig, events: list[Input]) -> None:
     """It raises nothing, what it knows of a packet rises one level at a time, and it hands over what rose."""

@@ -75,6 +75,19 @@ def test_what_was_thrown_away_is_asked_of_nobody() -> None:
     assert (change.out.of(ResetNeed), change.out.of(ResetDone)) == ([], [ResetDone(E1, 0)])
 
 
+def test_what_one_lacks_does_not_throw_away_what_all_have_if_nobody_saw_it_before() -> None:
+    """E1 stops because its log is long, before it receives what E2 receives. No node received both: any order is right.
+
+    All nodes agreed on the order in which E2's is first, discarded everything, sent the same again, and so for ever.
+    """
+    e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N, log_limit=1), Peer(E2), Peer(E3)
+    x = e2.sends("x", E1, E2)
+    a, b = e3.sends("a", E1), e3.sends("b", E1)
+    assert e1.hears(a, b).of(ResetReply)
+    e1.hears(e2.reply(x, sent=[x]), e3.reply(sent=[a, b]))
+    assert (e1.machine.recovery.order, e1.machine.recovery.removed) == (((E3, 0), (E3, 1)), {(E2, 0)})
+
+
 def test_what_was_thrown_away_is_expected_again_under_its_old_number() -> None:
     change = GoingBack()
     out = change.finish()
@@ -94,15 +107,15 @@ def test_what_was_accepted_before_is_not_accepted_again() -> None:
 
 
 def test_what_was_accepted_before_and_comes_in_an_agreement_is_not_accepted_again() -> None:
-    """E2 and E1 are its destinations; E3 is not, and has pre-acknowledged what the agreed order puts behind it."""
+    """E2 and E1 are its destinations; E3 is not, and has pre-acknowledged what E2 received behind it."""
     e1, e2, e3 = Node(E1, recovery=Recovery.GO_BACK_N), Peer(E2), Peer(E3)
     g = e2.sends("g", E1, E2)
     assert e1.hears(g).accepted == ["g"]
     e1.hears(e2.reply(sent=[g]), e3.reply(), e2.done(), e3.done())
     assert e1.machine.normal.accepted_before == {(E2, 0)}
     e2.epoch = e3.epoch = 1
-    p = e3.sends("p", E3)
-    e1.hears(p, e2.reply(g, sent=[g]), e3.reply(p, sent=[p], preacknowledged=1))
+    p = e3.sends("p", E2, E3)
+    e1.hears(p, e2.reply(g, p, sent=[g]), e3.reply(p, sent=[p], preacknowledged=1))
     assert e1.machine.recovery.missing == {(E2, 0)}
     out = e1.hears(Data(g.packet, e2.status()))
     assert (out.accepted, out.of(ResetDone)) == ([], [ResetDone(E1, 1)])
@@ -125,6 +138,7 @@ def test_what_comes_again_waits_for_the_window_and_goes_before_anything_new() ->
     e1.submits("new", E2)
     [ready] = change.finish().of(Ready)
     assert (ready.next_seq, ready.next_seq_to) == (0, (0, 0, 0)), "what is sent next is what comes again"
+    assert e1.machine.log_sizes().sent == 1
     assert e1.machine.waits_for() == (
         "1 submissions wait for the window",
         "1 packets wait to be sent again",

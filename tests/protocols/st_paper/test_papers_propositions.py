@@ -68,7 +68,7 @@ def test_proposition_1_on_figure_5() -> None:
 # --- proposition 1 ---
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(WORDS, st.integers(0, 20), ORDERS)
 def test_proposition_1_holds_for_common_destinations(words: list[tuple[str, str]], pick: int, order: list[int]) -> None:
     """One packet is lost by one destination: what any two nodes both have, they have in one order, that of the channel.
@@ -100,7 +100,7 @@ def test_proposition_1_does_not_say_where_the_rules_insert() -> None:
 # --- proposition 2 ---
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(WORDS, st.sets(st.tuples(st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=4), ORDERS)
 def test_proposition_2_holds_for_the_order_of_what_precedes_sort_points(
     words: list[tuple[str, str]], picks: set[tuple[int, int]], order: list[int]
@@ -132,7 +132,7 @@ def test_proposition_2_does_not_hold_for_its_information() -> None:
 # --- proposition 3 ---
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from("123"), min_size=2, max_size=7), st.integers(0, 2), st.sets(st.integers(0, 6)), ORDERS)
 def test_proposition_3_holds_for_losses_of_one_node_when_all_is_for_all(
     sources: list[str], node: int, picks: set[int], order: list[int]

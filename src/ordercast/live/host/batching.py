@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from ordercast.live.events import Receipt
 from ordercast.live.host.message_fragments import FIRST_FRAGMENT, FRAGMENT, LAST_FRAGMENT, WHOLE
 from ordercast.model.machine import Level, Submit
-from ordercast.protocols.membership.events import TO_ALL
 
+TO_ALL = -1
+"""As destinations of a batch: the members of the view in which it is numbered."""
 LENGTH_COST = 3  # bytes at most, of a message's length on the wire
 PENDING_LIMIT = 1 << 20
 """Bytes that may wait for the protocol before `send` waits (back-pressure)."""

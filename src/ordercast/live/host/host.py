@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from ordercast.live.host.batching import Outbox, OutgoingBatch
+from ordercast.live.host.batching import TO_ALL, Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
@@ -45,7 +45,6 @@ from ordercast.model.nodes import mask_of, members
 from ordercast.model.units import Packet, Unit
 from ordercast.protocols.membership.epoch import Cut
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Begin,
     Blocked,
     Excluded,
@@ -132,7 +131,6 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
-        member.submissions.addressing.is_to_all = self._is_to_all
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -280,17 +278,13 @@ class Host:
     def _places_of(self, nodes: int) -> int:
         """Those of the current view; what is to all goes to the members of the view in which it is numbered."""
         if nodes == TO_ALL:
-            return self._everybody if self._direct else TO_ALL
+            return self._everybody
         found = self._places.get(nodes)
         if found is None:
             found = mask_of(place for place, node in enumerate(self._nodes) if nodes >> node & 1)
             if len(self._places) < _CACHED_DESTINATIONS:
                 self._places[nodes] = found
         return found
-
-    def _is_to_all(self, first: int) -> bool:
-        batch = self._submitted.get(first) or self._unstable.get(first)
-        return batch is not None and batch.destinations == TO_ALL
 
     def _receive_all(self) -> bool:
         """Before a timer fires: it must not ask for what has arrived. True if nothing is left."""

@@ -47,7 +47,6 @@ from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
 from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership.events import (
-    TO_ALL,
     Begin,
     Blocked,
     Excluded,
@@ -203,12 +202,12 @@ class ByNode(DeclaredState):
 
     def _submit(self, event: Submit, out: list[Output]) -> None:
         """To those of the destinations that are members; if there are none, it is not sent."""
-        is_to_all = self.order.to_all or event.destinations == everybody(self.config.nodes)
-        to = TO_ALL if is_to_all else self._places(event.destinations)
+        to_all = event.destinations == everybody(self.config.nodes)
+        to = self._places(event.destinations)
         if self._has_ended() or self.departs:
             return
         if to:
-            self._give(replace(event, destinations=to), out)
+            self._give(replace(event, destinations=to, to_all=to_all), out)
         else:
             out.append(NotSent(len(event.lengths)))
 

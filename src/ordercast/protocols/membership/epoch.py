@@ -124,7 +124,8 @@ class Flush:
             if seq >= end:
                 packet = held[seq]
                 skips, first = packet.first - first, packet.first + len(packet.lengths)
-                again.append(Submit(packet.destinations, packet.lengths, packet.payload, packet.priority, skips))
+                to, to_all = packet.destinations, self.is_to_all(seq)
+                again.append(Submit(to, packet.lengths, packet.payload, packet.priority, skips, to_all))
         return [*again, *self.waiting()]
 
     def next_message(self, cut: Cut) -> int:
@@ -145,6 +146,11 @@ class Flush:
     def own_packets(self) -> dict[int, Packet]:
         """Own packets that are not known to be in every cut, by seq."""
         raise NotImplementedError
+
+    def is_to_all(self, seq: int) -> bool:
+        """Whether an own packet that is not in every cut was submitted to all. Only where some are not it is asked."""
+        del seq
+        return False
 
     def waiting(self) -> Sequence[Submit]:
         """What was submitted and has no number."""

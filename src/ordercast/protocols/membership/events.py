@@ -6,9 +6,6 @@ from ordercast.model.machine import Input, Output, Submit
 from ordercast.protocols.membership.units import ControlUnit, OutsideUnit
 from ordercast.protocols.membership.view import GroupView, NextView
 
-TO_ALL = -1
-"""As destinations of a Submit: the members of the view in which it is numbered."""
-
 
 class Begin(msgspec.Struct, frozen=True, gc=False):
     """Input: the first one."""

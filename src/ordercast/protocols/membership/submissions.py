@@ -5,23 +5,14 @@
 """
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from ordercast.model.machine import Level, Output, Reached, Submit
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.current import Current
-from ordercast.protocols.membership.events import TO_ALL, MemberOutput, Withdrawn
+from ordercast.protocols.membership.events import MemberOutput, Withdrawn
 from ordercast.protocols.membership.order import Epoch
 from ordercast.protocols.membership.view import NextView, Reason, places_after
-
-
-class Addressing:
-    """Where messages go to any members: what the host knows of their destinations."""
-
-    def __init__(self) -> None:
-        self.is_to_all: Callable[[int], bool] = lambda _: False
-        """Whether the submission with this first message is for all members, whoever they are when it is delivered."""
 
 
 class Submissions(DeclaredState):
@@ -29,24 +20,22 @@ class Submissions(DeclaredState):
 
     current: Final[Current]
     epoch: Final[Epoch]
-    addressing: Final[Addressing]
 
     waiting: deque[Submit]  # submitted while stopped, in places of the current view
     skips: int  # message numbers that the next submission leaves out: of what was withdrawn
 
     def __init__(self, current: Current, epoch: Epoch) -> None:
-        self.current, self.epoch, self.addressing = current, epoch, Addressing()
+        self.current, self.epoch = current, epoch
         self.waiting, self.skips = deque(), 0
 
     def submit(self, event: Submit, out: list[MemberOutput]) -> None:
         """While the epoch takes inputs."""
-        to = self.current.view.everybody if _is_to_all(event) else event.destinations
-        self._give(event, to, out)
+        self._give(event, self.current.view.everybody if event.to_all else event.destinations, out)
 
     def _give(self, event: Submit, to: int, out: list[MemberOutput]) -> None:
         """With the message numbers of what was withdrawn before it left out."""
         skips, self.skips = self.skips + event.skips, 0
-        submit = Submit(to, event.lengths, event.payload, event.priority, skips, _is_to_all(event))
+        submit = Submit(to, event.lengths, event.payload, event.priority, skips, event.to_all)
         out += self.epoch.machine.handle(submit)
 
     # --- from one view to the next ---
@@ -82,7 +71,7 @@ class Submissions(DeclaredState):
     def _resubmit_one(self, event: Submit, number: int, value: NextView, out: list[MemberOutput]) -> int:
         """The number of the message after it."""
         first = number + event.skips
-        to = self._in_next_view(event, first, value)
+        to = self._in_next_view(event, value)
         if to:
             self._give(event, to, out)
         else:
@@ -90,15 +79,8 @@ class Submissions(DeclaredState):
             out.append(Withdrawn(event, first))
         return first + len(event.lengths)
 
-    def _in_next_view(self, event: Submit, first: int, value: NextView) -> int:
-        """The destinations, as places of the current view; `first`: its first message.
-
-        What was to all is to all of its members.
-        """
-        if self.epoch.order.to_all or _is_to_all(event) or self.addressing.is_to_all(first):
+    def _in_next_view(self, event: Submit, value: NextView) -> int:
+        """The destinations, as places of the current view."""
+        if event.to_all or self.epoch.order.to_all:
             return self.current.view.everybody
         return places_after(value.stay, event.destinations)
-
-
-def _is_to_all(event: Submit) -> bool:
-    return event.to_all or event.destinations == TO_ALL

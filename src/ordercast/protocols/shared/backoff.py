@@ -11,6 +11,11 @@ from ordercast.model.state import DeclaredState
 
 MAX_FACTOR = 4
 """Intervals double while there is no progress, up to this multiple of their duration."""
+MAX_FACTOR_SILENT = 32
+"""The same with views, if nothing at all is received from those that are waited for. They are probably gone, and the
+failure detector takes thousands of intervals to tell: all others would ask all the time."""
+SILENT_AFTER = 2
+"""Requests in a row that such a node has left unanswered."""
 
 
 def next_factor(factor: int, *, progress: bool, limit: int = MAX_FACTOR) -> int:
@@ -25,17 +30,19 @@ class Backoff(DeclaredState):
     """
 
     limit: Final[int]
-    """The requests in a row that a node may leave unanswered; 0: any number, and they are not counted."""
+    """The requests in a row that a node may leave unanswered; 0, with views: any number, of which few are counted."""
     factor: int
     """The current interval, as a multiple of its duration."""
     progress: bool
     """Something that this node waits for has happened since the last request."""
     unanswered: list[int]
     """By node: requests in a row that were due while this node waited for it and nothing was received from it."""
+    silent: bool
+    """With views: nothing is received from any of those that are waited for."""
 
     def __init__(self, nodes: int, limit: int) -> None:
         self.limit = limit
-        self.factor, self.progress, self.unanswered = 1, False, [0] * nodes
+        self.factor, self.progress, self.unanswered, self.silent = 1, False, [0] * nodes, False
 
     def restart(self) -> None:
         """Back to the shortest interval; what nodes have left unanswered stays counted."""
@@ -44,12 +51,19 @@ class Backoff(DeclaredState):
     def advance(self) -> bool:
         """When an interval ends: sets the factor of the next one; True if there was no progress in this one."""
         progress, self.progress = self.progress, False
-        self.factor = next_factor(self.factor, progress=progress)
+        most = MAX_FACTOR_SILENT if self.silent else MAX_FACTOR
+        self.factor = next_factor(self.factor, progress=progress, limit=most)
         return not progress
 
     def count_unanswered(self, nodes: int) -> int | None:
         """Counts one more unanswered request to each of these nodes; returns the first that exceeds the limit."""
-        for node in members(nodes if self.limit else 0):
+        waited_for = members(nodes)
+        if not self.limit:
+            self.silent = bool(waited_for) and all(self.unanswered[node] == SILENT_AFTER for node in waited_for)
+            for node in waited_for:
+                self.unanswered[node] = min(SILENT_AFTER, self.unanswered[node] + 1)
+            return None
+        for node in waited_for:
             self.unanswered[node] += 1
             if self.unanswered[node] > self.limit:
                 return node

@@ -81,6 +81,10 @@ class SpoFlush(Flush):
         ]
         return {packet.seq: packet for log in logs for packet in log}
 
+    def is_to_all(self, seq: int) -> bool:
+        """Known of those that are not settled: the others are in every cut."""
+        return seq in self.machine.settlement.to_all
+
     def waiting(self) -> Sequence[Submit]:
         """What waits for the window."""
         return self.machine.waiting

@@ -145,7 +145,7 @@ class Spo(LossDetection):
         if destinations != self.my_bit:
             self.sent.append(packet)
         if self.views:
-            self.settlement.keep(packet)
+            self.settlement.keep(packet, to_all=event.to_all)
             self.settle(out)
         if destinations != self.my_bit:
             out.append(Send(Data(packet, self.status())))

@@ -34,20 +34,24 @@ class Settlement(DeclaredState):
     """The last of my packets that had other destinations than me; -1: none."""
     unsettled: deque[Packet]
     """Own packets that are not settled."""
+    to_all: deque[int]
+    """The seqs of those that were submitted to all."""
     held: list[deque[Packet]]
     """By source: accepted by all their destinations, and not known to be behind settled packets only."""
 
     def __init__(self, me: int, first: Sequence[int]) -> None:
         self.me, self.settled_below, self.said_below, self.last_to_others = me, list(first), first[me], -1
-        self.unsettled, self.held = deque(), [deque() for _ in first]
+        self.unsettled, self.to_all, self.held = deque(), deque(), [deque() for _ in first]
 
     def in_window(self, next_seq: int) -> int:
         """How many own packets are not settled, and those behind them."""
         return next_seq - self.settled_below[self.me]
 
-    def keep(self, packet: Packet) -> None:
+    def keep(self, packet: Packet, *, to_all: bool) -> None:
         """An own packet is sent."""
         self.unsettled.append(packet)
+        if to_all:
+            self.to_all.append(packet.seq)
         if packet.destinations != 1 << self.me:
             self.last_to_others = packet.seq
 
@@ -59,6 +63,8 @@ class Settlement(DeclaredState):
         self.settled_below[self.me] = below
         while self.unsettled and self.unsettled[0].seq < below:
             self.unsettled.popleft()
+        while self.to_all and self.to_all[0] < below:
+            self.to_all.popleft()
         return True
 
     def owes_status(self) -> bool:

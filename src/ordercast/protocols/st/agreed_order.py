@@ -1,7 +1,7 @@
 """The agreed order: one total order of an epoch's packets, merged from the logs of all nodes.
 
 Every node computes it from the same replies, which never change, so all get the same result. What some log determines
-is kept; packets that no node received are free, and sorted by source and number.
+is kept; what none determines is free, and sorted by source and number.
 
 Why it never contradicts what a node delivered: all of these hold for the order of the channel itself.
  (a) Packets that follow each other in a log were received in that order, and all nodes receive one order.
@@ -18,16 +18,19 @@ from ordercast.model.units import PacketId
 from ordercast.protocols.st.units import ResetReply
 
 
-def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False) -> list[PacketId] | None:
+def agreed_order(replies: Sequence[ResetReply], *, incomplete_last: bool = False) -> list[PacketId] | None:
     """All packets of an epoch in the agreed order; None if the logs contradict each other.
 
-    That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that no node received to come
-    last: it discards everything from the first packet on that a destination lacks, and would never make progress.
+    That is impossible on a channel that keeps one order (1C). Go-back-n needs packets that a destination lacks to come
+    as late as they can: it discards everything from the first of them on. If all destinations have received the first
+    packet on the channel, it stays: nothing precedes it. Otherwise an epoch could end without progress, and all after
+    it: a node that stops because its log is long lacks what others receive later, at any place in the order.
     """
     destinations = known_packets(replies)
     packets = sorted(destinations)
     number = {packet: at for at, packet in enumerate(packets)}  # ties go to the lowest source, then the lowest seq
-    last = [unreceived_last] * len(packets)
+    incomplete = incomplete_packets(replies) if incomplete_last else set()
+    last = [packet in incomplete for packet in packets]
     after: list[list[int]] = [[] for _ in packets]
     before = [0] * len(packets)  # how many must come first and have not yet
 
@@ -40,8 +43,6 @@ def agreed_order(replies: Sequence[ResetReply], *, unreceived_last: bool = False
             precede(at - 1, at)
     for reply in replies:
         log = [number[source, seq] for source, seq, _ in reply.log]
-        for at in log:
-            last[at] = False
         for first, second in pairwise(log):  # (a)
             if second != first + 1 or packets[first][0] != packets[second][0]:  # (b) has added that one
                 precede(first, second)
@@ -81,15 +82,20 @@ def go_back_point(order: Sequence[PacketId], replies: Sequence[ResetReply]) -> i
     for reply in replies:
         for source, seq, _ in reply.log[: reply.preacknowledged]:
             stays = max(stays, place[source, seq] + 1)
+    incomplete = incomplete_packets(replies)
+    return next((at for at in range(stays, len(order)) if order[at] in incomplete), len(order))
+
+
+def incomplete_packets(replies: Sequence[ResetReply]) -> set[PacketId]:
+    """Those that one of their destinations has not received."""
     received = [{(source, seq) for source, seq, _ in reply.log} for reply in replies]
-    destinations = known_packets(replies)
-    for at in range(stays, len(order)):
-        packet = order[at]
+    return {
+        packet
+        for packet, destinations in known_packets(replies).items()
         if any(
-            destinations[packet] >> reply.source & 1 and packet not in received[n] for n, reply in enumerate(replies)
-        ):
-            return at
-    return len(order)
+            destinations >> reply.source & 1 and packet not in log for reply, log in zip(replies, received, strict=True)
+        )
+    }
 
 
 def known_packets(replies: Sequence[ResetReply]) -> dict[PacketId, int]:

@@ -112,6 +112,10 @@ class StFlush(Flush):
         packets += [*normal.preacknowledged.logs[OWN], *normal.preacknowledged.logs[RECEIVED]]
         return {packet.seq: packet for packet in packets if packet.source == normal.me}
 
+    def is_to_all(self, seq: int) -> bool:
+        """Known of those that are not with all: the others are in every cut."""
+        return seq in self.machine.normal.to_all
+
     def waiting(self) -> Sequence[Submit]:
         """What waits for the window."""
         return self.machine.normal.waiting

@@ -216,7 +216,7 @@ class St(DeclaredState):
         normal = self.normal
         return LogSizes(
             waiting=len(normal.waiting),
-            sent=len(normal.accepted.logs[OWN]),
+            sent=len(normal.accepted.logs[OWN]) + len(normal.to_resend),
             held=len(normal.unplaced) + len(normal.of_next_epoch) + normal.last_shows_gap,
             accepted=len(normal.accepted.logs[RECEIVED]),
             preacknowledged=len(normal.preacknowledged.logs[RECEIVED]) + len(self.finished.packets),

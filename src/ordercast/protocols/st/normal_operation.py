@@ -74,6 +74,8 @@ class NormalOperation(LossDetection):
             self.expected, self.expected_to_me = [self.next_seq], list(self.next_seq_to)
             out += alone(packet)
         else:
+            if event.to_all:
+                self.to_all.add(packet.seq)
             self.transmit(packet, out, again=False)
 
     def transmit(self, packet: Packet, out: list[Output], *, again: bool) -> None:
@@ -179,6 +181,7 @@ class NormalOperation(LossDetection):
         """Drops own packets that all nodes have acknowledged; those not to me are pre-acknowledged thereby."""
         for packet in self.accepted.take_acknowledged(OWN):
             self.backoff.progress = True
+            self.to_all.discard(packet.seq)
             if not packet.destinations & self.my_bit:
                 out.append(Reached(PREACKNOWLEDGED, packet))
                 self.await_acknowledgment(OWN, packet, out)

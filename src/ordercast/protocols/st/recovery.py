@@ -115,7 +115,7 @@ class Recovery(DeclaredState):
         if len(replies) < normal.nodes:
             return
         going_back = normal.config.recovery is RecoveryPolicy.GO_BACK_N
-        order = agreed_order(replies, unreceived_last=going_back)
+        order = agreed_order(replies, incomplete_last=going_back)
         if order is None:
             normal.abort("the channel did not keep one order", out)
             return

@@ -41,6 +41,7 @@ class EpochState(DeclaredState):
     next_seq_to: list[int]  # PSEQ_j
     next_message: int
     waiting: deque[Submit]  # submitted, but the flow condition does not hold
+    to_all: set[int]  # seqs of own packets that were submitted to all, and are not known to be with all
     to_resend: deque[Packet]  # go-back-n: own packets of an earlier epoch that all nodes have discarded
 
     # Receiving, by source; own packets are received when the channel brings them back.
@@ -83,7 +84,7 @@ class EpochState(DeclaredState):
         self.status_after = max(1, config.window // 2)
 
         self.next_seq, self.next_seq_to, self.next_message = first[me], [first[me]] * nodes, 0
-        self.waiting, self.to_resend = deque(), deque()
+        self.waiting, self.to_all, self.to_resend = deque(), set(), deque()
         self.expected, self.expected_to_me = list(first), list(first)
 
         self.stamps, self.free = [0] * nodes, [config.quota * nodes] * nodes
@@ -110,6 +111,7 @@ class EpochState(DeclaredState):
         self.preacknowledged.clear(self._own_unbounded(below))
         for seqs in self.unpreacknowledged:
             seqs.clear()
+        self.to_all.intersection_update([packet.seq for packet in self.to_resend])
         self.epoch += 1
         self.finished.epoch_seen[self.me] = self.epoch
         self.log, self.preacknowledged_count, self.acknowledged_count = [], 0, 0
