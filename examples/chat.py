@@ -53,20 +53,20 @@ async def type_all(group: ordercast.Group) -> None:
     await group.close()
 
 
-async def typed() -> AsyncIterator[bytes]:
+async def typed(source: int = 0) -> AsyncIterator[bytes]:
     """The lines of standard input, without a thread: a thread that waits for input cannot be interrupted."""
-    loop, ready, chunk, rest = asyncio.get_running_loop(), asyncio.Event(), b" ", b""
-    loop.add_reader(0, ready.set)
-    try:
-        while chunk:
-            await ready.wait()
-            ready.clear()
-            chunk = os.read(0, 4096)
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield line
-    finally:
-        loop.remove_reader(0)
+    loop, chunk, rest = asyncio.get_running_loop(), b" ", b""
+    while chunk:
+        readable = loop.create_future()
+        loop.add_reader(source, readable.set_result, None)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(source)  # now: who reads only because there was something to read before waits for ever
+        chunk = os.read(source, 4096)
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
 
 
 async def read_all(group: ordercast.Group, said: Conversation) -> None:

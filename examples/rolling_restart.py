@@ -6,6 +6,11 @@
 
 What a member has reported to be at all members must be in what every member holds in the end, and all must hold the
 same, although no process was there from the beginning to the end.
+
+"All members" are those of the view. A member that is not heard for too long, because the machine is busy, is excluded
+and returns by itself; meanwhile it does not have what the others report. If the others were killed then, too few of the
+last view would be left to go on, and if it ended then, it would end with what it had. So this waits, before the next
+member goes and before all end, until all are members again, as whoever restarts members of a real group should.
 """
 
 import argparse
@@ -21,6 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REPORTED = "everybody has: "
 PATIENCE = 60.0
+LONGEST_LINE = 1 << 28  # bytes: in the end a member prints everything on one line
 
 
 class Store:
@@ -34,8 +40,13 @@ class Store:
         """What is typed."""
         return f"key{number} {number}"
 
+    def report(self, line: str, name: str) -> str:
+        """What `name` prints when a line that was typed there is at all members."""
+        del name
+        return REPORTED + line
+
     def reported(self, printed: str, name: str) -> str | None:
-        """What a printed line reports to be at all members."""
+        """What a printed line reports to be at all members, as `held` has it."""
         del name
         return printed.removeprefix(REPORTED) if printed.startswith(REPORTED) else None
 
@@ -69,6 +80,10 @@ class Chat(Store):
         """What is typed."""
         return f"line {number}"
 
+    def report(self, line: str, name: str) -> str:
+        """What `name` prints when a line that was typed there is at all members."""
+        return f"{name}: {line}"
+
     def reported(self, printed: str, name: str) -> str | None:
         """What a printed line reports to be at all members; after a restart a member prints old lines again."""
         return printed if printed.startswith(f"{name}: line ") else None
@@ -81,6 +96,10 @@ class Chat(Store):
 EXAMPLES = {"store": Store, "counter": Additions, "chat": Chat}
 
 
+class RestartError(Exception):
+    """A member did not do what it has to do."""
+
+
 class Member:
     """A member and its process, which is another one after each restart."""
 
@@ -90,53 +109,66 @@ class Member:
         """By the process that runs now."""
         self.reported = Counter[str]()
         """By all of its processes."""
-        self.unreported = 0
-        """Lines that were typed at the process that runs now."""
+        self.unreported = Counter[str]()
+        """Lines that were typed at the process that runs now, as it is to report them."""
         self.is_ready = asyncio.Event()
 
     async def start(self) -> None:
         """Returns when it is in the group."""
-        self.printed, self.unreported = [], 0
+        self.printed, self.unreported, self._typed = [], Counter(), 0
         command = [sys.executable, str(HERE / self.example.program), self.name, self.group]
         pipe = asyncio.subprocess.PIPE
-        self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+        self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=LONGEST_LINE)
         self._reading = asyncio.create_task(self._read())
         ready = asyncio.create_task(self.is_ready.wait())
         await asyncio.wait([ready, self._reading], timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if not self.is_ready.is_set():
-            raise SystemExit(f"{self.name} is not in the group; it printed {self.printed}")
+            raise RestartError(f"{self.name} is not in the group; it printed {self.printed}")
 
     def type(self, line: str) -> None:
         """Types a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
-        self.unreported += 1
+        self.unreported[self.example.report(line, self.name)] += 1
+        self._typed += 1
 
     async def settled(self) -> None:
-        """Returns when all that was typed at this process is reported to be at all members."""
-        until = time.monotonic() + PATIENCE
-        while self.unreported:
+        """Returns when all that was typed at this process until now is reported to be at all members."""
+        until, typed = time.monotonic() + PATIENCE, self._typed
+        while self._typed - self.unreported.total() < typed:
             if time.monotonic() > until:
-                raise SystemExit(f"{self.name} has not reported {self.unreported} lines after {PATIENCE:g} s")
+                raise RestartError(f"{self.name} has not reported {shown(self.unreported)} after {PATIENCE:g} s")
             await asyncio.sleep(0.05)
 
     async def stop(self, by: signal.Signals) -> None:
         """Returns when it has ended."""
         self.is_ready.clear()
+        if self.process.returncode is not None:
+            raise RestartError(f"{self.name} ended by itself, with exit status {self.process.returncode}")
         self.process.send_signal(by)
-        await asyncio.wait_for(self._reading, PATIENCE)
-        await self.process.wait()
+        await self._ended()
 
     async def end(self) -> Counter[str]:
         """Ends its input; returns what it held when it ended."""
         self.is_ready.clear()
         assert self.process.stdin is not None
         self.process.stdin.close()
-        await asyncio.wait_for(self._reading, PATIENCE)
-        if await self.process.wait():
-            raise SystemExit(f"{self.name} failed with exit status {self.process.returncode}")
+        if await self._ended():
+            raise RestartError(f"{self.name} failed with exit status {self.process.returncode}")
         return self.example.held(self.printed)
+
+    async def _ended(self) -> int:
+        try:
+            await asyncio.wait_for(self._reading, PATIENCE)
+        except TimeoutError:
+            raise RestartError(f"{self.name} has not ended after {PATIENCE:g} s") from None
+        return await self.process.wait()
+
+    def kill(self) -> None:
+        """Whatever it does."""
+        if self.process.returncode is None:
+            self.process.kill()
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
@@ -147,7 +179,7 @@ class Member:
                 self.is_ready.set()
             reported = self.example.reported(line, self.name)
             if reported is not None and (self.example.repeats or reported not in self.reported):
-                self.unreported -= 1
+                self.unreported -= Counter([line])  # only what is positive stays
                 self.reported[reported] += 1
 
 
@@ -165,15 +197,44 @@ async def use(members: list[Member], gap: float) -> int:
         return number
 
 
+async def are_complete(members: list[Member]) -> None:
+    """Returns when all are in one view and have the state: who has not does not send."""
+    names, until = {member.name for member in members}, time.monotonic() + PATIENCE
+    while await present(members[0].group) != names:
+        if time.monotonic() > until:
+            raise RestartError(f"not all of {', '.join(sorted(names))} are members after {PATIENCE:g} s")
+    await asyncio.gather(*(member.settled() for member in members))
+
+
+async def present(group: str) -> set[str]:
+    """Members of the current view that say so."""
+    command = [sys.executable, "-m", "ordercast", "members", group, "--json"]
+    pipe = asyncio.subprocess.PIPE
+    asked = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=asyncio.subprocess.DEVNULL)
+    told, _ = await asked.communicate()
+    found = json.loads(told)["members"] if told else []
+    return {member["name"] for member in found if member["presence"] == "present"}
+
+
 async def rolling_restart(example: Store, rounds: int, gap: float, by: signal.Signals, group: str) -> None:
     """Restarts all members so often, and checks what they hold."""
     members = [Member(example, name, group) for name in example.members]
     await asyncio.gather(*(member.start() for member in members))
+    try:
+        await restart_all(members, rounds, gap, by)
+    finally:
+        for member in members:
+            member.kill()
+
+
+async def restart_all(members: list[Member], rounds: int, gap: float, by: signal.Signals) -> None:
+    """Does so while they are used."""
     using = asyncio.create_task(use(members, gap))
     begun = time.monotonic()
     for number in range(rounds):
         for member in members:
             await asyncio.sleep(10 * gap)
+            await are_complete(members)
             await member.stop(by)
             await asyncio.sleep(10 * gap)
             await member.start()
@@ -181,6 +242,7 @@ async def rolling_restart(example: Store, rounds: int, gap: float, by: signal.Si
     using.cancel()
     typed = await using
     await asyncio.gather(*(member.settled() for member in members))
+    await are_complete(members)
     held = await asyncio.gather(*(member.end() for member in members))
     reported = sum((member.reported for member in members), Counter[str]())
     for member, own in zip(members, held, strict=True):
@@ -190,7 +252,7 @@ async def rolling_restart(example: Store, rounds: int, gap: float, by: signal.Si
             ("has more:", own - held[0]),
         ):
             if wrong:
-                raise SystemExit(f"{member.name} {what} {shown(wrong)}")
+                raise RestartError(f"{member.name} {what} {shown(wrong)}")
     print(f"{typed} lines were typed, {reported.total()} reported to be at all members, {held[0].total()} are there")
     print(f"all {len(members)} members were restarted {rounds} times, hold the same, and nothing was lost")
 
@@ -210,7 +272,10 @@ def main() -> None:
     given = parser.parse_args()
     by = signal.SIGKILL if given.kill else signal.SIGTERM
     group = f"rolling {given.example} {os.getpid()}"
-    asyncio.run(rolling_restart(EXAMPLES[given.example](), given.rounds, given.gap, by, group))
+    try:
+        asyncio.run(rolling_restart(EXAMPLES[given.example](), given.rounds, given.gap, by, group))
+    except RestartError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """The examples run, and print what they promise."""
 
+import asyncio
+import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -73,6 +76,27 @@ def test_who_is_interrupted_leaves_the_chat_to_the_others() -> None:
             process.kill()
     assert told["ann"][1] == "interrupted: you have left the chat\n"
     assert [process.returncode for process in people.values()] == [1, 0, 0]
+
+
+def test_the_chat_reads_only_what_was_typed() -> None:
+    """It must not wait for input in `read`: nothing else happens then, and SIGTERM has no effect."""
+    typed = runpy.run_path(str(EXAMPLES / "chat.py"))["typed"]
+
+    async def type_two() -> list[bytes]:
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)  # a read that would wait fails
+        lines = typed(reading)
+        os.write(writing, b"one\n")
+        first = await anext(lines)
+        second = asyncio.create_task(anext(lines))
+        await asyncio.sleep(0.02)
+        os.write(writing, b"two\n")
+        found = [first, await second]
+        for end in (reading, writing):
+            os.close(end)
+        return found
+
+    assert asyncio.run(asyncio.wait_for(type_two(), 10)) == [b"one", b"two"]
 
 
 def test_who_is_no_member_of_the_chat_is_told_who_is() -> None:

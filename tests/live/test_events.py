@@ -309,7 +309,7 @@ def test_joins_closes_aborts_and_keys_are_logged_with_fields(caplog: pytest.LogC
     for record in caplog.records:
         if record.name in {"ordercast.join", "ordercast.shutdown", "ordercast.security"}:
             assert vars(record)["member"] in {"A", "B"}
-            assert vars(record)["group"].startswith("test ")
+            assert vars(record)["group"].startswith("test-")
 
 
 def test_a_callback_for_those_who_wait_may_fail(

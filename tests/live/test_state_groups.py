@@ -202,6 +202,32 @@ def test_an_application_that_reads_messages_alone_saves_at_the_same_place() -> N
     run(test)
 
 
+def test_who_returns_loads_the_state_after_it_was_handed_what_came_before() -> None:
+    """What it was delivered and did not read before its exclusion is in the state: it must not be applied again."""
+
+    async def test() -> None:
+        found = Groups(order="sequenced", failure_timeout=0.5)
+        await found.found("ABC")
+        found.tasks["C"].cancel()  # it does not read
+        await found.send("A", *range(10))
+        await until(lambda: sum(member_of(found.groups["C"]).inbox.delivered.values()) == 10)
+        endpoint = member_of(found.groups["C"]).transport.endpoint
+        send, endpoint.send = endpoint.send, lambda *_: None  # type: ignore[method-assign]
+        await until(lambda: found.groups["A"].stats().view == 1)
+        endpoint.send = send  # type: ignore[method-assign]
+        await until(lambda: found.groups["A"].stats().view == 2)
+        await asyncio.sleep(0.05)
+        assert found.logs["C"].loads == 0
+        found.open("C", found.groups["C"])
+        await found.send("A", *range(10, 20))
+        await found.close()
+        assert found.logs["C"].log == found.logs["A"].log
+        kinds = [type(event) for event in found.logs["C"].events]
+        assert kinds == [*[Message] * 10, ordercast.Excluded, View, *[Message] * 10]
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_large_messages_that_are_under_way_reach_the_joiner_whole(order: str) -> None:
     async def test() -> None:

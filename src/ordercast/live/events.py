@@ -44,7 +44,7 @@ class Excluded(msgspec.Struct, frozen=True):
     """The others continue without this member, which lives: it was not heard for too long.
 
     It returns by itself, unless it was joined with `rejoin=False`; its next event is then a `View`. Messages of others
-    that were delivered in between are not delivered here.
+    that were delivered in between are not delivered here. If it leaves before it has returned, it ends without them.
     """
 
     why: str

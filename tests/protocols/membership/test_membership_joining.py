@@ -278,6 +278,34 @@ def test_a_name_whose_member_is_silent_is_replaced() -> None:
     assert [member.number for member in hand.members[0].current.view.members] == [0, 1, 70]
 
 
+def test_who_replaces_the_oldest_applies_at_the_next_one() -> None:
+    """It would coordinate, and is dead: nobody waits for a failure timeout to find out."""
+    hand = Hand(3)
+    again = Incarnation("n0", 70, "address 0")
+    for name, at in (("n0", 1), ("n9", 0)):
+        hand.give(1, ReceiveOutside(Find("g", name, 70, at), "somewhere"))
+        [(_, unit)] = answers(hand, Found)
+        assert (unit.apply_at, unit.to) == (at, at)
+    hand.apply(again, 1, reached=0b110)
+    for _ in range(4):
+        hand.give(1, TimerFired("view.applicants"))
+    hand.reports(1, 2)
+    hand.choose(1)
+    hand.accept(1, 2)
+    value = hand.members[1].current.value
+    assert value is not None
+    assert value.left == ((0, Reason.REPLACED),)
+    assert [member.number for member in hand.members[1].current.view.members] == [1, 2, 70]
+
+
+def test_a_restarted_process_does_not_wait_for_an_answer_at_its_own_address() -> None:
+    one = joiner("address 0")
+    one.begin()
+    hears(one, found(0, addresses=("address 0", "address 1", ME.address)))
+    [(_, apply)] = sent(hears(one, found(1, addresses=("address 0", "address 1", ME.address))), Apply)
+    assert apply.reached == 0b011
+
+
 def test_an_application_that_is_not_repeated_is_forgotten() -> None:
     hand = Hand(2)
     hand.members[1].current.has_state = False

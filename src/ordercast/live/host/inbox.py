@@ -46,6 +46,7 @@ class Inbox:
         self._destinations: dict[int, tuple[str, ...]] = {}  # names by mask, of those that occurred
         self._origin, self._mask = Origin(view=-1), 0  # of the last message that was read
         self._arrived, self._waiting = asyncio.Event(), 0  # and how many wait for it
+        self._read_up = asyncio.Event()  # the application was handed all that came before what is held
         self._end: BaseException | None = None
         self._awaited: int | None = None  # the view from which on nothing is handed out: partial messages are missing
         self.bytes = 0
@@ -135,6 +136,17 @@ class Inbox:
         """What arrives from now on is not read before `release`: it follows a state that is not loaded yet."""
         self.drop_held()
         self._queue, self._before_held, self.limit = deque(), self.delivered, HOLD_LIMIT
+        if self._ready:
+            self._read_up.clear()
+        else:
+            self._read_up.set()
+
+    async def read_up(self) -> None:
+        """Returns when the application was handed all that came before what is held.
+
+        One that returns loads a state then: it must not be handed what the state contains after it.
+        """
+        await self._read_up.wait()
 
     def release(self) -> None:
         """The state is loaded: what follows it may be read."""
@@ -164,6 +176,8 @@ class Inbox:
             found = ready.popleft()
             if not isinstance(found, Packet):
                 if not isinstance(found, _NewView):
+                    if not ready and self.is_held:
+                        self._read_up.set()  # this is `Excluded`, which comes last
                     return found
                 self._enter(found)
                 return found.view

@@ -168,6 +168,10 @@ class MemberState:
 
     # --- what becomes of the state (state_transfer.LoadingOwner) ---
 
+    async def read_up(self) -> None:
+        """Returns when the application was handed all that came before the state."""
+        await self._owner.inbox.read_up()
+
     def state_loaded(self, loaded: Loaded) -> None:
         """The application has it: it is given what was delivered meanwhile."""
         owner, host = self._owner, self._owner.host

@@ -34,6 +34,9 @@ class StateOptions(NamedTuple):
 class LoadingOwner(Protocol):
     """Who is told what becomes of the state that is loaded."""
 
+    async def read_up(self) -> None:
+        """Returns when the application was handed all that came before the state."""
+
     def state_loaded(self, loaded: Loaded) -> None:
         """The application has it."""
 
@@ -139,6 +142,7 @@ class StateTransfer:
     async def _load(self, loader: StateLoader, interrupted: "asyncio.Task[None] | None") -> None:
         if interrupted is not None:
             await asyncio.wait((interrupted,))  # the application may have to clean up
+        await self._owner.read_up()
         try:
             loaded = await loader.load()
         except JoinError as error:

@@ -20,7 +20,8 @@ class State(Protocol):
         """Replaces the state by the one that was saved; its parts are cut anew, and need not be those of `save`.
 
         The state is complete when `parts` ends. If the connection breaks before, `parts` raises a `ConnectionError`,
-        and `load` is called again, from the beginning.
+        and `load` is called again, from the beginning. In a member that was excluded and returns it is called when the
+        application was handed `Excluded`.
         """
         ...
 

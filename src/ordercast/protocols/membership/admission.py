@@ -31,12 +31,24 @@ class Admission:
 
     def receive(self, unit: Find | Apply, address: str, out: list[MemberOutput]) -> None:
         """One asks where the group is, or applies."""
-        coordinator, blocked = members(self.coordinator.eligible())[0], self.blocking.blocked
+        name = unit.name if isinstance(unit, Find) else unit.applicant.name
+        coordinator, blocked = self._applied_at(name), self.blocking.blocked
         if isinstance(unit, Find):
             self.applicants.receive_find(unit, address, coordinator, out, blocked=blocked)
         else:
             self.applicants.receive_apply(unit, address, coordinator, out, blocked=blocked)
             self.consider(out)
+
+    def _applied_at(self, name: str) -> int:
+        """Where this name is applied with: at the one that would coordinate; at the next one if that has the name.
+
+        Its process may have been restarted: then it answers nobody, and whoever probes it need not wait for a failure
+        timeout.
+        """
+        eligible, of_name = self.coordinator.eligible(), self.applicants.place_bit(name)
+        if of_name == 1 << self.coordinator.current.place:
+            return members(eligible)[0]
+        return members(eligible & ~of_name or eligible)[0]
 
     def receive_entered(self, unit: Entered, out: list[MemberOutput]) -> None:
         """A member is there, and may have got the state: then more can join."""

@@ -159,10 +159,10 @@ class Applicants(DeclaredState):
 
     def unreached(self, unit: Apply) -> int:
         """J4: members that the applicant has not exchanged words with."""
-        return self.current.view.everybody & ~unit.reached & ~self._place_bit(unit.applicant.name)
+        return self.current.view.everybody & ~unit.reached & ~self.place_bit(unit.applicant.name)
 
-    def _place_bit(self, name: str) -> int:
-        """The place of another incarnation of this name: it need not be reached, since it would be replaced."""
+    def place_bit(self, name: str) -> int:
+        """The place of the member of this name; of another incarnation, which need not be reached: it is replaced."""
         for place, member in enumerate(self.current.view.members):
             if member.name == name:
                 return 1 << place
@@ -173,7 +173,7 @@ class Applicants(DeclaredState):
 
         Meanwhile the application is noted: it does not enter a view in which that member stays.
         """
-        place_bit = self._place_bit(unit.applicant.name)
+        place_bit = self.place_bit(unit.applicant.name)
         place = place_bit.bit_length() - 1
         if place_bit and place not in self.probing and not self.confirmed & place_bit:
             if place == self.current.place:

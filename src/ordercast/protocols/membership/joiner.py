@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ordercast.model.machine import CancelTimer, Discard, SetTimer, TimerFired
-from ordercast.model.nodes import members
+from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.events import MemberOutput, ReceiveOutside, SendOutside
@@ -164,8 +164,8 @@ class Joiner(DeclaredState):
             if (unit.apply_at, unit.to) != (known.apply_at, known.to):
                 self.found = unit
         self.tickets[unit.place] = unit.ticket
-        everybody = (1 << len(unit.addresses)) - 1
-        if self.reached == everybody:
+        at_own_address = mask_of(at for at, address in enumerate(unit.addresses) if address == self.me.address)
+        if self.reached | at_own_address == (1 << len(unit.addresses)) - 1:  # the incarnation before does not answer
             self._apply(out)
 
     # --- J2 ---
