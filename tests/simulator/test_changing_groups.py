@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ordercast.audit.services import OF_VIEWS
-from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, Recovery, SequencerConfig
+from ordercast.model.config import MICROSECOND, MILLISECOND, GroupConfig, RecoveryPolicy, SequencerConfig
 from ordercast.model.errors import ConfigError
 from ordercast.model.faults import (
     Crash,
@@ -153,7 +153,7 @@ def test_one_that_crashed_is_not_asked_all_the_time(protocol: str) -> None:
 def test_who_leaves_waits_for_what_go_back_n_sends_again() -> None:
     """A message that all had discarded, and that was not sent again yet, was lost. A random run."""
     config = draw_changing(81, "st")
-    simulated(replace(config, group=replace(config.group, log_limit=2, recovery=Recovery.GO_BACK_N)))
+    simulated(replace(config, group=replace(config.group, log_limit=2, recovery=RecoveryPolicy.GO_BACK_N)))
 
 
 # --- who is addressed ---
