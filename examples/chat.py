@@ -54,14 +54,14 @@ async def type_all(group: ordercast.Group) -> None:
 
 
 async def typed() -> AsyncIterator[bytes]:
-    """The lines of standard input, without a thread: a thread that waits for input cannot be interrupted."""
-    loop, ready, chunk, rest = asyncio.get_running_loop(), asyncio.Event(), b" ", b""
-    loop.add_reader(0, ready.set)
+    """The lines of standard input, without a thread: a thread that waits for input cannot be interrupted.
+
+    It is read where the event loop says that there is something: to read later could wait, and the member with it.
+    """
+    loop, chunks, rest = asyncio.get_running_loop(), asyncio.Queue[bytes](), b""
+    loop.add_reader(0, lambda: chunks.put_nowait(os.read(0, 4096)))
     try:
-        while chunk:
-            await ready.wait()
-            ready.clear()
-            chunk = os.read(0, 4096)
+        while chunk := await chunks.get():
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 yield line

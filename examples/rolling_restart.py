@@ -34,6 +34,11 @@ class Store:
         """What is typed."""
         return f"key{number} {number}"
 
+    def report(self, line: str, name: str) -> str:
+        """What a member reports when a line that was typed at it is at all members."""
+        del name
+        return line
+
     def reported(self, printed: str, name: str) -> str | None:
         """What a printed line reports to be at all members."""
         del name
@@ -69,6 +74,10 @@ class Chat(Store):
         """What is typed."""
         return f"line {number}"
 
+    def report(self, line: str, name: str) -> str:
+        """The line as it is printed."""
+        return f"{name}: {line}"
+
     def reported(self, printed: str, name: str) -> str | None:
         """What a printed line reports to be at all members; after a restart a member prints old lines again."""
         return printed if printed.startswith(f"{name}: line ") else None
@@ -90,13 +99,13 @@ class Member:
         """By the process that runs now."""
         self.reported = Counter[str]()
         """By all of its processes."""
-        self.unreported = 0
-        """Lines that were typed at the process that runs now."""
+        self.unreported = Counter[str]()
+        """Of lines that were typed at the process that runs now; it may report those of the one before, too."""
         self.is_ready = asyncio.Event()
 
     async def start(self) -> None:
         """Returns when it is in the group."""
-        self.printed, self.unreported = [], 0
+        self.printed, self.unreported = [], Counter()
         command = [sys.executable, str(HERE / self.example.program), self.name, self.group]
         pipe = asyncio.subprocess.PIPE
         self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
@@ -111,14 +120,14 @@ class Member:
         """Types a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
-        self.unreported += 1
+        self.unreported[self.example.report(line, self.name)] += 1
 
     async def settled(self) -> None:
         """Returns when all that was typed at this process is reported to be at all members."""
         until = time.monotonic() + PATIENCE
         while self.unreported:
             if time.monotonic() > until:
-                raise SystemExit(f"{self.name} has not reported {self.unreported} lines after {PATIENCE:g} s")
+                raise SystemExit(f"{self.name} has not reported {shown(self.unreported)} after {PATIENCE:g} s")
             await asyncio.sleep(0.05)
 
     async def stop(self, by: signal.Signals) -> None:
@@ -147,7 +156,7 @@ class Member:
                 self.is_ready.set()
             reported = self.example.reported(line, self.name)
             if reported is not None and (self.example.repeats or reported not in self.reported):
-                self.unreported -= 1
+                self.unreported -= Counter([reported])
                 self.reported[reported] += 1
 
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,28 @@ def test_who_is_interrupted_leaves_the_chat_to_the_others() -> None:
             process.kill()
     assert told["ann"][1] == "interrupted: you have left the chat\n"
     assert [process.returncode for process in people.values()] == [1, 0, 0]
+
+
+def test_who_has_typed_a_line_reads_what_others_type_then() -> None:
+    """Nobody waits for the next line of its own: it would neither read nor answer meanwhile."""
+    people = chat("ann", "bob", "cy")
+    limit = threading.Timer(30, lambda: [process.kill() for process in people.values()])
+    limit.start()
+    try:
+        for line in ("hello", "are you there?", "yes"):
+            for name, process in people.items():
+                assert process.stdin is not None
+                process.stdin.write(f"{line} {name}\n")
+                process.stdin.flush()
+                for each in people.values():
+                    assert each.stdout is not None
+                    while f"{name}: {line} {name}\n" != (read := each.stdout.readline()):
+                        assert read, "it has not read it after 30 s"
+    finally:
+        limit.cancel()
+        for process in people.values():
+            process.kill()
+            process.communicate()
 
 
 def test_who_is_no_member_of_the_chat_is_told_who_is() -> None:
