@@ -166,3 +166,7 @@ if __name__ == "__main__":
         text = made()
         if not (FOLDER / file).exists() or (FOLDER / file).read_text() != text:
             (FOLDER / file).write_text(text)
+    listed = set(api_page().split())
+    for page in (FOLDER / "api").glob("*.rst"):  # made by Sphinx: a name that is gone would stay
+        if page.stem.rpartition(".")[2] not in listed:
+            page.unlink()

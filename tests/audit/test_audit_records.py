@@ -171,7 +171,14 @@ def test_what_is_known_from_others_was_sent_after_what_was_recorded(tmp_path: Pa
     assert broken(folders) == {"sender_order_kept"}
 
 
-@pytest.mark.parametrize("members", [["ada", "bob"], "ada, bob, cy", None])
+def test_a_lacking_record_is_told_of_by_name_also_if_others_joined_later(tmp_path: Path) -> None:
+    """A record has the names of those that were there when it began."""
+    names = json.dumps({"group": {}, "live": {"members": ["ada", "bob"]}})
+    folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0,)]
+    assert "the record of bob, E3 is incomplete;" in by_all_means(folders).incomplete_records[0]
+
+
+@pytest.mark.parametrize("members", [["ada"], ["ada", "bob", "cy", "dan"], "ada, bob, cy", None])
 def test_a_lacking_record_without_usable_names_is_told_of_by_number(tmp_path: Path, members: Any) -> None:
     names = json.dumps({"group": {}, "live": {"members": members}})
     folders = [keep(tmp_path / NAMES[node], GOOD.rows, node, config=names) for node in (0, 2)]

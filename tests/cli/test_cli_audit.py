@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ordercast.audit.verdict import Finding, Verdict
-from ordercast.cli.audit import print_verdict
+from ordercast.cli.audit import _merged, print_verdict
 from ordercast.trace.run_writer import TraceWriter
 from ordercast.trace.schema import EventField, EventRow
 from tests.cli.conftest import Command, Outcome
@@ -141,6 +141,18 @@ def test_without_a_name_for_each_node_they_are_numbered(ordercast: Command, tmp_
     done, document = audited(ordercast, tmp_path, write(tmp_path / "t", LACKING, config=config))
     assert "E3 lacks E1#1, sent to {E2,E3}" in done.out
     assert "members" not in document
+
+
+def test_who_joined_after_a_record_began_is_numbered_unless_another_record_names_it(
+    ordercast: Command, tmp_path: Path
+) -> None:
+    """A record has the names of those that were there when it began."""
+    early = write(tmp_path / "a", LACKING, config=json.dumps({"live": {"members": ["ada", "bob"]}}))
+    done, document = audited(ordercast, tmp_path, early)
+    assert "E3 lacks ada#1, sent to {bob,E3}" in done.out
+    assert document["members"] == {"r": ["ada", "bob", "E3"]}
+    assert _merged(("ada", "bob", "E3"), ("ada", "E2", "cy")) == ("ada", "bob", "cy")
+    assert _merged((), ("ada", "bob")) == _merged(("ada", "bob"), ("ada",)) == ("ada", "bob")
 
 
 def test_a_run_may_be_called_as_it_likes(ordercast: Command, tmp_path: Path) -> None:

@@ -43,9 +43,14 @@ def has_one_clock(row: RunRow) -> bool:
 
 
 def member_names(row: RunRow) -> tuple[str, ...]:
-    """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation."""
+    """The names of a run's nodes, as its configuration has them; empty if it has none, as in a simulation.
+
+    The configuration is written when a record begins: nodes that joined later have no name in it, and stay E4, E5, ….
+    """
     names = _live(row).get("members")
-    return tuple(map(str, names)) if isinstance(names, list) and len(names) == row[NODES] else ()
+    if not isinstance(names, list) or not 2 <= len(names) <= row[NODES]:
+        return ()
+    return (*map(str, names), *map(name_of, range(len(names), row[NODES])))
 
 
 def incomplete_records(rows: Iterable[RunRow]) -> list[str]:

@@ -1,5 +1,6 @@
 """`ordercast audit`: whether traces keep the promises of their service."""
 
+from itertools import zip_longest
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
@@ -136,8 +137,19 @@ def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
         rows = read_runs(folders)
     except TraceError:  # a trace that is followed may have no such row yet
         return {}
-    found = {row[RUN]: member_names(row) for row in rows if row[RUN] in wanted}
-    return {run: names for run, names in found.items() if names}
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        if row[RUN] in wanted and (names := member_names(row)):
+            found[row[RUN]] = _merged(found.get(row[RUN], ()), names)
+    return found
+
+
+def _merged(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that any of two records has: who joined later is named by its own, and by those that began after it."""
+    from ordercast.model.nodes import name_of
+
+    pairs = enumerate(zip_longest(some, others))
+    return tuple(str(other if one in {None, name_of(node)} and other else one) for node, (one, other) in pairs)
 
 
 def _line(witness: "Witness", names: MemberNames) -> str:
