@@ -14,6 +14,8 @@ from ordercast.audit.verdict import Verdict
 from ordercast.live.group import Group
 from ordercast.live.host import trace_recorder
 from ordercast.model.errors import ConfigError, GroupAborted
+from ordercast.model.units import Packet
+from ordercast.protocols.membership.units import Supply
 from ordercast.trace import packet_recorder
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.packet_recorder import PacketBatch
@@ -44,6 +46,26 @@ def held(folders: list[Path]) -> Verdict:
 def deliveries_in(folder: Path) -> int:
     batches = read_events([folder], ["event"]) if any((folder / "events").glob("*.parquet")) else ()
     return sum(batch.column("event").to_pylist().count("deliver") for batch in batches)
+
+
+def test_what_is_supplied_too_late_has_places_of_a_larger_view(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group_of(*NAMES, order="sequenced", record=tmp_path, close=False) as groups:
+            packet = Packet(
+                source=2, seq=0, seq_to=(0, 0, 0), first=0, destinations=0b111, lengths=(1,), payload=b"\0x"
+            )
+            await groups.pop("C").leave()
+            a = member_of(groups["A"])
+            while a.membership.present != 0b011:
+                await asyncio.sleep(0.005)
+            a.membership_received(Supply(packet=packet, view=0, source=1, number=0))
+            await groups["B"].send(b"on")
+            await hear(groups["A"], 1)
+            assert a.counts.discarded["old"] >= 1
+            await asyncio.gather(*(group.close() for group in groups.values()))
+
+    run(test)
+    held([tmp_path])
 
 
 @pytest.mark.parametrize("order", ORDERS)

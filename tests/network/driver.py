@@ -2,15 +2,19 @@
 
 Each process takes part in a group of each order, so that whatever happens, happens to every order. What a driver
 expects of a group is its list of members after each event.
+
+With the variable NETWORK_LOGS, a folder, what all processes logged is written there in the end.
 """
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
 from threading import Thread
 from typing import Any, NamedTuple
@@ -49,7 +53,8 @@ class Actor:
 
     def _read_errors(self) -> None:
         assert self.child.stderr is not None
-        self.errors = self.child.stderr.read()
+        for line in self.child.stderr:
+            self.errors += line
 
     def say(self, what: str) -> None:
         assert self.child.stdin is not None
@@ -108,6 +113,9 @@ class Driver:
     def __exit__(self, *_: object) -> None:
         for actor in self.all:
             actor.end()
+        if folder := os.environ.get("NETWORK_LOGS"):
+            for actor in self.all:
+                Path(folder, f"{actor.name}-{actor.life}.log").write_text(actor.errors)
 
     # --- what happens ---
 
@@ -157,9 +165,14 @@ class Driver:
         while (objection := is_so()) is not None:
             for actor in self.actors.values():
                 assert actor.child.poll() in {None, 0, -SIGKILL}, f"{actor} failed: {actor.errors or 'no words'}"
-            assert time.monotonic() < began + within, f"{what}: {objection} after {within:.1f} s"
+            assert time.monotonic() < began + within, f"{what}: {objection} after {within:.1f} s{self._tracebacks()}"
             time.sleep(0.01)
         return time.monotonic() - began
+
+    def _tracebacks(self) -> str:
+        """What living processes have logged as errors of their own."""
+        found = [(actor, actor.errors.find("Traceback")) for actor in self.all]
+        return "".join(f"\n{actor}: {actor.errors[at : at + 5000]}" for actor, at in found if at >= 0)
 
     def expect(self, what: str, members: Iterable[str], within: float | None = None) -> None:
         """All of these are in a view of themselves, in every group, and deliver messages in it."""

@@ -7,6 +7,7 @@ prints what it was delivered, and ends.
 
 import asyncio
 import json
+import logging
 import sys
 import time
 from contextlib import suppress
@@ -148,4 +149,6 @@ async def _end(group: Group, how: str) -> None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(group)s %(message)s")
+    logging.getLogger().handlers[0].addFilter(lambda record: hasattr(record, "group"))
     asyncio.run(take_part_in_all(msgspec.json.decode(sys.argv[1], type=Task)))

@@ -89,6 +89,11 @@ class EventRecorder(ABC):
         if isinstance(unit, DataUnit):
             self._messages(time, node, "discard", unit.packet, why, None)
         else:
+            self.discard_other(time, node, why)
+
+    def discard_other(self, time: int, node: int, why: str) -> None:
+        """A node discarded what names no packet, or one of another view, whose places mean nothing here."""
+        if not self._deliveries_only:
             self._other(time, node, "discard", why, None)
 
     def view(self, time: int, node: int, view: ViewInstalled) -> None:

@@ -2,7 +2,8 @@
 
 Rows are written by a thread into files that are complete as soon as they have a name, which they get after a second at
 most: a process that is killed loses its last second only. A full disk ends the recording and not the group; `failed`
-then tells why. Times are wall-clock times, one for all that follows from one input.
+then tells why. Times are wall-clock times, one for all that follows from one input; a clock that is set meanwhile does
+not change them, since an audit compares those of members on one machine.
 
 The event loop never waits for the disk. If `MANY_PENDING` batches of rows wait to be written, the recorder is `behind`:
 its member sends and accepts no data until half of them are written, which slows its peers, too. Other rows still come;
@@ -26,6 +27,7 @@ from ordercast.model.config import Rules
 from ordercast.model.errors import TraceError
 from ordercast.model.machine import Level, Resumed, ViewInstalled
 from ordercast.model.units import Packet, Unit
+from ordercast.protocols.membership.units import Supply
 from ordercast.protocols.registry import machine_class
 from ordercast.trace.incremental_writer import IncrementalTraceWriter
 from ordercast.trace.packet_recorder import PacketBatch, PacketRecorder
@@ -34,6 +36,7 @@ from ordercast.trace.schema import EventKind
 
 _log = logging.getLogger("ordercast.live")
 
+_STARTED = time.time_ns() - time.monotonic_ns()
 _FLUSH = 1.0
 """Seconds that are lost if the process is killed."""
 MANY_PENDING, MAX_PENDING = 24, 48
@@ -43,13 +46,18 @@ A batch has about 16,000 rows, which take 4 MB at most.
 """
 
 
+def now() -> int:
+    """The time of rows: nanoseconds since 1970, by the clock as it was set when this process began."""
+    return _STARTED + time.monotonic_ns()
+
+
 class TraceRecorder(MemberRecorder):
     """Writes the rows of one member in one session."""
 
     def __init__(self, trace: IncrementalTraceWriter, row: RunRow, me: int, *, deliveries_only: bool) -> None:
         self._trace, self._row, self._me = trace, row, me
         self._recorder = PacketRecorder(me, self._hand_on, deliveries_only=deliveries_only)
-        self._now = time.time_ns()
+        self._now = now()
         self._nodes: tuple[int, ...] | None = None  # of the places of the current view; None: they are the same
         nodes = row["nodes"]
         assert isinstance(nodes, int)
@@ -69,7 +77,7 @@ class TraceRecorder(MemberRecorder):
 
     def turn(self) -> None:
         """An input is about to be handled: what follows has this moment's time."""
-        self._now = time.time_ns()
+        self._now = now()
 
     def send(self, packet: Packet) -> None:
         """A packet of ours got its number."""
@@ -101,12 +109,15 @@ class TraceRecorder(MemberRecorder):
     def arrive(self, unit: Unit) -> None:
         """A unit arrived."""
         self._unit += 1
-        self._now = time.time_ns()
+        self._now = now()
         self._recorder.arrive(self._now, self._me, unit, self._unit)
 
     def discard(self, unit: Unit, why: str) -> None:
         """A unit was discarded."""
-        self._recorder.discard(self._now, self._me, unit, why)
+        if isinstance(unit, Supply):  # its packet has places of the view that it was asked for in
+            self._recorder.discard_other(self._now, self._me, why)
+        else:
+            self._recorder.discard(self._now, self._me, unit, why)
 
     def view(self, view: ViewInstalled, nodes: tuple[int, ...]) -> None:
         """A view was installed."""
@@ -160,7 +171,7 @@ class TraceRecorder(MemberRecorder):
 
     def timeout(self, name: str) -> None:
         """A timer fired."""
-        self._now = time.time_ns()
+        self._now = now()
         self._recorder.note(self._now, self._me, EventKind.TIMEOUT, name)
 
     def abort(self, why: str) -> None:
