@@ -195,7 +195,7 @@ def test_one_that_is_killed_leaves_the_others_a_sequenced_group(tmp_path: Path) 
             "g --members A,B --size 2",
             "--members and --size exclude each other; give --members to open a group, --size to discover its members",
         ),
-        ("g --size 3", "give a name"),
+        ("g --size 3", "--size needs the name of this member, its address, and where members discover each other"),
         ("g --members A", "2 to"),
         ("g --members A,A", "named twice"),
         ("g --members A,=B", "invalid member '=B'"),

@@ -32,7 +32,7 @@ from tests.pipeline.traces import write
 from tests.trace_events import read_events
 
 ENDINGS = {"crash", "abort", "view"}
-RUNS = 30
+RUNS = 50
 
 
 def make_partitions_small(monkeypatch: pytest.MonkeyPatch) -> None:
