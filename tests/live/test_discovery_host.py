@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import ordercast
 import ordercast.live.open_group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.join import Joining
@@ -54,6 +55,19 @@ def network(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def looking(name: str, network: dict[str, Any], **options: Any) -> Joining:
     return join("found", name=name, **{"size": 3, "timeout": 10, **network, **options})
+
+
+def test_one_that_knows_the_multicast_address_joins(network: dict[str, Any]) -> None:
+    async def test() -> None:
+        groups = list(await asyncio.gather(*(looking(name, network, size=2, order="sequenced") for name in "AB")))
+        contacts, bind = [network["multicast"]], network["bind"]
+        groups.append(await ordercast.join("found", contacts=contacts, name="C", bind=bind, timeout=10))
+        assert sorted(groups[2].members) == ["A", "B", "C"]
+        await groups[2].send(b"hello")
+        assert (await groups[0].receive()).payload == b"hello"
+        await asyncio.gather(*(group.close() for group in groups))
+
+    run(test)
 
 
 @pytest.mark.parametrize("sealed", [False, True], ids=["plain", "sealed"])

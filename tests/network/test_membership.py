@@ -9,7 +9,7 @@ from tests.network.scenarios import SCENARIOS, anything, run
 pytestmark = pytest.mark.network
 
 SHORT = {"a_minority_blocks_and_returns"}
-EVENTS = 50
+EVENTS = int(os.environ.get("NETWORK_EVENTS", "50"))
 """Of each random run; twenty of them are a thousand events."""
 
 
