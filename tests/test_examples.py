@@ -55,10 +55,9 @@ def chat(*names: str) -> dict[str, subprocess.Popen[str]]:
     }
 
 
-def end(people: dict[str, subprocess.Popen[str]]) -> None:
+def kill(people: dict[str, subprocess.Popen[str]]) -> None:
     for process in people.values():
         process.kill()
-        process.wait()
 
 
 def test_who_is_interrupted_leaves_the_chat_to_the_others() -> None:
@@ -85,7 +84,7 @@ def test_who_is_interrupted_leaves_the_chat_to_the_others() -> None:
 def test_who_has_typed_a_line_reads_what_others_type_then() -> None:
     """Nobody waits for the next line of its own: it would neither read nor answer meanwhile."""
     people = chat("ann", "bob", "cy")
-    limit = threading.Timer(30, end, [people])
+    limit = threading.Timer(30, kill, [people])
     limit.start()
     try:
         for line in ("hello", "are you there?", "yes"):
@@ -99,7 +98,9 @@ def test_who_has_typed_a_line_reads_what_others_type_then() -> None:
                         assert read, "it has not read it after 30 s"
     finally:
         limit.cancel()
-        end(people)
+        kill(people)
+        for process in people.values():
+            process.communicate()
 
 
 def test_who_is_no_member_of_the_chat_is_told_who_is() -> None:
