@@ -48,6 +48,27 @@ def deliveries_in(folder: Path) -> int:
     return sum(batch.column("event").to_pylist().count("deliver") for batch in batches)
 
 
+def test_what_is_sent_again_is_written_at_once(tmp_path: Path) -> None:
+    """An audit must know who it was for, even if its sender was killed in the next moment."""
+
+    async def test() -> None:
+        async with group_of("A", "B", record=tmp_path) as groups:
+            host = member_of(groups["A"]).host
+            assert host is not None
+            packet = Packet(source=0, seq=0, seq_to=(0, 0), first=0, destinations=0b11, lengths=(1,), payload=b"\0x")
+            for _ in range(3):
+                host.recorder.renumber(packet, 1)
+            async with asyncio.timeout(0.9):
+                while events_in(tmp_path).count("renumber") < 3:
+                    await asyncio.sleep(0.02)
+
+    def events_in(folder: Path) -> list[str]:
+        batches = read_events([folder], ["event"]) if any((folder / "events").glob("*.parquet")) else ()
+        return [event for batch in batches for event in batch.column("event").to_pylist()]
+
+    run(test)
+
+
 def test_what_is_supplied_too_late_has_places_of_a_larger_view(tmp_path: Path) -> None:
     async def test() -> None:
         async with group_of(*NAMES, order="sequenced", record=tmp_path, close=False) as groups:

@@ -56,6 +56,16 @@ def test_its_limit_is_no_state() -> None:
     assert (other.factor, other.unanswered, other.limit) == (2, [1, 0], 5)
 
 
+@pytest.mark.parametrize(("interval", "most"), [(0, 32), (10_000, 32), (1_000_000, 20), (10_000_000, 4)])
+def test_intervals_that_are_long_do_not_grow_for_those_that_say_nothing(interval: int, most: int) -> None:
+    """At 30 % loss, over a relay, three of four questions remain unanswered."""
+    backoff = Backoff(3, limit=0, interval=interval)
+    for _ in range(10):
+        backoff.advance()
+        backoff.count_unanswered(0b110)
+    assert backoff.factor == most
+
+
 def test_with_views_a_node_that_says_nothing_is_asked_less_and_less() -> None:
     """One word of any of those that are waited for, and they are asked as often as others."""
     backoff = Backoff(3, limit=0)

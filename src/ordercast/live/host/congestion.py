@@ -2,7 +2,8 @@
 
 A datagram that is longer than the packets of the network travels in fragments, and is lost with any of them. Where a
 receiver is overrun, fewer bytes in flight help, and shorter datagrams would only cost it more; where the network loses
-at random, shorter datagrams lose less. So bytes in flight are reduced first.
+at random, shorter datagrams lose less. So bytes in flight are reduced first; but if very much is lost, datagrams are
+shortened at once: hardly any that travels in twenty fragments arrives then, and what has a number is not cut any more.
 """
 
 from typing import NamedTuple, Protocol
@@ -11,6 +12,7 @@ MAX_BYTES_IN_FLIGHT = 1 << 20
 """Bytes of one sender that may be on their way to their place in the order."""
 _MIN_BYTES_IN_FLIGHT = 1 << 17  # two of the longest datagrams
 _LOSS_RATE = 0.02  # retransmissions and requests per unit above which units are taken to be lost
+_HEAVY_LOSS = 0.2  # the same, above which datagrams are shortened at once
 
 
 class Counts(Protocol):
@@ -19,6 +21,7 @@ class Counts(Protocol):
     transmitted: int
     retransmitted: int
     requests: int
+    sent: int
 
 
 class DatagramSizes(NamedTuple):
@@ -36,18 +39,20 @@ class CongestionControl:
         self._sizes = sizes
         self.datagram, self.bytes_in_flight = sizes.first, MAX_BYTES_IN_FLIGHT
         """The limits in bytes, of a datagram and of what is in flight."""
-        self._counted = 0, 0  # units; retransmissions and requests
+        self._counted = 0, 0, 0  # units; retransmissions and requests; new messages
 
     def adapt(self, counts: Counts) -> None:
-        """Half as much if much was lost, a quarter more if nothing was."""
-        counted = counts.transmitted, counts.retransmitted + counts.requests
-        units, lost = counted[0] - self._counted[0], counted[1] - self._counted[1]
+        """Half as much if much was lost, a quarter more if nothing was; that says nothing while nothing new is sent."""
+        counted = counts.transmitted, counts.retransmitted + counts.requests, counts.sent
+        units, lost, new = (now - before for now, before in zip(counted, self._counted, strict=True))
         self._counted = counted
         if lost > units * _LOSS_RATE:
+            if lost > units * _HEAVY_LOSS:
+                self.datagram = max(self._sizes.least, self.datagram // 4)
+            elif self.bytes_in_flight <= _MIN_BYTES_IN_FLIGHT:
+                self.datagram = max(self._sizes.least, self.datagram // 2)
             if self.bytes_in_flight > _MIN_BYTES_IN_FLIGHT:
                 self.bytes_in_flight //= 2
-            else:
-                self.datagram = max(self._sizes.least, self.datagram // 2)
-        elif units and not lost:
+        elif new and not lost:
             self.bytes_in_flight = min(MAX_BYTES_IN_FLIGHT, self.bytes_in_flight * 5 // 4)
             self.datagram = min(self._sizes.most, self.datagram * 5 // 4)

@@ -74,6 +74,7 @@ class TraceRecorder(MemberRecorder):
         self._loop = asyncio.get_running_loop()
         self._write(lambda: trace.begin(row))
         self._flushing = self._loop.call_later(_FLUSH, self._flush)
+        self._publishing: asyncio.Handle | None = None  # at once
 
     def turn(self) -> None:
         """An input is about to be handled: what follows has this moment's time."""
@@ -158,8 +159,13 @@ class TraceRecorder(MemberRecorder):
         self._recorder.unblock(self._now, self._me)
 
     def renumber(self, packet: Packet, number: int) -> None:
-        """A packet of ours is sent again, in the view of this number."""
+        """A packet of ours is sent again, in the view of this number.
+
+        That is written at once: if this process is killed now, nobody else can tell that those that joined may have it.
+        """
         self._recorder.renumber(self._now, self._me, packet, number)
+        if self._publishing is None:
+            self._publishing = self._loop.call_soon(self._publish)
 
     def stopped(self, why: str) -> None:
         """A recovery began."""
@@ -183,6 +189,8 @@ class TraceRecorder(MemberRecorder):
     def end(self, counters: RunRow) -> None:
         """Nothing more happens; `counters` are columns of the run's row."""
         self._flushing.cancel()
+        if self._publishing is not None:
+            self._publishing.cancel()
         self._publish()
         row = {
             **self._row,
@@ -203,6 +211,7 @@ class TraceRecorder(MemberRecorder):
             await asyncio.wrap_future(self._pending.popleft())
 
     def _publish(self) -> None:
+        self._publishing = None
         self._recorder.flush()
         self._write(self._trace.publish)
 

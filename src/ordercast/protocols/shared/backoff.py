@@ -6,6 +6,7 @@ Repeating what may have been lost is a departure from the papers: see the lists 
 
 from typing import Final
 
+from ordercast.model.config import MILLISECOND
 from ordercast.model.nodes import members
 from ordercast.model.state import DeclaredState
 
@@ -13,7 +14,9 @@ MAX_FACTOR = 4
 """Intervals double while there is no progress, up to this multiple of their duration."""
 MAX_FACTOR_SILENT = 32
 """The same with views, if nothing at all is received from those that are waited for. They are probably gone, and the
-failure detector takes thousands of intervals to tell: all others would ask all the time."""
+failure detector takes thousands of short intervals to tell: all others would ask all the time."""
+LONGEST_FOR_SILENT = 20 * MILLISECOND
+"""But intervals longer than this do not grow: where most is lost, those that are waited for may well be there."""
 SILENT_AFTER = 2
 """Requests in a row that such a node has left unanswered."""
 
@@ -29,6 +32,8 @@ class Backoff(DeclaredState):
     The machine sets `progress`, and `unanswered` of a node to 0 when anything is received from it.
     """
 
+    most_for_silent: Final[int]
+    """The largest multiple, if nothing is received from those that are waited for."""
     limit: Final[int]
     """The requests in a row that a node may leave unanswered; 0, with views: any number, of which few are counted."""
     factor: int
@@ -40,8 +45,11 @@ class Backoff(DeclaredState):
     silent: bool
     """With views: nothing is received from any of those that are waited for."""
 
-    def __init__(self, nodes: int, limit: int) -> None:
+    def __init__(self, nodes: int, limit: int, interval: int = 0) -> None:
+        """`interval`: the longest that is multiplied, in nanoseconds."""
         self.limit = limit
+        longest = LONGEST_FOR_SILENT // max(1, interval)
+        self.most_for_silent = max(MAX_FACTOR, min(MAX_FACTOR_SILENT, longest))
         self.factor, self.progress, self.unanswered, self.silent = 1, False, [0] * nodes, False
 
     def restart(self) -> None:
@@ -51,7 +59,7 @@ class Backoff(DeclaredState):
     def advance(self) -> bool:
         """When an interval ends: sets the factor of the next one; True if there was no progress in this one."""
         progress, self.progress = self.progress, False
-        most = MAX_FACTOR_SILENT if self.silent else MAX_FACTOR
+        most = self.most_for_silent if self.silent else MAX_FACTOR
         self.factor = next_factor(self.factor, progress=progress, limit=most)
         return not progress
 

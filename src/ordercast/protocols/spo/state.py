@@ -100,7 +100,7 @@ class SpoState(DeclaredState):
         self.stamp, self.status_due, self.unreported = 0, False, [0] * nodes
         self.reported_free = config.quota
         self.status_timer = self.transmitted = False
-        self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_limit())
+        self.heads_at_poll, self.backoff = (), Backoff(nodes, config.polls_limit(), config.timing.poll)
         self.poll_timer = self.inferred_loss_timer = self.aborted = False
 
     def free_buffers(self) -> int:

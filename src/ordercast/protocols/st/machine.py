@@ -72,7 +72,7 @@ class St(DeclaredState):
 
     def __init__(self, me: int, config: GroupConfig) -> None:
         self.finished = FinishedEpochs(config.nodes)
-        self.backoff = Backoff(config.nodes, config.polls_limit())
+        self.backoff = Backoff(config.nodes, config.polls_limit(), config.timing.reset)
         self.normal = NormalOperation(me, config, self.finished, self.backoff)
         self.recovery = Recovery(self.normal)
 

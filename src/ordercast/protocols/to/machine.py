@@ -101,7 +101,7 @@ class TotalOrderBroadcast(DeclaredState):
         self.transmission = Transmission(me, config)
         self.deliveries = Deliveries(me, config)
         self.policy = make_policy(config, self.deliveries)
-        self.backoff = Backoff(nodes, config.polls_limit())
+        self.backoff = Backoff(nodes, config.polls_limit(), config.timing.poll)
         self.reception = Reception(me, config, self.transmission, self.policy, self.backoff)
         self.recovery = Recovery(me, config, self.transmission, self.reception, self.backoff)
         self._normal_units = frozenset({OrderedData, OrderedReady, UnorderedReady, *self.policy.units})
