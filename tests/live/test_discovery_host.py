@@ -110,14 +110,34 @@ def test_a_link_has_another_name_on_another_machine(monkeypatch: pytest.MonkeyPa
     run(test)
 
 
-def test_a_fourth_is_turned_away_and_told_why_as_long_as_the_group_lives(network: dict[str, Any]) -> None:
+def test_a_group_that_is_open_is_joined_by_whoever_comes_later(network: dict[str, Any]) -> None:
+    async def test() -> None:
+        opened = await asyncio.gather(*(looking(name, network) for name in "BCD"))
+        groups = dict(zip("BCD", opened, strict=True))
+        with pytest.raises(JoinError, match="does not take C: the name C is in use"):
+            await looking("C", network)
+        await groups["C"].leave()
+        groups["C"] = await looking("C", network)
+        groups["A"] = await looking("A", network)
+        for founder in "BD":
+            await groups.pop(founder).leave()
+        groups["E"] = await looking("E", network)  # nobody is left of those that opened it
+        assert set(groups["E"].members) == {"A", "C", "E"}
+        await asyncio.gather(*(group.close() for group in groups.values()))
+
+    run(test)
+
+
+def test_one_too_many_is_told_so_if_the_group_does_not_open(
+    network: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ordercast.live.host.discovery_host._GRACE", 0.1)
+    monkeypatch.setattr("ordercast.live.host.running_group.RunningGroup.receive", lambda *_: None)
+
     async def test() -> None:
         groups = await asyncio.gather(*(looking(name, network) for name in "BCD"))
-        for late in ("A", "E"):
-            with pytest.raises(JoinError, match="the group has its 3 members: B, C, D"):
-                await looking(late, network)
-        with pytest.raises(JoinError, match="another process uses the name C"):
-            await looking("C", network)
+        with pytest.raises(JoinError, match="the group has its 3 members: B, C, D"):
+            await looking("A", network)
         await asyncio.gather(*(group.close() for group in groups))
 
     run(test)

@@ -187,7 +187,10 @@ SUITES = (
                 f"membership.{part}"
                 for part in ("retirement", "blocking", "admission", "view_change", "control_reception", "machine")
             ),
-            *(f"membership.{part}" for part in ("by_node", "node_packets", "silence", "failure_detector")),
+            *(
+                f"membership.{part}"
+                for part in ("by_node", "node_outputs", "node_packets", "silence", "failure_detector")
+            ),
         ),
         Battery(
             [

@@ -49,7 +49,7 @@ def test_once_faults_stop_a_run_finishes_and_falls_silent(
     result = whole.run()
     assert (result.complete, result.stalled, result.aborted) == (True, False, False)
     assert result.waits == ((), (), (), ())
-    assert whole._heap == []
+    assert whole._events.heap == []
     assert not any(whole._timers)
     for machine in whole.machines:
         assert isinstance(machine, Spo)

@@ -33,6 +33,11 @@ def name_of(node: int) -> str:
     return f"E{node + 1}"
 
 
+def renamed(text: str, nodes: Sequence[int]) -> str:
+    """A text about places as one about the nodes at these places."""
+    return re.sub(r"\bE([0-9]+)\b", lambda found: name_of(nodes[int(found[1]) - 1]), text)
+
+
 def chosen(names: Sequence[str], mask: int) -> tuple[str, ...]:
     """Those names whose places are in a set."""
     return tuple(names[node] for node in members(mask))

@@ -1,11 +1,11 @@
 """The event loop of a run: machines, a channel, faults and workloads on one virtual clock.
 
-Time is whole nanoseconds. The event queue is ordered by (time, running number): events of one instant happen in the
-order in which they were scheduled. A run therefore depends on nothing but its configuration.
+Time is whole nanoseconds. Events of one instant happen in the order in which they were scheduled. A run therefore
+depends on nothing but its configuration.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Any
 
 from ordercast.model.config import require
@@ -27,7 +27,6 @@ from ordercast.model.machine import (
     Deliver,
     Depart,
     Discard,
-    Echo,
     Enter,
     Machine,
     MembershipInput,
@@ -47,15 +46,15 @@ from ordercast.model.machine import (
 )
 from ordercast.model.nodes import members
 from ordercast.model.progress import Progress
-from ordercast.model.runs import CHANNEL_GUARANTEES, Channel, Pattern, RunConfig, TraceDetail
-from ordercast.model.units import DataUnit, Unit
-from ordercast.simulator.channels import channel_model
+from ordercast.model.runs import CHANNEL_GUARANTEES, Pattern, RunConfig, TraceDetail
+from ordercast.model.units import DataUnit
 from ordercast.simulator.completion import Completion
 from ordercast.simulator.counters import Counters
+from ordercast.simulator.event_queue import EventQueue
 from ordercast.simulator.fault_recorder import FaultRecorder
-from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
 from ordercast.simulator.machines import machine_of
 from ordercast.simulator.measurements import Measurements
+from ordercast.simulator.network import SimulatedNetwork
 from ordercast.simulator.pending_events import DRAINED, Arrival, Departure, LoopBack, Lost, PendingEvent, timer
 from ordercast.simulator.result import RunResult
 from ordercast.simulator.view_completion import ViewCompletion
@@ -83,7 +82,7 @@ class Simulation:
 
         `machine`: replaces the protocol's own; `fault_recorder`: records the effects of faults.
         """
-        nodes, seed = config.group.nodes, config.seed
+        nodes = config.group.nodes
         self.config = config
         kind = machine or machine_of(config)
         _require_channel(config, kind)
@@ -92,18 +91,11 @@ class Simulation:
         self._recorder: Recorder | None = None
         if sink is not None and config.record is not TraceDetail.NONE:
             self._recorder = Recorder(nodes, sink, deliveries_only=config.record is TraceDetail.DELIVERIES)
-        self._fault_recorder = fault_recorder
-        self._channel = channel_model(config.network, nodes, seed)
-        self._rules = rules_for(config.faults, seed, nodes)
-        self._echo = kind.echo
-        self._send_time = config.network.send_time
-        self._buffered = max(self._send_time, config.network.receive_time, config.network.receive_buffer) > 0
-
-        self._heap: list[
-            tuple[int, int, int, PendingEvent, int]
-        ] = []  # time, running number, node, event, transmission
-        self._number = 0
-        self._transmissions = 0
+        self._events = EventQueue()
+        self._schedule = self._events.schedule
+        self._network = SimulatedNetwork(
+            config, kind.echo, self._events, self.counters, recorder=self._recorder, fault_recorder=fault_recorder
+        )
         self._timers: list[dict[str, int]] = [{} for _ in range(nodes)]  # by name: the running number of its event
         # A node that sends all at once always has slightly more submitted than its window admits.
         self._saturated = config.workload.pattern is Pattern.EVERYBODY and config.workload.scripted_sends() is None
@@ -114,8 +106,6 @@ class Simulation:
         founders = founders_of(config.faults, nodes)
         self._absent = [node not in founders for node in range(nodes)]
         self._paused_until = [0] * nodes
-        self._busy_until = [0] * nodes
-        self._queued = [0] * nodes
 
         self._completion = Completion(nodes, to_send(config), has_views=kind.has_views)
         self._membership: ViewCompletion | None = None
@@ -133,7 +123,7 @@ class Simulation:
             Reached: self._measurements.reached,
             ReachedByView: self._measurements.reached,
             Resumed: self._measurements.resumed,
-            Send: self._send,
+            Send: self._network.send,
             SetTimer: self._set_timer,
             Stopped: self._measurements.stopped,
             **self._views.handlers(),
@@ -143,7 +133,7 @@ class Simulation:
         """Runs until no event is left, or there is no more progress. `progress` gets messages sent and to send."""
         total = sum(to_send(self.config))
         self._schedule_all()
-        heap, counters = self._heap, self.counters
+        heap, counters = self._events.heap, self.counters
         stalled, entries = False, 0
         while heap:
             time, number, node, what, transmission = heappop(heap)
@@ -173,13 +163,12 @@ class Simulation:
 
     def _hand(self, time: int, node: int, event: Receive, transmission: int) -> None:
         self.counters.received += isinstance(event.unit, DataUnit)
-        if self._buffered:
-            self._queued[node] -= 1
+        self._network.handed(node)
         if self._recorder is not None:
             self._recorder.arrive(time, node, event.unit, transmission)
         machine = self.machines[node]
         self._carry_out(time, node, machine.handle(event))
-        if self.config.network.drained and not self._queued[node]:
+        if self.config.network.drained and self._network.is_drained(node):
             self._carry_out(time, node, machine.handle(DRAINED))
 
     def _faults_end(self, time: int) -> int:
@@ -208,7 +197,7 @@ class Simulation:
         until = self._paused_until[node]
         if time >= until or isinstance(what, Arrival | Lost | Crash | Pause | Return):
             return False
-        heappush(self._heap, (until, number, node, what, transmission))
+        self._events.postpone(until, number, node, what, transmission)
         return True
 
     def _schedule_all(self) -> None:
@@ -227,11 +216,6 @@ class Simulation:
         for _ in range(self.config.group.window + 1 if self._saturated else 1):
             self._schedule_submission(node)
 
-    def _schedule(self, time: int, node: int, what: PendingEvent, transmission: int = 0) -> int:
-        self._number += 1
-        heappush(self._heap, (time, self._number, node, what, transmission))
-        return self._number
-
     def _schedule_submission(self, node: int, now: int = 0) -> None:
         for time, submission in self._workloads[node]:
             self._schedule(max(now, time), node, submission)
@@ -246,9 +230,9 @@ class Simulation:
     def _handle_other(self, time: int, node: int, what: PendingEvent, transmission: int) -> None:
         match what:
             case Arrival():
-                self._queue(time, node, what.event, transmission)
+                self._network.queue(time, node, what.event, transmission)
             case Departure():
-                self._depart(time, node, what.output)
+                self._network.depart(time, node, what.output)
             case LoopBack():
                 self._hand(time, node, what.event, transmission)
             case Lost():
@@ -256,7 +240,7 @@ class Simulation:
                 self._recorder.lose(time, node, what.unit, transmission, what.cause)
             case Pause():
                 self._paused_until[node] = max(self._paused_until[node], time + what.lasting)
-                self._busy_until[node] = max(self._busy_until[node], self._paused_until[node])
+                self._network.pause(node, self._paused_until[node])
             case Crash():
                 self._crash(time, node)
             case Enter():
@@ -298,24 +282,6 @@ class Simulation:
         node = next(node for node, each in nodes.items() if each is fault)
         self._enter(time, node, Enter())
 
-    def _queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
-        """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
-        network = self.config.network
-        if network.receive_buffer and self._queued[node] >= network.receive_buffer:
-            self._count_loss(node, event.unit)
-            if self._fault_recorder is not None:
-                self._fault_recorder.affected(transmission, node, OVERRUN)
-            if self._recorder is not None:
-                self._recorder.lose(time, node, event.unit, transmission, OVERRUN)
-            return
-        self._queued[node] += 1
-        self._schedule(self._busy(time, node, network.receive_time), node, event, transmission)
-
-    def _busy(self, time: int, node: int, lasting: int) -> int:
-        """The time at which a node finishes one more task; it does one task at a time."""
-        self._busy_until[node] = max(time, self._busy_until[node]) + lasting
-        return self._busy_until[node]
-
     # --- outputs of machines ---
 
     def _carry_out(self, time: int, node: int, outputs: list[Output]) -> None:
@@ -346,81 +312,6 @@ class Simulation:
         self._measurements.numbered(time, node, output.packet)
         if self._saturated:
             self._schedule_submission(node, time)
-
-    def _send(self, time: int, node: int, output: Send) -> None:
-        if self._send_time and output.to != node:
-            self._schedule(self._busy(time, node, self._send_time), node, Departure(output))
-        else:
-            self._depart(time, node, output)
-
-    def _depart(self, time: int, node: int, output: Send) -> None:
-        unit = output.unit
-        self._transmissions += 1
-        number = self._transmissions
-        event = Receive(unit)
-        if self._recorder is not None:
-            self._recorder.transmit(time, node, unit, number, again=output.again)
-        if output.to == node:  # it is queued like any unit, but does not use the channel
-            self._queued[node] += self._buffered
-            self._schedule(self._busy(time, node, self.config.network.receive_time), node, LoopBack(event), number)
-            return
-        size, control = unit.size(), not isinstance(unit, DataUnit)
-        self._count(unit, size, again=output.again)
-        flight = Flight(number, time, node, control=control, copy=output.again)
-        if self._fault_recorder is not None:
-            self._fault_recorder.transmitted(flight)
-        arrivals = self._channel.arrivals(time, node, size)
-        if self._echo is Echo.SAFE and output.to is None:  # not through the buffer, which could lose it
-            self._queued[node] += self._buffered
-            self._schedule(time, node, LoopBack(event), number)
-        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
-
-    def _count(self, unit: Unit, size: int, *, again: bool) -> None:
-        counters = self.counters
-        counters.bytes += size
-        if not isinstance(unit, DataUnit):
-            counters.control += 1
-            counters.control_bytes += size
-            counters.requests += unit.asks_for() is not None
-        elif again:
-            counters.retransmitted += 1
-        else:
-            counters.transmitted += 1
-
-    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
-        heap, rules = self._heap, self._rules
-        for receiver, arrival in enumerate(arrivals):
-            if to is not None:
-                if receiver != to:
-                    continue
-            elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
-                continue
-            decided = fault_effect(rules, flight, receiver) if rules else None
-            if decided is None:
-                self._number += 1
-                heappush(heap, (arrival, self._number, receiver, what, flight.number))
-            else:
-                self._apply_fault(flight, receiver, arrival, what, decided)
-
-    def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
-        if self._fault_recorder is not None:
-            self._fault_recorder.affected(flight.number, receiver, decided)
-        if decided == DUPLICATED:
-            self.counters.duplicated += 1
-            self._schedule(arrival, receiver, what, flight.number)
-            # On one channel the second follows at once: a unit between them would break the single order.
-            later = 0 if self.config.network.channel is Channel.ONE else self.config.network.jitter
-            self._schedule(arrival + later, receiver, what, flight.number)
-            return
-        unit = what.event.unit if isinstance(what, Arrival) else what.unit
-        self._count_loss(receiver, unit)
-        if self._recorder is not None:
-            self._schedule(arrival, receiver, Lost(unit, decided), flight.number)
-
-    def _count_loss(self, node: int, unit: Unit) -> None:
-        self.counters.lost += 1
-        if isinstance(unit, DataUnit) and unit.packet.destinations >> node & 1:
-            self.counters.lost_data += 1
 
     def _is_at_rest(self) -> bool:
         """True if the run is complete and no node waits for anything."""

@@ -10,7 +10,6 @@ from ordercast.protocols.membership import choice, units, view
 from ordercast.protocols.membership.acceptor import Acceptor
 from ordercast.protocols.membership.applicants import Applicants
 from ordercast.protocols.membership.blocking import Blocking
-from ordercast.protocols.membership.by_node import ByNode
 from ordercast.protocols.membership.coordinator import Coordinator
 from ordercast.protocols.membership.current import Current
 from ordercast.protocols.membership.events import InstallView
@@ -18,6 +17,7 @@ from ordercast.protocols.membership.installer import Installer
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.leaving import Leaving
 from ordercast.protocols.membership.machine import Member
+from ordercast.protocols.membership.node_outputs import NodeOutputs
 from ordercast.protocols.membership.node_packets import NodePackets
 from ordercast.protocols.membership.retirement import Retirement
 from ordercast.protocols.membership.submissions import Submissions
@@ -327,17 +327,17 @@ def _tells_levels_again() -> None:
     replace(NodePackets, "_tell_level", tell_level)
 
 
-@MUTANTS.add("timers of an epoch outlive it", "protocols.membership.by_node")
+@MUTANTS.add("timers of an epoch outlive it", "protocols.membership.node_outputs")
 def _keeps_timers() -> None:
     def around(install: Method) -> Method:
-        def changed(self: ByNode, output: InstallView, out: list[Any]) -> None:
+        def changed(self: NodeOutputs, output: InstallView, current: Any, out: list[Any]) -> None:
             timers, self.timers = self.timers, set()
-            install(self, output, out)
+            install(self, output, current, out)
             self.timers = timers
 
         return changed
 
-    wrap(ByNode, "_install", around)
+    wrap(NodeOutputs, "_install", around)
 
 
 @MUTANTS.add("impossible units are taken", "protocols.membership.units")

@@ -18,6 +18,7 @@ from ordercast.model.machine import (
     Numbered,
     Output,
     Reached,
+    Submit,
     Suspect,
     ViewInstalled,
 )
@@ -123,7 +124,7 @@ def test_those_that_stay_deliver_the_same_once_and_fall_silent(protocol: str) ->
             if protocol not in SELECTIVE:
                 assert set(log) == set(group.delivered[staying[0]])
                 assert {seq for source, seq in log if source == node} == set(
-                    range(machines[node].packets.numbered_below)
+                    range(machines[node].outputs.packets.numbered_below)
                 )
     assert excluded > 0
 
@@ -203,3 +204,12 @@ def test_whoever_is_suspected_wrongly_stays(protocol: str) -> None:
     assert [len(log) for log in group.delivered] == [1, 1, 1]
     views: Any = [machine.member.current.view for machine in group.machines]  # type: ignore[attr-defined]
     assert {(view.number, len(view.members)) for view in views} == {(1, 3)}
+
+
+def test_what_a_node_waits_for_names_nodes_not_places() -> None:
+    """E1 is gone: E3 has place 1, and E2 place 0."""
+    kind = by_node("spo", (1, 2))
+    machine: Any = kind(1, GroupConfig(nodes=3, views=True))
+    machine.handle(Submit(0b110, (1,), b"x"))
+    assert [line for line in machine.waits_for() if "E3" in line]
+    assert not [line for line in machine.waits_for() if "E2" in line or "E1" in line]

@@ -1,8 +1,8 @@
 """A member behind the ordinary contract of machines, so that the simulator and the explorer run it like any protocol.
 
 Nodes are numbers: the first ones found the group, the others join it. A node's address is its number. Every unit is
-wrapped with its view's tag; those of other views are not received. Packets are translated (`node_packets`), and
-failures are detected in the simplest way (`silence`).
+wrapped with its view's tag; those of other views are not received. What a member does is translated (`node_outputs`),
+and failures are detected in the simplest way (`silence`).
 """
 
 from collections import deque
@@ -14,42 +14,27 @@ from msgspec.structs import replace
 from ordercast.model.config import MILLISECOND, GroupConfig, Timing
 from ordercast.model.machine import (
     Abort,
-    CancelTimer,
-    CutOff,
-    Deliver,
     Depart,
-    Departed,
     Discard,
     Drained,
     Echo,
-    ExcludedFrom,
     GiveUp,
     Input,
     LogSizes,
     MembershipInput,
     NotSent,
-    Numbered,
     Output,
-    Reached,
     Receive,
-    Reconnected,
-    Resumed,
-    Send,
-    SetTimer,
-    Stopped,
     Submit,
     Suspect,
     TimerFired,
-    ViewInstalled,
 )
-from ordercast.model.nodes import everybody, mask_of, members, name_of
+from ordercast.model.nodes import everybody, mask_of, name_of, renamed
 from ordercast.model.runs import Channel
 from ordercast.model.state import DeclaredState
-from ordercast.model.units import DataUnit, Unit
+from ordercast.model.units import Unit
 from ordercast.protocols.membership.events import (
     Begin,
-    Blocked,
-    Excluded,
     InstallView,
     LeaveGroup,
     LeftGroup,
@@ -57,25 +42,15 @@ from ordercast.protocols.membership.events import (
     OtherView,
     ReceiveControl,
     ReceiveOutside,
-    SendControl,
-    SendOutside,
-    Unblocked,
-    Withdrawn,
 )
 from ordercast.protocols.membership.joiner import Joined, Joiner, Refused
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.node_packets import NodePackets, node_at, nodes_of
+from ordercast.protocols.membership.node_outputs import NodeOutputs
+from ordercast.protocols.membership.node_packets import NodePackets, nodes_of
 from ordercast.protocols.membership.order import Order, order_of
 from ordercast.protocols.membership.silence import BEATS, SilenceDetector
-from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, ControlUnit, Find, Probe
-from ordercast.protocols.membership.view import (
-    GroupView,
-    Incarnation,
-    MembershipConfig,
-    founding_view,
-    heard_members,
-    view_after,
-)
+from ordercast.protocols.membership.units import CONTROL_UNITS, OUTSIDE_UNITS, Find, Probe
+from ordercast.protocols.membership.view import Incarnation, MembershipConfig, founding_view
 from ordercast.protocols.membership.wrapped_units import OutsideView, ViewData, ViewUnit
 from ordercast.protocols.shared.destinations import check_broadcast, check_subset
 
@@ -118,14 +93,11 @@ class ByNode(DeclaredState):
     member: Member
     joiner: Joiner
     is_member: bool  # otherwise it joins
-    packets: NodePackets
+    outputs: NodeOutputs
     detector: SilenceDetector
-    place: int  # the own one in the view told last
     begun: bool
     aborted: bool
     early: deque[Submit]  # submitted before it was a member
-    timers: set[str]  # of the epoch, that run
-    stopped: bool  # it was told that the node has stopped
     departs: bool  # the application leaves: it submits nothing any more
 
     def __init__(self, me: int, config: GroupConfig) -> None:
@@ -138,11 +110,11 @@ class ByNode(DeclaredState):
         view = founding_view(tuple(map(self._person, founders)) if self.is_member else (self.person,), b"founding")
         self.member = Member(self.person, view, self.order, config, self.settings, contacts=_addresses(config, me))
         self.joiner = Joiner(self.person, "", _addresses(config, me), me << 32, self.settings)
-        self.packets = NodePackets(view, config.nodes if self.order.to_all else None)
+        packets = NodePackets(view, config.nodes if self.order.to_all else None)
+        self.outputs = NodeOutputs(me, packets, self.member.current.place)
         self.detector = SilenceDetector(self.settings.failure_timeout, self.beats)
-        self.place = self.member.current.place
-        self.begun = self.aborted = self.stopped = self.departs = False
-        self.early, self.timers = deque(), set()
+        self.begun = self.aborted = self.departs = False
+        self.early = deque()
 
     def _person(self, node: int) -> Incarnation:
         """Whoever returns has its old name, and a new number and address."""
@@ -150,11 +122,6 @@ class ByNode(DeclaredState):
         while named in olds:
             named = olds[named]
         return Incarnation(name_of(named), node, str(node))
-
-    @property
-    def view(self) -> GroupView:
-        """The view that was told last."""
-        return self.packets.view
 
     # --- inputs ---
 
@@ -252,122 +219,38 @@ class ByNode(DeclaredState):
             self._beat(out)
         elif event.name.startswith("join."):
             self._carry_out(self.joiner.handle(event), out)
-        elif event.name.startswith("view.") or event.name in self.timers:
-            self.timers.discard(event.name)
+        elif event.name.startswith("view.") or event.name in self.outputs.timers:
+            self.outputs.timers.discard(event.name)
             self._give(event, out)
 
     def _beat(self, out: list[Output]) -> None:
         probed, suspects = self.detector.due(self.member if self.is_member else None, out)
         current = self.member.current
         for place in probed:
-            self._send_control(Probe(current.view.number, current.place), place, current.view.number, out)
+            self.outputs.send_control(Probe(current.view.number, current.place), place, current, out)
         if suspects:
             self._give(Suspect(suspects), out)
-
-    # --- outputs ---
 
     def _carry_out(self, outputs: list[Any], out: list[Output]) -> None:
         """Of the member or the joiner."""
         # What is reached before a view is told is reached because the view before ends.
         ends = max((at for at, output in enumerate(outputs) if isinstance(output, InstallView | LeftGroup)), default=0)
         for at, output in enumerate(outputs):
-            if isinstance(output, Send):
-                self._send(output, out)
-            elif isinstance(output, Numbered | Reached | Deliver):
-                self.packets.tell(output, out, by_view=at < ends)
-            elif isinstance(output, Discard | Stopped | Resumed | Abort):
-                self._tell(output, out)
-            elif isinstance(output, SendControl):
-                self._send_control(output.unit, output.to, output.view, out)
-            elif isinstance(output, SendOutside):
-                to = int(output.address)
-                out.append(Send(OutsideView(self.me, output.unit), to=to))
-            elif isinstance(output, SetTimer | CancelTimer):
-                self._set_timer(output, out)
-            elif isinstance(output, InstallView):
-                self._install(output, out)
-            elif isinstance(output, Joined):
+            if isinstance(output, Joined):
                 self._join(output, out)
+            elif isinstance(output, Refused):
+                self.aborted = True
+                out.append(Abort(output.why))
             else:
-                self._tell_membership(output, out)
+                if isinstance(output, InstallView):
+                    self.detector.silent = {}
+                self.outputs.tell(output, self.member, out, by_view=at < ends)
 
-    def _tell_membership(self, output: Any, out: list[Output]) -> None:
-        if isinstance(output, Excluded | LeftGroup):
-            self._end(output, out)
-        elif isinstance(output, Blocked):
-            out.append(CutOff(mask_of(node_at(self.view, place) for place in members(output.lacks))))
-        elif isinstance(output, Unblocked):
-            out.append(Reconnected())
-        elif isinstance(output, Withdrawn):
-            is_numbered = output.first < self.packets.numbered_below
-            out.append(NotSent(len(output.submit.lengths), output.first if is_numbered else None))
-        elif isinstance(output, Refused):
-            self.aborted = True
-            out.append(Abort(output.why))
-
-    def _send(self, output: Send, out: list[Output]) -> None:
-        view, place, unit = self.view, self.place, output.unit
-        to = None if output.to is None else node_at(view, output.to)
-        if isinstance(unit, DataUnit):
-            wrapped: Unit = ViewData(self.packets.translated(unit.packet), self.me, view.tag, place, unit)
-        else:
-            wrapped = ViewUnit(self.me, view.tag, place, unit)
-        out.append(Send(wrapped, again=output.again, to=to))
-
-    def _send_control(self, unit: ControlUnit, to: int | None, number: int, out: list[Output]) -> None:
-        current = self.member.current
-        view, place = current.view, current.place
-        if number != view.number:
-            assert current.previous is not None, "units are sent in the current view and in the one before"
-            assert current.previous_place is not None, "units are sent in views that this member was in"
-            view, place = current.previous, current.previous_place
-        node = None if to is None else node_at(view, to)
-        out.append(Send(ViewUnit(self.me, view.tag, place, unit), to=node))
-
-    def _set_timer(self, output: SetTimer | CancelTimer, out: list[Output]) -> None:
-        if not output.name.startswith(("view.", "join.")):
-            (self.timers.add if isinstance(output, SetTimer) else self.timers.discard)(output.name)
-        out.append(output)
-
-    def _tell(self, output: Discard | Stopped | Resumed | Abort, out: list[Output]) -> None:
-        if isinstance(output, Discard):
-            unit = output.unit
-            if not isinstance(unit, CONTROL_UNITS + OUTSIDE_UNITS):
-                unit = ViewUnit(self.me, self.view.tag, self.place, unit)
-            out.append(Discard(unit, output.why))
-        else:
-            self.stopped = self.stopped or isinstance(output, Stopped)
-            out.append(output)
-
-    # --- views ---
+    # --- members ---
 
     def _places(self, nodes: int) -> int:
         found = enumerate(nodes_of(self.member.current.view))
         return mask_of(place for place, node in found if nodes >> node & 1)
-
-    def _install(self, output: InstallView, out: list[Output]) -> None:
-        out += [CancelTimer(name) for name in sorted(self.timers)]
-        self.packets.start_view(output.view)
-        self.place, self.timers, self.detector.silent = output.place, set(), {}
-        if self.stopped:
-            self.stopped = False
-            out.append(Resumed(0, 0, 0))
-        heard = heard_members(output.view, output.value, self.member.current.departed)
-        nodes, heard_nodes = nodes_of(output.view), mask_of(number for number, _ in heard)
-        out.append(ViewInstalled(output.view.number, mask_of(nodes), output.why, heard_nodes, nodes))
-
-    def _end(self, output: Excluded | LeftGroup, out: list[Output]) -> None:
-        """It tells the view without this node, if that is known; it goes on answering."""
-        out += [CancelTimer(name) for name in sorted(self.timers)]
-        self.timers = set()
-        last = self.member.last
-        if isinstance(output, LeftGroup):
-            out.append(Departed(self.member.leaving.drains))
-        elif last is None:
-            out.append(ExcludedFrom(output.number, output.why))
-        else:
-            nodes = mask_of(nodes_of(view_after(self.member.current.view, last)))
-            out.append(ViewInstalled(last.number, nodes, last.why, heard=0))
 
     def _has_ended(self) -> bool:
         """It has left or was excluded."""
@@ -394,7 +277,8 @@ class ByNode(DeclaredState):
             return ()
         if self.member.stopped:
             return (f"the view after {self.member.current.view.number} is being agreed on",)
-        return self.member.machine.waits_for()
+        nodes = nodes_of(self.member.current.view)  # the order's machine names places
+        return tuple(renamed(line, nodes) for line in self.member.machine.waits_for())
 
     def log_sizes(self) -> LogSizes:
         """Those of the epoch; what waits for the next view or for joining is waiting, too."""

@@ -1,0 +1,148 @@
+"""From a unit that a machine sends to those that receive it: channel, faults, buffers, and the time that they take."""
+
+from ordercast.model.machine import Echo, Receive, Send
+from ordercast.model.runs import Channel, RunConfig
+from ordercast.model.units import DataUnit, Unit
+from ordercast.simulator.channels import channel_model
+from ordercast.simulator.counters import Counters
+from ordercast.simulator.event_queue import EventQueue
+from ordercast.simulator.fault_recorder import FaultRecorder
+from ordercast.simulator.fault_rules import DUPLICATED, OVERRUN, Flight, fault_effect, rules_for
+from ordercast.simulator.pending_events import Arrival, Departure, LoopBack, Lost
+from ordercast.trace.recorder import Recorder
+
+
+class SimulatedNetwork:
+    """The network between the nodes of a run. It schedules what arrives."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        echo: Echo,
+        events: EventQueue,
+        counters: Counters,
+        *,
+        recorder: Recorder | None,
+        fault_recorder: FaultRecorder | None,
+    ) -> None:
+        """`echo`: how nodes receive their own units."""
+        nodes, network = config.group.nodes, config.network
+        self._network, self._echo, self._events, self._counters = network, echo, events, counters
+        self._recorder, self._fault_recorder = recorder, fault_recorder
+        self._channel = channel_model(network, nodes, config.seed)
+        self._rules = rules_for(config.faults, config.seed, nodes)
+        self._buffered = max(network.send_time, network.receive_time, network.receive_buffer) > 0
+        self._busy_until = [0] * nodes
+        self._queued = [0] * nodes
+        self._transmissions = 0
+
+    # --- receiving ---
+
+    def handed(self, node: int) -> None:
+        """A unit is handed to a node."""
+        if self._buffered:
+            self._queued[node] -= 1
+
+    def is_drained(self, node: int) -> bool:
+        """Whether no unit waits to be handed to a node."""
+        return not self._queued[node]
+
+    def pause(self, node: int, until: int) -> None:
+        """A node handles and sends nothing until then."""
+        self._busy_until[node] = max(self._busy_until[node], until)
+
+    def queue(self, time: int, node: int, event: Receive, transmission: int) -> None:
+        """A receiver handles one unit at a time, and loses units that its buffer has no room for."""
+        network = self._network
+        if network.receive_buffer and self._queued[node] >= network.receive_buffer:
+            self._count_loss(node, event.unit)
+            if self._fault_recorder is not None:
+                self._fault_recorder.affected(transmission, node, OVERRUN)
+            if self._recorder is not None:
+                self._recorder.lose(time, node, event.unit, transmission, OVERRUN)
+            return
+        self._queued[node] += 1
+        self._events.schedule(self._busy(time, node, network.receive_time), node, event, transmission)
+
+    def _busy(self, time: int, node: int, lasting: int) -> int:
+        """The time at which a node finishes one more task; it does one task at a time."""
+        self._busy_until[node] = max(time, self._busy_until[node]) + lasting
+        return self._busy_until[node]
+
+    # --- sending ---
+
+    def send(self, time: int, node: int, output: Send) -> None:
+        """A machine sends a unit, which may take time."""
+        if self._network.send_time and output.to != node:
+            self._events.schedule(self._busy(time, node, self._network.send_time), node, Departure(output))
+        else:
+            self.depart(time, node, output)
+
+    def depart(self, time: int, node: int, output: Send) -> None:
+        """A unit leaves its node."""
+        unit = output.unit
+        self._transmissions += 1
+        number = self._transmissions
+        event = Receive(unit)
+        if self._recorder is not None:
+            self._recorder.transmit(time, node, unit, number, again=output.again)
+        if output.to == node:  # it is queued like any unit, but does not use the channel
+            self._queued[node] += self._buffered
+            self._events.schedule(self._busy(time, node, self._network.receive_time), node, LoopBack(event), number)
+            return
+        size, control = unit.size(), not isinstance(unit, DataUnit)
+        self._count(unit, size, again=output.again)
+        flight = Flight(number, time, node, control=control, copy=output.again)
+        if self._fault_recorder is not None:
+            self._fault_recorder.transmitted(flight)
+        arrivals = self._channel.arrivals(time, node, size)
+        if self._echo is Echo.SAFE and output.to is None:  # not through the buffer, which could lose it
+            self._queued[node] += self._buffered
+            self._events.schedule(time, node, LoopBack(event), number)
+        self._put_on_channel(flight, arrivals, Arrival(event) if self._buffered else event, output.to)
+
+    def _count(self, unit: Unit, size: int, *, again: bool) -> None:
+        counters = self._counters
+        counters.bytes += size
+        if not isinstance(unit, DataUnit):
+            counters.control += 1
+            counters.control_bytes += size
+            counters.requests += unit.asks_for() is not None
+        elif again:
+            counters.retransmitted += 1
+        else:
+            counters.transmitted += 1
+
+    def _put_on_channel(self, flight: Flight, arrivals: list[int], what: Arrival | Receive, to: int | None) -> None:
+        events, rules = self._events, self._rules
+        for receiver, arrival in enumerate(arrivals):
+            if to is not None:
+                if receiver != to:
+                    continue
+            elif receiver == flight.sender and self._echo is not Echo.CHANNEL:
+                continue
+            decided = fault_effect(rules, flight, receiver) if rules else None
+            if decided is None:
+                events.schedule(arrival, receiver, what, flight.number)
+            else:
+                self._apply_fault(flight, receiver, arrival, what, decided)
+
+    def _apply_fault(self, flight: Flight, receiver: int, arrival: int, what: Arrival | Receive, decided: str) -> None:
+        if self._fault_recorder is not None:
+            self._fault_recorder.affected(flight.number, receiver, decided)
+        if decided == DUPLICATED:
+            self._counters.duplicated += 1
+            self._events.schedule(arrival, receiver, what, flight.number)
+            # On one channel the second follows at once: a unit between them would break the single order.
+            later = 0 if self._network.channel is Channel.ONE else self._network.jitter
+            self._events.schedule(arrival + later, receiver, what, flight.number)
+            return
+        unit = what.event.unit if isinstance(what, Arrival) else what.unit
+        self._count_loss(receiver, unit)
+        if self._recorder is not None:
+            self._events.schedule(arrival, receiver, Lost(unit, decided), flight.number)
+
+    def _count_loss(self, node: int, unit: Unit) -> None:
+        self._counters.lost += 1
+        if isinstance(unit, DataUnit) and unit.packet.destinations >> node & 1:
+            self._counters.lost_data += 1
