@@ -1,5 +1,6 @@
 """Verifying a log: every byte of every segment and of the snapshot, without changing anything."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -37,6 +38,7 @@ class SegmentReport(msgspec.Struct, frozen=True):
     view: int
     """The number of the view at its end."""
     frames: int = 0
+    """0 if its frames were not read."""
 
 
 class LogReport(msgspec.Struct, frozen=True):
@@ -96,14 +98,9 @@ class _Check:
         segments = self._segments(counting_names(segment_names(names), start))
         if not segments and not self._damage:
             raise LogError("there is no log: the folder has no segment")
-        scan: Scan | None = None
-        before: tuple[Segment, Scan | None] | None = None
-        for at, segment in enumerate(segments):
-            last = at + 1 == len(segments)
-            scan = self._scan(segment, published if last else None, last=last) if last or self._verify else None
-            if before is not None:
-                self._note_end(*before, segment)
-            before = segment, scan
+        for segment, after in pairwise(segments):
+            self._sealed(segment, after)
+        scan = self._scan(segments[-1], published, last=True) if segments else None
         snapshot_bytes = self._snapshot(snapshot)
         if published is not None and segments and published.segment > segments[-1].first:
             self._damage.append(f"segment {segment_name(published.segment)}, the last one, is missing")
@@ -162,11 +159,14 @@ class _Check:
                 self._damage.append(str(error))
         return scan
 
-    def _note_end(self, segment: Segment, scan: Scan | None, after: Segment) -> None:
-        if scan is None:
-            self._reports.insert(len(self._reports) - 1, _segment_report(segment, None, 0, after.first))
-        problem = end_problem(segment, scan or _unread(segment, after), after)
-        if problem is not None and (scan is None or scan.problem is None):
+    def _sealed(self, segment: Segment, after: Segment) -> None:
+        if self._verify:
+            scan = self._scan(segment, None, last=False)
+        else:
+            scan = _unread(segment, after)
+            self._reports.append(_segment_report(segment, scan, 0))
+        problem = end_problem(segment, scan, after)
+        if problem is not None and scan.problem is None:
             self._damage.append(problem)
 
     def _snapshot(self, position: int | None) -> int:
@@ -200,14 +200,13 @@ class _Check:
         return position, max(0, last.size - scan.offset)
 
 
-def _segment_report(segment: Segment, scan: Scan | None, frames: int, next_: int = 0) -> SegmentReport:
-    view = (scan.context if scan is not None else segment.header.context).view.number
-    end = scan.next if scan is not None else next_
-    return SegmentReport(segment.name, segment.first, end, segment.size, segment.header.time, view, frames)
+def _segment_report(segment: Segment, scan: Scan, frames: int) -> SegmentReport:
+    view, time = scan.context.view.number, segment.header.time
+    return SegmentReport(segment.name, segment.first, scan.next, segment.size, time, view, frames)
 
 
 def _unread(segment: Segment, after: Segment) -> Scan:
     """As if the frames of a segment had been read, and led to the next one."""
     scan = Scan(segment)
-    scan.next, scan.hash = after.first, after.header.hash
+    scan.next, scan.hash, scan.context = after.first, after.header.hash, after.header.context
     return scan

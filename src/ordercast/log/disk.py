@@ -27,7 +27,7 @@ class File(Protocol):
         """Bytes from this offset on; fewer at the end of the file."""
         ...
 
-    def write(self, start: int, parts: Sequence[Part]) -> int:
+    def write(self, start: int, parts: Sequence[bytes | memoryview]) -> int:
         """Writes at this offset; the number of bytes that were written, which may be fewer than all."""
         ...
 

@@ -9,7 +9,7 @@ from struct import Struct
 
 import msgspec
 
-from ordercast.log.disk import Disk, File
+from ordercast.log.disk import Disk, File, write_all
 
 NAME = "end"
 _END = Struct("<QQQ")
@@ -55,7 +55,7 @@ class Publisher:
 
     def publish(self, end: PublishedEnd) -> None:
         """Tells readers; raises `OSError`."""
-        self._file.write(0, [encode(end)])
+        write_all(self._file, 0, encode(end))
 
     def close(self, *, sync: bool) -> None:
         """`sync`: whoever opens the log after a crash of the machine knows the end, too."""

@@ -125,9 +125,8 @@ class _Reader:
             raise LogError("there is no log: the folder has no segment")
         if published is not None and segment_name(published.segment) > names[-1]:
             raise LogDamaged(f"segment {segment_name(published.segment)}, the last one, is missing")
-        if self._segment is None:
+        if self._segment is None or self._segment.name not in names:  # never entered, or dropped since
             self._enter(read_segment(self._disk, self._first_of(names)))
-        assert self._segment is not None
         for name in names:
             if name > self._segment.name:
                 after = read_segment(self._disk, name)
@@ -162,7 +161,8 @@ class _Reader:
                 yield LoggedFrame(frame, scan.context.view)
         if scan.offset < limit:
             raise LogDamaged(place_of(self._segment, scan))
-        problem = after and end_problem(self._segment, scan, after)
+        read = msgspec.structs.replace(self._segment, size=limit)
+        problem = after and end_problem(read, scan, after)
         if problem:
             raise LogDamaged(problem)
 

@@ -7,11 +7,12 @@ found by its name, and removed alone.
 
 import zlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from struct import Struct
 
 import msgspec
 
-from ordercast.log.disk import Disk, write_all
+from ordercast.log.disk import Disk, FolderDisk, write_all
 from ordercast.log.format import (
     SNAPSHOT_MAGIC,
     Context,
@@ -21,7 +22,7 @@ from ordercast.log.format import (
 )
 from ordercast.log.manifest import read_manifest
 from ordercast.log.segments import MAX_HEADER, snapshot_name
-from ordercast.model.errors import LogDamaged
+from ordercast.model.errors import LogDamaged, LogError, reason_of
 
 _CHUNK = Struct("<II")
 MAX_CHUNK = 1 << 20
@@ -103,6 +104,14 @@ def _chunks(state: bytes | Iterable[bytes]) -> Iterator[bytes]:
         for start in range(0, len(part), MAX_CHUNK):
             yield part[start : start + MAX_CHUNK]
     yield b""
+
+
+def latest_snapshot(folder: Path | str) -> Snapshot | None:
+    """The newest snapshot in the folder of a log; None if there is none. Raises `LogError`, `LogDamaged`."""
+    try:
+        return read_snapshot(FolderDisk(Path(folder), write=False))
+    except OSError as error:
+        raise LogError(f"cannot read the snapshot in {folder}: {reason_of(error)}") from error
 
 
 def read_snapshot(disk: Disk) -> Snapshot | None:

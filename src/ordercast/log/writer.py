@@ -116,7 +116,9 @@ class Log:
         """Keeps this instead of the note before; it is durable when `on_durable` is next called."""
         self._put(lambda: self._files.note(note))
 
-    def snapshot(self, state: bytes | Iterable[bytes], done: _Done | None = None) -> None:
+    def snapshot(
+        self, state: bytes | Iterable[bytes], done: Callable[[int, Exception | None], object] | None = None
+    ) -> None:
         """Saves the application's state after all messages that were appended so far, in a thread of its own.
 
         `state`: bytes, or parts of something that does not change any more. `done`: called in the thread of the log,
@@ -172,6 +174,8 @@ class Log:
         item: _Item = self._queue.get()
         packets: list[Packet] = []
         size = count = 0
+        if item is None:
+            return False
         while item is not None:
             count += 1
             if isinstance(item, Packet):

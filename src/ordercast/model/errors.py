@@ -9,7 +9,7 @@ OrdercastError
 │   └── Undelivered      all destinations of a message left the group, or failed, before it was delivered
 ├── LocalProtocolError   the application requested what the protocol does not support (a message without destinations)
 ├── LogError             a log cannot be opened, written or read: the message names the folder
-│   └── LogDamaged       something that was on the disk is not there any more, or is changed: the message names the place
+│   └── LogDamaged       what was on the disk is missing or changed: the message names the place
 ├── PipelineError        Spark failed
 └── TraceError           a trace cannot be written or read: the message names the file
 
