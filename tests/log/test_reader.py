@@ -149,7 +149,7 @@ def test_reading_goes_up_to_damage_and_names_it(tmp_path: Path) -> None:
         path = tmp_path / segment.name
         data = path.read_bytes()
         path.write_bytes(data[:-20] + bytes([data[-20] ^ 4]) + data[-19:])
-        found = []
+        found: list[int] = []
         with pytest.raises(LogDamaged, match=segment.name):
             found.extend(message.position for message in ordercast.log.read(tmp_path, segment.first))
         (damage,) = check(tmp_path).damage

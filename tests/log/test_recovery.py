@@ -7,7 +7,7 @@ import pytest
 
 from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
-from ordercast.log.format import Packet, View
+from ordercast.log.format import FrameBuilder, Packet, View
 from ordercast.log.published_end import NAME as END
 from ordercast.log.recovery import recover
 from ordercast.log.segments import segment_name
@@ -195,6 +195,20 @@ def test_a_message_that_holds_a_copy_of_the_log_is_not_taken_for_it() -> None:
     disk.open(FIRST).write(disk.size(FIRST) - len(text) - 8, [b"changed!"])
     settle(disk)
     assert LogFiles(without_end(disk), GROUP, ONE).next == 4
+
+
+@pytest.mark.parametrize("wrong", ["position", "hash"])
+def test_a_frame_of_another_place_is_not_good_though_its_checksums_are(wrong: str) -> None:
+    disk: FaultyDisk = quiet_disk()
+    log = write_frames(disk, range(2), ONE)
+    first, before = (5, log.hash) if wrong == "position" else (4, b"?" * 16)
+    parts, _ = FrameBuilder(7, first, before).packets([packet(2)], view=3, durable=0, time=1)
+    disk.open(FIRST).write(disk.size(FIRST), parts)
+    again = LogFiles(disk, GROUP, ONE)
+    assert again.place == log.place
+    assert again.tail is not None
+    assert again.tail.size == FRAME
+    assert wrong in again.tail.why
 
 
 @pytest.mark.parametrize("missing", ["first", "middle", "last"])

@@ -338,6 +338,15 @@ SUITES = (
         ),
     ),
     Suite(
+        "log",
+        "log",
+        [
+            *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
+            *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow")),
+        ],
+        Battery([f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "writer", "histories")]),
+    ),
+    Suite(
         "explorer",
         "explorer",
         [

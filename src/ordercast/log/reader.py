@@ -128,13 +128,18 @@ class _Reader:
         if self._segment is None or self._segment.name not in names:  # never entered, or dropped since
             self._enter(read_segment(self._disk, self._first_of(names)))
         for name in names:
-            if name > self._segment.name:
+            if name > self._here.name:
                 after = read_segment(self._disk, name)
                 yield from self._frames(after.header.previous_size, after)
                 self._enter(after)
-        limit = durable_limit(self._disk, self._segment, published)
+        limit = durable_limit(self._disk, self._here, published)
         if limit > self._scan.offset:
             yield from self._frames(limit)
+
+    @property
+    def _here(self) -> Segment:
+        assert self._segment is not None
+        return self._segment
 
     def _first_of(self, names: list[str]) -> str:
         oldest = int(names[0])
@@ -147,10 +152,9 @@ class _Reader:
 
     def _frames(self, limit: int, after: Segment | None = None) -> Iterator[LoggedFrame]:
         """Those of the segment below an offset, up to which it must be good; `after`: the segment that follows."""
-        assert self._segment is not None
         if after is not None and after.header.after_gap:
-            limit = self._disk.size(self._segment.name)
-        scan, file = self._scan, self._disk.open(self._segment.name)
+            limit = self._disk.size(self._here.name)
+        scan, file = self._scan, self._disk.open(self._here.name)
         try:
             scan.go_on(memoryview(file.read(scan.offset, limit - scan.offset)))
         finally:
@@ -160,8 +164,8 @@ class _Reader:
                 self.next = frame.header.next
                 yield LoggedFrame(frame, scan.context.view)
         if scan.offset < limit:
-            raise LogDamaged(place_of(self._segment, scan))
-        read = msgspec.structs.replace(self._segment, size=limit)
+            raise LogDamaged(place_of(self._here, scan))
+        read = msgspec.structs.replace(self._here, size=limit)
         problem = after and end_problem(read, scan, after)
         if problem:
             raise LogDamaged(problem)
