@@ -142,6 +142,21 @@ def test_a_snapshot_that_no_manifest_names_does_not_count() -> None:
     assert [name for name in disk.names() if "snapshot" in name] == []
 
 
+def test_a_snapshot_that_is_saved_and_not_adopted_yet_is_not_removed_with_what_is_dropped() -> None:
+    """It is saved by a thread of its own, while the log goes on."""
+    disk = quiet_disk()
+    log = write_frames(disk, range(12))
+    save(log, b"the first")
+    log.packets([packet(12)])
+    log.sync()
+    size = log.save_snapshot(log.place, b"the second")
+    log.drop_below(log.next)
+    log.adopt_snapshot(26, size)
+    snapshot = read_snapshot(disk)
+    assert snapshot is not None
+    assert b"".join(snapshot.parts()) == b"the second"
+
+
 def test_dropped_segments_that_come_back_do_not_count() -> None:
     """Removed names may come back after a power failure, in any selection."""
     disk: FaultyDisk = quiet_disk()

@@ -98,7 +98,7 @@ class LogFiles:
         """Messages below this position are on the disk."""
         self.durable_hash = self._builder.hash
         self._snapshot_sizes: dict[int, int] = {}
-        self._sweep()
+        self._sweep(opening=True)
         self._publisher = Publisher(self._disk)
         self._publish()
 
@@ -251,19 +251,24 @@ class LogFiles:
         if manifest != self._manifest:
             write_manifest(self._disk, manifest)
             self._manifest = manifest
-            self._sweep(written=True)
+            self._sweep()
 
-    def _sweep(self, *, written: bool = False) -> None:
-        """Removes files that do not count; `written`: the manifest that says so is known to be on the disk."""
+    def _sweep(self, *, opening: bool = False) -> None:
+        """Removes files that do not count, once the manifest that says so is on the disk.
+
+        `opening`: it may only be shown. Newer snapshots that no manifest names were left by a crash then; later, such
+        a one has just been saved by another thread, and is about to be adopted.
+        """
         names = self._disk.names()
         segments = segment_names(names)
         gone = set(segments) - set(counting_names(segments, self._manifest.start))
         kept = self._manifest.snapshot
         unused = {name + TAIL for name in gone} & set(names)
-        unused |= {snapshot_name(each) for each in snapshot_positions(names) if each != kept}
+        older = [each for each in snapshot_positions(names) if each < (kept or 0) or (opening and each != kept)]
+        unused |= {snapshot_name(each) for each in older}
         if not gone | unused:
             return
-        if not written:
+        if opening:
             write_manifest(self._disk, self._manifest)
         for name in sorted(gone | unused):
             self._disk.remove(name)
