@@ -6,7 +6,7 @@ from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import NO_HASH, Context, View
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import Place, read_snapshot
-from ordercast.model.errors import ConfigError, LogError
+from ordercast.model.errors import ConfigError, LogDamaged, LogError
 from tests.log.faulty_disk import FaultyDisk, quiet_disk
 from tests.log.logs import GROUP, MEMBERS, SMALL, packet, payloads, write_frames, written
 
@@ -155,6 +155,15 @@ def test_a_snapshot_that_is_saved_and_not_adopted_yet_is_not_removed_with_what_i
     snapshot = read_snapshot(disk)
     assert snapshot is not None
     assert b"".join(snapshot.parts()) == b"the second"
+
+
+def test_a_missing_snapshot_is_damage() -> None:
+    disk = quiet_disk()
+    log = write_frames(disk, range(2))
+    save(log)
+    disk.remove(f"{4:020}.snapshot")
+    with pytest.raises(LogDamaged, match=f"snapshot {4:020}.snapshot is missing"):
+        LogFiles(disk, GROUP, SMALL)
 
 
 def test_dropped_segments_that_come_back_do_not_count() -> None:

@@ -35,7 +35,7 @@ from ordercast.log.segments import (
     snapshot_positions,
 )
 from ordercast.log.snapshots import Place, write_snapshot
-from ordercast.model.errors import LogError, reason_of
+from ordercast.model.errors import LogDamaged, LogError, reason_of
 
 MAX_SEGMENT = 64 << 20
 
@@ -97,10 +97,20 @@ class LogFiles:
         self.durable = self._builder.next
         """Messages below this position are on the disk."""
         self.durable_hash = self._builder.hash
-        self._snapshot_sizes: dict[int, int] = {}
+        self._snapshot_sizes = self._found_snapshot()
         self._sweep(opening=True)
         self._publisher = Publisher(self._disk)
         self._publish()
+
+    def _found_snapshot(self) -> dict[int, int]:
+        """The position and the size of the snapshot that counts; raises `LogDamaged` if it is missing."""
+        position = self._manifest.snapshot
+        if position is None:
+            return {}
+        name = snapshot_name(position)
+        if name not in self._disk.names():
+            raise LogDamaged(f"snapshot {name} is missing")
+        return {position: self._disk.size(name)}
 
     @property
     def next(self) -> int:
@@ -282,13 +292,10 @@ class LogFiles:
 
     def usage(self) -> Usage:
         """What is on the disk."""
-        kept = self._manifest.snapshot
-        if kept is not None and kept not in self._snapshot_sizes:
-            self._snapshot_sizes[kept] = self._disk.size(snapshot_name(kept))
         sealed = sum(each.size for each in self.segments[:-1])
         return Usage(
             *(len(self.segments), sealed + self._offset, sum(self._snapshot_sizes.values())),
-            *(self.segments[0].first, self.next, kept),
+            *(self.segments[0].first, self.next, self._manifest.snapshot),
         )
 
     def snapshot_due(self) -> bool:
