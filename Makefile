@@ -47,6 +47,7 @@ bench: install ## measure; prints what it ran
 	@$(BIN)/python benchmarks/audit.py
 	@$(BIN)/python benchmarks/wire.py
 	@$(BIN)/python benchmarks/explorer.py
+	@$(BIN)/python benchmarks/log.py
 
 soak: install ## random runs on Spark for SOAK_SECONDS, then the tests that take long, clusters killed in mid-job among them
 	$(BIN)/ordercast soak --seconds $(SOAK_SECONDS) --first $$(date +%s) --out soak/$$(date +%Y%m%d-%H%M%S)

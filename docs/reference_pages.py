@@ -92,9 +92,9 @@ def _cell(text: str) -> str:
 _API_HEAD = """\
 # Python API
 
-The public names: those of `ordercast`, `ordercast.simulation` and `ordercast.pipeline`. Everything else may change
-without notice. On the site each name has a page of its own, made from its docstring. The lists are written by
-`python docs/reference_pages.py` from `__all__` of these modules.
+The public names: those of `ordercast`, `ordercast.simulation`, `ordercast.log` and `ordercast.pipeline`. Everything
+else may change without notice. On the site each name has a page of its own, made from its docstring. The lists are
+written by `python docs/reference_pages.py` from `__all__` of these modules.
 """
 _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "ordercast": (
@@ -114,6 +114,14 @@ _SECTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "Faults": "Fault Loss Bursts Duplicates Miss Twice Pause Split Crash Join Leave Return Suspicion UnitKind",
             "Single protocols, and readings of the papers": "PriorityConfig SequencerConfig LossInference PaperRules "
             "PriorityReadings SequencerReadings",
+        },
+    ),
+    "ordercast.log": (
+        "The durable log",
+        {
+            "Reading": "read Message read_batches latest_snapshot Snapshot",
+            "Verifying": "check LogReport SegmentReport",
+            "Writing": "Log Options Retention Usage Place Context View Tail Disk File",
         },
     ),
     "ordercast.pipeline": (

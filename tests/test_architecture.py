@@ -15,6 +15,8 @@ PACKAGE = ROOT / "src" / "ordercast"
 ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "model": (set(), {"stdlib", "msgspec"}),
     "trace": ({"model"}, {"stdlib", "pyarrow"}),
+    # Files of a durable log. No asyncio, no socket; the disk is an argument.
+    "log": ({"model"}, {"stdlib", "msgspec", "pyarrow"}),
     # By allow-list: a clock, a socket, chance or a log would be found here, whatever it is called.
     "protocols": (
         {"model"},
@@ -55,6 +57,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
         {
             "model",
             "trace",
+            "log",
             "protocols",
             "wire",
             "live",
@@ -182,6 +185,11 @@ def test_no_clock_socket_or_chance_on_the_wire_but_in_new_keys() -> None:
         forbidden = {"time", "datetime", "random", "uuid", "socket", "threading", "asyncio"}
         allowed = {"keys.py": {"os", "secrets"}}.get(path.name, set())
         assert not imports_of(path) & ((forbidden | {"os", "secrets"}) - allowed), path.name
+
+
+def test_the_log_has_no_event_loop_and_no_socket() -> None:
+    for path in (PACKAGE / "log").glob("*.py"):
+        assert not imports_of(path) & {"asyncio", "socket", "random", "multiprocessing", "subprocess"}, path.name
 
 
 def test_sessions_have_no_clock_socket_or_chance() -> None:

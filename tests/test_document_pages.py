@@ -257,7 +257,9 @@ def test_the_index_lists_every_page_once() -> None:
 
 def test_names_of_types_have_words_of_their_own() -> None:
     """Python would show the docstring of `dict` or `tuple`, which is none of ours, and not even well-formed."""
-    modules = [import_module(name) for name in ("ordercast", "ordercast.simulation", "ordercast.pipeline")]
+    modules = [
+        import_module(name) for name in ("ordercast", "ordercast.simulation", "ordercast.log", "ordercast.pipeline")
+    ]
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     aliases = {name: value for name, value in public.items() if hasattr(value, "__origin__")}
     assert "RunRow" in aliases

@@ -1,8 +1,8 @@
 """ordercast: ordered group communication over networks that lose messages.
 
 `join` makes this process a member of a live group. The public names are those listed in `__all__` here (live groups and
-errors), in `ordercast.simulation` (simulations and traces) and in `ordercast.pipeline` (the same on Spark); everything
-else may change without notice.
+errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs) and in
+`ordercast.pipeline` (simulations and audits on Spark); everything else may change without notice.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,8 @@ from ordercast.model.errors import (
     GroupError,
     JoinError,
     LocalProtocolError,
+    LogDamaged,
+    LogError,
     OrdercastError,
     PipelineError,
     TraceError,
@@ -45,6 +47,8 @@ __all__ = [
     "Joining",
     "Level",
     "LocalProtocolError",
+    "LogDamaged",
+    "LogError",
     "Message",
     "Order",
     "OrdercastError",

@@ -341,6 +341,20 @@ SUITES = (
         ),
     ),
     Suite(
+        "log",
+        "log",
+        [
+            *(f"log.{name}" for name in ("format", "segments", "recovery", "manifest", "published_end", "snapshots")),
+            *(f"log.{name}" for name in ("files", "retention", "writer", "reader", "check", "arrow", "agreement")),
+        ],
+        Battery(
+            [
+                *(f"log.test_{name}" for name in ("format", "recovery", "retention", "reader", "agreement")),
+                *("log.test_writer", "log.test_histories"),
+            ]
+        ),
+    ),
+    Suite(
         "explorer",
         "explorer",
         [

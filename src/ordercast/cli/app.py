@@ -27,6 +27,7 @@ PANELS = {
     "Live groups": {
         "node": "Join a live group: send each line of standard input, print each message.",
         "members": "Ask a running group who its members are.",
+        "log": "Look at a durable log: its segments, its damage, its messages.",
         "relay": "Relay the datagrams of a live group in one order, until interrupted.",
         "key": "Generate a key for a live group.",
         "doctor": "Check whether this machine is ready for a live group.",

@@ -8,6 +8,8 @@ OrdercastError
 │   ├── GroupClosed      the group is closed: nothing can be sent any more
 │   └── Undelivered      all destinations of a message left the group, or failed, before it was delivered
 ├── LocalProtocolError   the application requested what the protocol does not support (a message without destinations)
+├── LogError             a log cannot be opened, written or read: the message names the folder
+│   └── LogDamaged       what was on the disk is missing or changed: the message names the place
 ├── PipelineError        Spark failed
 └── TraceError           a trace cannot be written or read: the message names the file
 
@@ -65,6 +67,14 @@ class Undelivered(GroupError):  # noqa: N818 (it names what happened)
 
 class LocalProtocolError(OrdercastError):
     """The application requested what the protocol does not support."""
+
+
+class LogError(OrdercastError):
+    """A log cannot be opened, written or read."""
+
+
+class LogDamaged(LogError):  # noqa: N818 (it names what happened)
+    """What a log once had on the disk is missing or changed."""
 
 
 class PipelineError(OrdercastError):

@@ -6,7 +6,7 @@ from ordercast.protocols.registry import FLUSHES
 from tests.protocols.membership.campaigns import Campaign, campaign
 from tests.protocols.membership.changing_group import View
 
-RUNS = 25
+RUNS = 40
 
 
 @pytest.mark.parametrize("protocol", FLUSHES)
@@ -22,7 +22,7 @@ def test_members_come_and_go(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["to", "prito"])
 def test_a_view_ends_while_a_round_begins(protocol: str) -> None:
     """Some have completed a recovery of TO that carries packets into the next round, and others have not."""
-    for seed in range(50):
+    for seed in range(90):
         group = Campaign(protocol, seed)
         group.awaited, group.loss = View.has_carried, max(group.loss, 0.3)
         group.run()

@@ -1,0 +1,158 @@
+"""The durable log: what appending costs with sync on, how late messages are durable, recovery, and a full check.
+
+Each figure is of one process and a real disk, and all but the recovery depend on that disk; nothing here is a test. Run
+it on a quiet machine, with a folder on the disk in question:
+
+    python benchmarks/log.py --folder /var/tmp
+"""
+
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from command_line import parser_for
+
+from ordercast.log import Log, check, read_batches
+from ordercast.log.reader import read
+
+PACKET = 60_000
+"""Bytes of messages in a packet: those of one datagram of a live group."""
+OUTSTANDING = 8 << 20
+"""Bytes that wait for the disk at most."""
+
+
+class Durable:
+    """Waits for positions, and measures how late they are."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.reports = 0
+        self.position = 0
+        self.asked: dict[int, float] = {}
+        self.delays: list[float] = []
+
+    def __call__(self, position: int, _: bytes) -> None:
+        """A report of the log, in its thread."""
+        now = time.perf_counter()
+        with self._changed:
+            self.position = position
+            self.reports += 1
+            for asked in [each for each in self.asked if each <= position]:
+                self.delays.append(now - self.asked.pop(asked))
+            self._changed.notify()
+
+    def wait(self, position: int) -> None:
+        """Returns when all below the position is on the disk."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.position >= position)
+
+
+def sync_milliseconds(folder: Path, count: int = 60) -> float:
+    """The median of appending 4 KiB and waiting for the disk."""
+    found = []
+    with (folder / "probe").open("wb", buffering=0) as file:
+        for _ in range(count):
+            start = time.perf_counter()
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+            found.append(time.perf_counter() - start)
+    return statistics.median(found) * 1e3
+
+
+def saturated(folder: Path, size: int, megabytes: int) -> str:
+    """Packets as fast as the log takes them, with a bound on what waits."""
+    count = PACKET // size
+    lengths, payload = (size,) * count, os.urandom(PACKET // size * size)
+    packets = (megabytes << 20) // len(payload)
+    durable = Durable()
+    log = Log(folder, "benchmark", on_durable=durable)
+    log.view(0, ["A"])
+    began, processor = time.perf_counter(), time.process_time()
+    for number in range(packets):
+        while log.waiting > OUTSTANDING:
+            time.sleep(0.001)
+        durable.asked[log.append(0, number * count, lengths, payload)] = time.perf_counter()
+    durable.wait(packets * count)
+    seconds, used = time.perf_counter() - began, time.process_time() - processor
+    log.close()
+    messages = packets * count
+    return (
+        f"{size:>5} B x {count:<4} {messages:>9,} messages  {used / messages * 1e6:6.3f} us of CPU each  "
+        f"{messages / seconds:>11,.0f}/s  {durable.reports:>5} syncs  "
+        f"durable p50 {statistics.median(durable.delays) * 1e3:.1f} ms"
+    )
+
+
+def lone(folder: Path, size: int, count: int) -> str:
+    """One message at a time, 200 a second."""
+    durable = Durable()
+    calls = []
+    with Log(folder, "benchmark", on_durable=durable) as log:
+        log.view(0, ["A"])
+        payload = os.urandom(size)
+        for number in range(count):
+            start = time.perf_counter()
+            durable.asked[log.next + 1] = start
+            log.append(0, number, (size,), payload)
+            calls.append(time.perf_counter() - start)
+            time.sleep(0.005)
+    return (
+        f"{size:>5} B alone  durable p50 {statistics.median(durable.delays) * 1e3:.1f} ms, p99 "
+        f"{sorted(durable.delays)[int(0.99 * count)] * 1e3:.1f} ms; the call {statistics.median(calls) * 1e6:.1f} us"
+    )
+
+
+def recovery_and_check(folder: Path, megabytes: int) -> list[str]:
+    """Opens a large log, and verifies and reads all of it; what was just written is in the page cache."""
+    found = [saturated(folder, 1024, megabytes)]
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    began, processor = time.perf_counter(), time.process_time()
+    log = Log(folder, "benchmark")
+    seconds, used = time.perf_counter() - began, time.process_time() - processor
+    found.append(f"opened {size / 2**30:.2f} GiB at position {log.next:,}: {seconds:.2f} s, {used:.2f} s of CPU")
+    log.close()
+    began, processor = time.perf_counter(), time.process_time()
+    report = check(folder)
+    seconds, used = time.perf_counter() - began, time.process_time() - processor
+    assert not report.damage
+    found.append(f"checked every byte: {size / 1e6 / seconds:,.0f} MB/s of clock, {size / 1e6 / used:,.0f} MB/s of CPU")
+    next(read_batches(folder, report.next - 1))  # which imports pyarrow
+    start = max(0, report.next - 500_000)
+    processor = time.process_time()
+    count = sum(1 for _ in read(folder, start))
+    used, processor = time.process_time() - processor, time.process_time()
+    found.append(f"read {count:,} messages: {used / count * 1e6:.2f} us of CPU each")
+    count = sum(batch.num_rows for batch in read_batches(folder, start))
+    used = time.process_time() - processor
+    found.append(f"read {count:,} rows of Arrow batches: {used / count * 1e6:.2f} us of CPU each")
+    return found
+
+
+def main() -> None:
+    """All of it."""
+    parser = parser_for(__doc__, "about a minute")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
+    parser.add_argument("--megabytes", type=int, default=1024, help="size of the log that is recovered and checked")
+    asked = parser.parse_args()
+    load = os.getloadavg()[0]
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, folder {asked.folder}")
+    place = Path(tempfile.mkdtemp(prefix="ordercast-log-", dir=asked.folder))
+    try:
+        print(f"the disk: 4 KiB appended and synced, p50 {sync_milliseconds(place):.1f} ms")
+        for size, megabytes in ((100, 64), (1024, 256)):
+            print(saturated(place / f"saturated-{size}", size, megabytes))
+        for size in (100, 1024):
+            print(lone(place / f"lone-{size}", size, 200))
+        for line in recovery_and_check(place / "large", asked.megabytes):
+            print(line)
+    finally:
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()

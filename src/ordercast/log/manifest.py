@@ -1,0 +1,70 @@
+"""Two positions that a log must know before it reads a segment: where it begins, and its newest snapshot.
+
+Segments are dropped only after a manifest that says so is on the disk. So those of them that come back after a crash,
+in any selection, are known to be left over, and no gap between them is taken for damage. A snapshot counts only if a
+manifest names it: the manifest is written after the snapshot was synced without an error.
+"""
+
+import zlib
+from struct import Struct
+
+import msgspec
+
+from ordercast.log.disk import Disk, write_all
+from ordercast.model.errors import LogDamaged
+
+NAME = "manifest"
+_MANIFEST = Struct("<4sQQ")
+_MAGIC = b"OCMA"
+_NONE = 2**64 - 1
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """Where a log begins."""
+
+    start: int = 0
+    """Segments that end at or below this position do not count."""
+    snapshot: int | None = None
+    """The position of the snapshot that counts."""
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Its bytes."""
+    data = _MANIFEST.pack(_MAGIC, manifest.start, _NONE if manifest.snapshot is None else manifest.snapshot)
+    return data + zlib.crc32(data).to_bytes(4, "little")
+
+
+def read_manifest(disk: Disk) -> Manifest:
+    """That of a log; raises `LogDamaged` if it cannot be read: it was synced before it got its name."""
+    if NAME not in disk.names():
+        return Manifest()
+    file = disk.open(NAME)
+    try:
+        data = file.read(0, disk.size(NAME))
+    finally:
+        file.close()
+    if len(data) != _MANIFEST.size + 4 or zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
+        raise LogDamaged("the manifest is changed: its checksum is wrong")
+    magic, start, snapshot = _MANIFEST.unpack_from(data)
+    if magic != _MAGIC:
+        raise LogDamaged("the manifest does not begin as one does")
+    return Manifest(start, None if snapshot == _NONE else snapshot)
+
+
+def write_manifest(disk: Disk, manifest: Manifest) -> None:
+    """Returns when it is on the disk; raises `OSError`."""
+    write_durably(disk, NAME, [encode(manifest)])
+
+
+def write_durably(disk: Disk, name: str, parts: list[bytes]) -> int:
+    """A small file, all of it or nothing (rule 1); its size in bytes. Raises `OSError`."""
+    data = b"".join(parts)
+    file = disk.create(f".{name}")
+    try:
+        write_all(file, 0, data)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(f".{name}", name)
+    disk.sync()
+    return len(data)
