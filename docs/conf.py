@@ -125,7 +125,7 @@ def _signature(_app: Sphinx, kind: str, name: str, *rest: Any) -> tuple[str, str
     if kind == "class" and name.rpartition(".")[2] in MADE_BY_US:
         return "", ""
     if kind == "function" and signature:
-        return re.sub(r", \*\*unknown: \w+", "", signature), returns
+        return re.sub(r", \*\*unknown: [\w.~]+", "", signature), returns
     return None
 
 
