@@ -8,6 +8,7 @@ that are not pages (source code, tests, examples) become plain text, since a sit
 import re
 import sys
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -124,7 +125,7 @@ def _signature(_app: Sphinx, kind: str, name: str, *rest: Any) -> tuple[str, str
     if kind == "class" and name.rpartition(".")[2] in MADE_BY_US:
         return "", ""
     if kind == "function" and signature:
-        return re.sub(r", \*\*unknown: \w+", "", signature), returns
+        return re.sub(r", \*\*unknown: [\w.~]+", "", signature), returns
     return None
 
 
@@ -140,7 +141,7 @@ def words_of_alias(name: str, value: object) -> list[str]:
 
 def _docstring(_app: Sphinx, kind: str, name: str, value: object, _options: object, lines: list[str]) -> None:
     """Docstrings indent their examples, as people read them; reStructuredText wants a mark before."""
-    if kind == "data" and hasattr(value, "__origin__"):
+    if kind == "data" and (hasattr(value, "__origin__") or isinstance(value, UnionType)):
         lines[:] = words_of_alias(name.rpartition(".")[2], value)
     marked: list[str] = []
     for place, line in enumerate(lines):

@@ -14,6 +14,7 @@ from ordercast.simulator import RunResult
 from ordercast.simulator import simulate as simulate_module
 from ordercast.simulator.simulation import Simulation
 from tests.cli.conftest import Command
+from tests.small_disk import fill, small_disk
 
 SMALL = "simulate spo --nodes 3 --messages 4"
 LONG = "simulate spo --nodes 16 --messages 5000 --record deliveries"
@@ -301,3 +302,14 @@ def test_our_own_mistakes_are_not_hidden_and_are_no_verdict(
     assert done.status == 70
     assert "Traceback" in done.err
     assert "our own mistake" in done.err
+
+
+@pytest.mark.parametrize("line", [f"{SMALL} --svg", "key --out"])
+def test_a_full_disk_keeps_no_half_written_file(ordercast: Command, tmp_path: Path, line: str) -> None:
+    """A key file without a key would be in the way of the next attempt."""
+    with small_disk(tmp_path / "disk") as disk:
+        fill(disk)
+        done = ordercast(line, disk / "file")
+        assert done.status == 2
+        assert "No space left on device; choose another" in done.err
+        assert [path.name for path in disk.iterdir()] == ["filler"]

@@ -26,8 +26,12 @@ def key_command(
         return
     try:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(line)
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(line)
+        except OSError:  # such as a full disk: a file without a key would be in the way
+            out.unlink(missing_ok=True)
+            raise
     except FileExistsError:
         raise ConfigError(
             f"{out} exists already; to rotate keys, print a new key with another --id and without --out, add the line "

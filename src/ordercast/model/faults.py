@@ -173,6 +173,7 @@ MembershipFault = Join | Leave | Return | Suspicion
 NodeFault = Pause | Crash | Join | Leave | Return | Suspicion
 """Faults that happen to nodes, at a time."""
 Fault = Loss | Bursts | Duplicates | Miss | Twice | Pause | Split | Crash | Join | Leave | Return | Suspicion
+"""A fault of a simulated run: any of these."""
 
 
 def nodes_named(fault: Fault) -> tuple[int, ...]:

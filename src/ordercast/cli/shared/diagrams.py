@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ordercast.drawing import draw_svg, draw_text, paint
 from ordercast.model.errors import ConfigError, reason_of
 from ordercast.trace.schema import EventRow
+from ordercast.trace.small_files import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,7 @@ def show_diagram(
     """Draws rows on the console, if one is given, and into the SVG file, if one is named."""
     if svg is not None:
         try:
-            svg.write_text(draw_svg(rows, nodes, names=names, steps=steps), encoding="utf-8")
+            write_atomically(svg, draw_svg(rows, nodes, names=names, steps=steps).encode())
         except OSError as error:
             raise ConfigError(f"cannot write the picture {svg}: {reason_of(error)}; choose another path") from error
     if console is not None:
