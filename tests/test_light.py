@@ -122,6 +122,19 @@ def test_an_application_that_records_loads_pyarrow_without_pandas_compute_functi
     assert read.num_rows > 0, "it did record"
 
 
+def test_a_log_is_written_and_read_without_pyarrow_and_without_an_event_loop(tmp_path: Path) -> None:
+    code = f"""
+import ordercast.log
+with ordercast.log.Log({str(tmp_path)!r}, "orders") as log:
+    log.append(0, 0, [5], b"hello")
+[message] = ordercast.log.read({str(tmp_path)!r})
+assert ordercast.log.check({str(tmp_path)!r}).damage == ()
+"""
+    modules = modules_after(code)
+    assert packages(modules) == {"ordercast", "msgspec", "typing_extensions"}
+    assert not modules & {"asyncio", "socket", "ordercast.live", "ordercast.protocols"}
+
+
 def test_help_loads_no_command() -> None:
     modules = modules_after(_NODE.format(arguments=["--help"]))
     assert packages(modules) & HEAVY <= {"rich"}, "which writes the help"

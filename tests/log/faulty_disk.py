@@ -65,10 +65,10 @@ class Inode:
         self.shown = bytearray(self.on_disk)
 
     def persist_some(self, random: Random) -> None:
+        share = random.choice([0.5, 0.9])  # if most are written, what is missing is a hole within a frame
         for sector, versions in self._sectors.items():
-            chosen = random.randrange(-1, len(versions))
-            if chosen >= 0:
-                self._put(sector, versions[chosen])
+            if random.random() < share:
+                self._put(sector, random.choice(versions))
         if self._sizes:
             chosen = random.randrange(-1, len(self._sizes))
             if chosen >= 0:

@@ -17,7 +17,7 @@ from ordercast.log.format import NO_HASH, Packet, View
 from ordercast.log.reader import messages_of
 from ordercast.log.retention import Retention
 from ordercast.log.snapshots import read_snapshot
-from ordercast.model.errors import LogError
+from ordercast.model.errors import LogDamaged, LogError
 from tests.log.faulty_disk import Crashed, FaultyDisk
 
 GROUP = "orders"
@@ -79,11 +79,15 @@ class History:
                 log = self._open()
                 self.disk.error_rate = rate
                 self._live(log)
-            except (Crashed, LogError) as ended:
-                if "damage" in str(type(ended)).lower():
-                    raise Broken(f"the log is not opened: {ended}") from ended
+            except LogDamaged as error:
+                raise Broken(f"the log is not opened: {error}") from error
+            except (Crashed, LogError):
+                pass
             self.disk.restart(power=self.random.random() < self.mix.power)
-        self._open()
+        try:
+            self._open()
+        except LogDamaged as error:
+            raise Broken(f"the log is not opened: {error}") from error
 
     def _open(self) -> LogFiles:
         log = LogFiles(self.disk, GROUP, self.options)
@@ -187,7 +191,7 @@ class History:
 
     def _payload(self) -> bytes:
         self.numbers += 1
-        return b"%d:" % self.numbers + self.random.randbytes(self.random.choice([0, 3, 20, 70]))
+        return b"%d:" % self.numbers + self.random.randbytes(self.random.choice([0, 3, 20, 70, 200]))
 
     def _view(self, log: LogFiles) -> None:
         self.numbers += 1

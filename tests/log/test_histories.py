@@ -6,10 +6,10 @@ from tests.log.histories import Mix, histories
 
 MIXES = {
     "no errors": Mix(),
-    "errors": Mix(error_rate=0.02),
+    "errors": Mix(error_rate=0.04, power=0.5),
     "errors while opening too": Mix(error_rate=0.03, errors_while_opening=True),
     "every frame synced": Mix(each_synced=True),
-    "only power failures": Mix(power=1.0, error_rate=0.01),
+    "only power failures": Mix(power=1.0),
     "only kills": Mix(power=0.0, error_rate=0.03),
 }
 

@@ -183,6 +183,7 @@ def test_the_name_of_an_empty_segment_is_written_again_since_it_may_only_be_show
     disk._on_disk.pop(segment_name(4))  # the sync of the folder failed, and the process was killed
     write_frames(disk, range(2, 3), ONE)
     disk.restart(power=True)
+    assert LogFiles(disk, GROUP, ONE).next == 6
     assert payloads(disk) == written(range(3))
 
 
