@@ -94,6 +94,16 @@ def test_without_a_published_end_marks_tell_what_is_on_the_disk() -> None:
     assert check_disk(disk).next == 6
 
 
+def test_after_a_regular_end_all_of_it_is_read_even_if_the_power_fails() -> None:
+    disk: FaultyDisk = quiet_disk()
+    log = write_frames(disk, range(3), ONE)
+    log.close()
+    assert disk._shown[END].on_disk == disk._shown[END].shown
+    disk.sync()
+    disk.restart(power=True)
+    assert payloads(disk) == written(range(3))
+
+
 def test_it_follows_from_segment_to_segment() -> None:
     disk = quiet_disk()
     log = write_frames(disk, range(1), SMALL)
@@ -193,6 +203,7 @@ def test_a_quick_look_says_the_same_of_a_whole_log(tmp_path: Path) -> None:
     ]
     assert (quick.durable, quick.next, quick.hash, quick.group) == (40, 40, thorough.hash, GROUP)
     assert thorough.verified
+    assert all(each.frames for each in thorough.segments)
     assert not quick.verified
     path = tmp_path / thorough.segments[1].name
     path.write_bytes(path.read_bytes()[:-8])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.log.check import check_disk
 from ordercast.log.disk import FolderDisk
 from ordercast.log.files import LogFiles, Options
 from ordercast.log.format import FrameBuilder, Packet, View
@@ -108,6 +109,9 @@ def test_a_flipped_bit_below_a_mark_is_damage_and_in_the_last_frame_it_is_set_as
             assert log.tail is not None
             assert log.tail.size == FRAME
             assert log.tail.kept == (f"{FIRST}.tail" in disk.names()) == ("checksum" in log.tail.why)
+            if log.tail.kept:
+                assert len(disk._shown[f"{FIRST}.tail"].on_disk) == FRAME
+                assert check_disk(disk).set_aside == (f"{FIRST}.tail",)
 
 
 def test_with_the_published_end_damage_of_the_last_frame_is_known_too() -> None:
@@ -171,6 +175,7 @@ def test_what_no_mark_covers_is_written_again_since_it_may_only_be_shown() -> No
     again = LogFiles(disk, GROUP, ONE)
     assert again.next == 4
     assert again.durable == 4
+    assert inode.on_disk == inode.shown, "and synced"
     disk.restart(power=True)
     assert LogFiles(disk, GROUP, ONE).next == 4
     assert payloads(disk) == written(range(2))

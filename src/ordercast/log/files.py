@@ -93,7 +93,6 @@ class LogFiles:
             self._file = self._disk.open(self.segments[-1].name)
             self._builder = FrameBuilder(self.segments[-1].header.salt, found.next, found.hash)
             self._offset = self._durable_offset = found.offset
-        self._last_time = found.time if found is not None else self._options.clock()
         self.durable = self._builder.next
         """Messages below this position are on the disk."""
         self.durable_hash = self._builder.hash
@@ -157,7 +156,6 @@ class LogFiles:
         self._attempt(self._publish)
 
     def _write(self, frame: Callable[[], tuple[list[Part], int]]) -> None:
-        self._require_working()
         if self._offset >= self._options.max_segment and self.next > self.segments[-1].first:
             self.sync()
             self._attempt(lambda: self._begin_segment(self.place, after_gap=False))

@@ -53,8 +53,6 @@ class Recovered(msgspec.Struct, frozen=True):
     """The position of the next message."""
     hash: bytes
     context: Context
-    time: int
-    """When the last frame was written."""
     tail: Tail | None
     empty: bool
     """The last segment has no frame."""
@@ -104,7 +102,7 @@ def _recover_last(
         _write_again(file, data, scan)
     kept = msgspec.structs.replace(last, size=scan.offset)
     return Recovered(
-        *(manifest, (*segments[:-1], kept), scan.offset, scan.next, scan.hash, scan.context, scan.time),
+        *(manifest, (*segments[:-1], kept), scan.offset, scan.next, scan.hash, scan.context),
         tail=tail,
         empty=empty,
     )
@@ -143,7 +141,6 @@ def _cut(disk: Disk, file: File, segment: Segment, data: memoryview, scan: Scan)
             aside.close()
         disk.rename(f".{name}", name)
     file.cut(scan.offset)
-    file.sync()
     return Tail(segment.name, scan.offset, size, str(scan.problem), kept=kept)
 
 

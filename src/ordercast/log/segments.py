@@ -125,8 +125,6 @@ class Scan:
         self.context = segment.header.context
         self.durable = segment.header.size
         """Below this offset the segment was on the disk when the last good frame was written."""
-        self.time = segment.header.time
-        """When that was."""
         self.problem: str | None = None
         """What is wrong at `offset`; None: it is the end of the data."""
 
@@ -155,7 +153,7 @@ class Scan:
     def _pass(self, frame: Frame) -> None:
         header = frame.header
         self.offset += header.size
-        self.durable, self.time = max(self.durable, header.durable), header.time
+        self.durable = max(self.durable, header.durable)
         self.next = header.next
         for _, self.hash in frame.places():
             pass
