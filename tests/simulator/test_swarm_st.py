@@ -10,7 +10,7 @@ import pytest
 
 from ordercast.model.config import MILLISECOND, GroupConfig, RecoveryPolicy
 from ordercast.model.runs import Channel, Network, RunConfig, Workload
-from ordercast.simulator import simulate, simulation
+from ordercast.simulator import simulate
 from ordercast.simulator.fault_rules import Flight
 from ordercast.swarm.draw import draw_config
 from ordercast.trace.schema import EventField, EventKind, EventRow
@@ -68,7 +68,7 @@ class LosesFirstTransmissions:
 
 def messages_repaired(rate: float, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
     """Of one run: messages sent, those that some destination lost, and those that were sent again."""
-    monkeypatch.setattr(simulation, "rules_for", lambda *_: [LosesFirstTransmissions(rate, seed)])
+    monkeypatch.setattr("ordercast.simulator.network.rules_for", lambda *_: [LosesFirstTransmissions(rate, seed)])
     network, work = Network(channel=Channel.ONE), Workload(messages=100, spread=SPREAD, gap=2 * MILLISECOND)
     group = GroupConfig(nodes=NODES, timing=work.timing(network, NODES))
     rows: list[EventRow] = []

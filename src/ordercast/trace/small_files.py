@@ -17,7 +17,14 @@ def unfinished(path: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a small file completely or not at all: on failure, such as a full disk, the previous file stays."""
+    """Writes a small file completely or not at all: on failure, such as a full disk, the previous file stays.
+
+    A device, such as /dev/stdout, and the file that a link leads to, are written to: neither is replaced.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     hidden = unfinished(path)
     try:
         hidden.write_bytes(content)
