@@ -119,7 +119,7 @@ def test_a_member_looks_twice_in_a_beat() -> None:
             assert host is not None
             assert lines.max_datagram_size == FIRST
             member.counts.retransmitted += 1000
-            member.tick()
+            member._upkeep.tick()
             assert (host.max_bytes_in_flight, lines.max_datagram_size) == (MAX_BYTES_IN_FLIGHT // 2, FIRST // 4)
             assert 0.8 * lines.max_datagram_size < member.outbox.room < lines.max_datagram_size
             while lines.max_datagram_size <= FIRST:  # nothing more is lost

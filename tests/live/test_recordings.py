@@ -9,10 +9,11 @@ import pytest
 
 from ordercast.live.session.discovery import Announce, AnnouncementReceived, Found, NotFound
 from ordercast.live.session.events import ControlReceived as HeardBy
-from ordercast.live.session.events import Refused, TimerExpired
+from ordercast.live.session.events import Refused
 from ordercast.live.session.machine import Phase
 from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
+from ordercast.model.machine import TimerFired
 from ordercast.wire.control import Control, Hello, HelloRejection, Join, LastJoin
 from tests.live.test_discovery import Place
 from tests.live.test_session_rules import HEARD_US, ME, NOTHING, B, agreed, begun, join, said
@@ -122,7 +123,7 @@ def test_who_has_not_shown_that_it_lives_is_named_until_it_does() -> None:
     ((answer, to),) = said(session.handle(HeardBy(1, join(B, heard=(NOTHING,) * 3))))
     assert isinstance(answer, Join)
     assert (answer.heard, to) == (named, 1)
-    ((again, to),) = said(session.handle(TimerExpired("join", 0)))
+    ((again, to),) = said(session.handle(TimerFired("join")))
     assert isinstance(again, Join)
     assert (again.heard, to) == (named, None), "the answer may be lost"
     assert session.handshake.silent() == ["B", "C"]

@@ -17,7 +17,6 @@ from ordercast.live.session.events import (
     Refused,
     Remaining,
     SessionConfig,
-    TimerExpired,
     TrafficReceived,
 )
 from ordercast.live.session.handshake import Identity
@@ -25,7 +24,7 @@ from ordercast.live.session.machine import Phase, Session
 from ordercast.live.session.parameter_comparison import difference, encode_parameters
 from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError
-from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.wire.control import (
     MAX_PARAMETERS_LENGTH,
     AbortNotice,
@@ -89,13 +88,10 @@ def test_a_member_has_a_place_and_a_name_of_its_own() -> None:
     assert Session(2, NAMES, Identity(incarnation=ME), TERMS).phase is Phase.IDLE
 
 
-def test_a_join_of_another_process_is_no_sign_of_life() -> None:
+def test_a_join_of_another_process_is_not_answered_when_the_group_is_open() -> None:
     """Our own that comes back, that of another incarnation, and one of a group of another size."""
     for other in (join(0, 9), join(ME, 9), join(99, 9), join(B, 9, 0, (NOTHING,) * 2)):
-        session = opened()
-        session.failure_detector.active = 0
-        session.handle(ControlReceived(1, other))
-        assert session.failure_detector.active == 0
+        assert opened().handle(ControlReceived(1, other)) == []
 
 
 def test_only_the_other_members_are_listened_to() -> None:
@@ -114,18 +110,10 @@ def test_who_agrees_sends_one_join_to_all() -> None:
     assert (message.session, to) == (session.session, None)
 
 
-def test_a_join_that_is_repeated_in_the_session_is_a_sign_of_life() -> None:
-    """Its sender may not know yet that the session is open, and sends nothing else."""
-    session = opened()
-    session.failure_detector.active = 0
-    session.handle(ControlReceived(1, join(B, 9, session.session)))
-    assert session.failure_detector.active == 0b010
-
-
 def test_who_has_joined_and_does_not_agree_is_named() -> None:
     session = agreed()
     session.handle(ControlReceived(1, join(B, 2, session.session)))
-    out = session.handle(TimerExpired("handshake", 0))
+    out = session.handle(TimerFired("handshake"))
     assert Refused("the group did not open within 60 s: C did not agree") in out
 
 
@@ -135,7 +123,7 @@ def waits_of(name: str, out: Sequence[object]) -> list[int]:
 
 def test_joins_are_repeated_less_often_until_something_changes() -> None:
     session, repeat = begun(), SessionConfig().repeat
-    rounds = [waits_of("join", session.handle(TimerExpired("join", 0))) for _ in range(40)]
+    rounds = [waits_of("join", session.handle(TimerFired("join"))) for _ in range(40)]
     for number, (wait,) in enumerate(rounds, start=2):  # the first join was sent at the beginning
         slower = min(1 + number // 8, 4)
         assert slower * repeat <= wait < 2 * slower * repeat
@@ -170,8 +158,8 @@ def test_who_was_refused_by_all_leaves_with_its_last_notice() -> None:
     session = begun()
     for member, incarnation in ((1, B), (2, C)):
         session.handle(ControlReceived(member, Refuse(incarnation, ME, "no")))
-    assert Left() not in session.handle(TimerExpired("over", 0))
-    assert Left() in session.handle(TimerExpired("over", 0)), "all know: nobody needs an answer"
+    assert Left() not in session.handle(TimerFired("over"))
+    assert Left() in session.handle(TimerFired("over")), "all know: nobody needs an answer"
 
 
 def test_nobody_is_refused_before_we_began_or_without_an_incarnation() -> None:
@@ -198,17 +186,17 @@ def test_who_opens_knows_that_all_have_agreed() -> None:
 def test_a_timer_that_was_cancelled_may_still_expire() -> None:
     session = opened()
     for name in ("join", "handshake", "over", "closing of another"):
-        assert session.handle(TimerExpired(name, 0)) == []
+        assert session.handle(TimerFired(name)) == []
     session.handle(GiveUp("enough"))
     for name in ("heartbeat", "closing", "round"):
-        assert session.handle(TimerExpired(name, 0)) == []
+        assert session.handle(TimerFired(name)) == []
 
 
 # --- views ---
 
 
 def test_who_is_left_behind_drops_out_if_the_group_is_open() -> None:
-    session = opened(has_views=True)
+    session = opened()
     out = session.handle(Remaining(0b110))
     assert Aborted("the group continues without A") in out
     assert Left() in out
@@ -233,8 +221,8 @@ def test_who_aborts_leaves_with_its_last_notice_if_all_know() -> None:
     session.handle(GiveUp("enough"))
     for member in (1, 2):
         session.handle(ControlReceived(member, AbortNotice("enough")))
-    assert Left() not in session.handle(TimerExpired("over", 0)), "their own notice may have crossed ours"
-    assert Left() in session.handle(TimerExpired("over", 0))
+    assert Left() not in session.handle(TimerFired("over")), "their own notice may have crossed ours"
+    assert Left() in session.handle(TimerFired("over"))
 
 
 def test_an_aborted_group_has_no_timers_of_an_open_one() -> None:
@@ -250,7 +238,7 @@ def test_a_second_close_may_set_the_time_that_it_takes() -> None:
     assert session.handle(Close()) == []
     assert session.handle(Close(5 * SECOND)) == [SetTimer("closing", 5 * SECOND)]
     assert session.handle(Close()) == [], "it may take as long as was said before"
-    session.handle(TimerExpired("closing", 0))
+    session.handle(TimerFired("closing"))
     assert session.why.startswith("A could not close within 5 s: A still has messages in flight; B has not closed")
 
 
@@ -282,7 +270,7 @@ def test_the_rounds_of_closing_begin_once_when_it_is_done() -> None:
 def test_rounds_of_closing_go_on_at_times_that_differ() -> None:
     """Equal times would make all members repeat in step, again and again."""
     session = closed()
-    waits = [wait for _ in range(5) for wait in waits_of("round", session.handle(TimerExpired("round", 0)))]
+    waits = [wait for _ in range(5) for wait in waits_of("round", session.handle(TimerFired("round")))]
     assert len(set(waits)) == 5
 
 

@@ -61,23 +61,6 @@ def open_and_close(seed: int) -> None:
         assert not one.to_send
 
 
-@pytest.mark.parametrize("silence", [SECOND // 2, 20 * SECOND])
-def test_all_times_follow_from_how_long_silence_may_last(silence: int) -> None:
-    """Nobody is taken for dead where a third is lost, and who dies is noticed."""
-    network = Network(
-        3, 5, Weather(loss=0.3), config=SessionConfig.for_failure_timeout(silence, handshake_timeout=60 * SECOND)
-    )
-    network.start_all(SECOND)
-    network.run(4 * silence + 5 * SECOND)
-    assert all(process.opened is not None and not process.ends for process in network.living())
-    network.processes.pop(2).kill()
-    died = network.now
-    network.run(died + silence // 2)
-    assert not any(process.ends for process in network.living())
-    network.run(died + silence * 5 // 4)
-    assert [type(process.ends[0]) for process in network.living()] == [Aborted] * 4
-
-
 def restart_while_opening(seed: int) -> str:
     """Members die and come again while the group opens, and what they had said comes late."""
     chance, network = drawn(seed, config=SessionConfig(handshake_timeout=15 * SECOND))
@@ -99,40 +82,35 @@ def restart_while_opening(seed: int) -> str:
             return "open"
     assert any(life.opened for life in network.lives), "as long as nobody is open, everybody may come again"
     for process in group:
-        assert process.session.phase is Phase.LEFT, process.session.waits_for()
-        (end,) = process.ends
-        assert isinstance(end, Refused | Aborted)
-        assert end.why
+        if process.opened is None:
+            assert process.session.phase is Phase.LEFT, process.session.waits_for()
+            (end,) = process.ends
+            assert isinstance(end, Refused)
+            assert end.why
+        else:
+            assert not process.ends, "it goes on: a view without those that are gone is the membership protocol's"
     return "failed"
 
 
-def give_up_sometime(seed: int) -> None:
-    """One member dies, or gives up, at any time: all others learn it, and stop."""
+def give_up_sometime(seed: int) -> int:
+    """One member gives up, at any time: the others learn it, and stop. How many do not: they are left alone."""
     chance, network = drawn(seed)
     network.start_all(SECOND)
-    victim, dies = chance.randrange(len(network.names)), chance.random() < 0.5
+    victim = chance.randrange(len(network.names))
     reached: list[Process] = []
 
     def fail(process: Process) -> None:
         reached.append(process)
         if len(reached) == len(network.names):
-            when = network.now + chance.randrange(1, SECOND)
-            if dies:
-                network.at(when, network.processes[victim].kill)
-            else:
-                network.at(when, network.give_up, victim, "the disk is full")
+            network.at(network.now + chance.randrange(1, SECOND), network.give_up, victim, "the disk is full")
 
     network.on_open = fail
     network.run(120 * SECOND)
-    for process in network.living():
-        if process.alive:
-            assert process.session.phase is Phase.LEFT
-            (end,) = process.ends
-            assert isinstance(end, Aborted)
-            if dies:
-                assert f"{network.names[victim]} is unreachable from " in end.why
-            else:
-                assert end.why == "the disk is full" or " unreachable from " in end.why
+    learned = [process for process in network.living() if process.ends]
+    for process in learned:
+        assert process.session.phase is Phase.LEFT
+        assert process.ends == [Aborted("the disk is full")]
+    return len(network.names) - len(learned)
 
 
 @pytest.mark.parametrize("seed", FEW)
@@ -146,8 +124,8 @@ def test_members_that_come_again_while_the_group_opens() -> None:
 
 
 @pytest.mark.parametrize("seed", FEW[:60])
-def test_one_that_fails_ends_the_group(seed: int) -> None:
-    give_up_sometime(seed)
+def test_one_that_gives_up_ends_the_group(seed: int) -> None:
+    assert give_up_sometime(seed) == 0
 
 
 @pytest.mark.soak
@@ -155,7 +133,7 @@ def test_thousands_of_groups() -> None:
     for seed in MANY:
         open_and_close(seed)
         restart_while_opening(seed)
-        give_up_sometime(seed)
+    assert sum(give_up_sometime(seed) for seed in MANY) < 10, "where 40 % are lost, all notices to one may be"
 
 
 def test_all_hear_of_an_abort_at_once_when_nothing_is_lost() -> None:
@@ -183,7 +161,7 @@ def test_one_that_missed_the_abort_gets_it_as_an_answer() -> None:
     late = network.processes[1]
     assert late.ends == [Aborted("enough")]
     assert late.closed_at is not None
-    assert late.closed_at < 3 * SECOND, "by silence it would have taken longer"
+    assert late.closed_at < 3 * SECOND, "nobody sent it unasked any more"
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 5])
@@ -212,63 +190,17 @@ def test_who_does_not_come_is_named() -> None:
     assert all(process.session.phase is Phase.LEFT for process in network.living())
 
 
-def test_one_that_comes_again_when_the_group_is_open_is_refused() -> None:
+def test_one_that_comes_again_when_the_group_is_open_gets_no_answer() -> None:
+    """It finds the open group meanwhile, and joins that, which is no part of a session."""
     network = Network(5, 3)
     network.start_all()
     network.run(SECOND)
     network.processes[1].kill()
     second = network.start(1)
-    network.run(SECOND + 500 * MILLISECOND)
-    (end,) = second.ends
-    assert isinstance(end, Refused)
-    assert end.why.startswith("an earlier incarnation of B is still in the group")
-    assert not network.processes[0].ends, "the refused one does not pull the others down; its silence does"
-    network.run()
-    assert all(isinstance(process.ends[0], Aborted) for process in (network.processes[0], network.processes[2]))
-
-
-@pytest.mark.parametrize("lasting", [300 * MILLISECOND, 900 * MILLISECOND, 2500 * MILLISECOND])
-def test_a_pause_shorter_than_the_silence_allowed_is_survived(lasting: int) -> None:
-    network = Network(6, 4, Weather(loss=0.1))
-    network.start_all()
-    network.run(SECOND)
-    network.processes[2].pause(lasting)
-    network.run(20 * SECOND)
-    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 4
-
-
-def test_who_is_short_of_a_processor_finds_the_dead_and_suspects_nobody_else() -> None:
-    """It gets no turn for 0.4 s, once in every second and a half; a fifth is lost."""
-    network = Network(5, 4, Weather(loss=0.2), has_views=True)
-    network.start_all()
-    for moment in range(2 * SECOND, 60 * SECOND, 3 * SECOND // 2):
-        network.at(moment, lambda: network.processes[0].pause(400 * MILLISECOND))
-    network.run(30 * SECOND)
-    assert network.processes[0].suspected == []
-    network.processes[2].kill()
-    network.run(30 * SECOND + network.config.failure_timeout + SECOND)
-    assert network.processes[0].suspected == [2]
-
-
-def test_who_has_slept_does_not_suspect_all_others() -> None:
-    network = Network(7, 3, has_views=True)
-    network.start_all()
-    network.run(SECOND)
-    sleeper = network.processes[0]
-    sleeper.pause(10 * SECOND)
-    lost = range(2 * SECOND, 11 * SECOND)
-    network.cut = lambda _source, target, _message: target == 0 and network.now in lost  # its buffer was full
-    network.run(30 * SECOND)
-    assert sleeper.suspected == []
-    assert all(process.suspected == [0] for process in network.living()[1:]), "said once, and nothing is given up"
-    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 3
-
-
-def test_an_idle_group_under_loss_suspects_nobody() -> None:
-    network = Network(8, 5, Weather(loss=0.3))
-    network.start_all()
-    network.run(300 * SECOND)
-    assert [process.session.phase for process in network.living()] == [Phase.OPEN] * 5
+    network.run(80 * SECOND)
+    assert second.ends == [Refused("the group did not open within 60 s: nothing received from A, C")]
+    assert not network.processes[0].ends
+    assert not network.processes[2].ends
 
 
 def test_a_close_that_takes_too_long_says_why() -> None:

@@ -18,8 +18,6 @@ from ordercast.live.session.events import (
     Refused,
     SendControl,
     SessionConfig,
-    Suspected,
-    TimerExpired,
     TrafficReceived,
 )
 from ordercast.live.session.events import Input as SessionInput
@@ -27,8 +25,8 @@ from ordercast.live.session.handshake import Identity
 from ordercast.live.session.machine import Session
 from ordercast.live.session.parameter_comparison import encode_parameters
 from ordercast.model.config import MILLISECOND, SECOND
-from ordercast.model.machine import CancelTimer, SetTimer
-from ordercast.wire.control import IN_SESSION, Control
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
+from ordercast.wire.control import IN_SESSION, Control, Heartbeat
 from tests.live.toy_protocol import Toy, Unit
 
 TERMS = {"protocol": "toy", "window": 32}
@@ -51,9 +49,7 @@ class Process:
         self.network, self.member = network, member
         self.incarnation = network.chance.getrandbits(64) | 1
         mine = Identity(incarnation=self.incarnation, first_seq=network.chance.randrange(1000))
-        self.session = Session(
-            member, network.names, mine, terms, has_views=network.has_views, config=network.config
-        )  # fmt: skip
+        self.session = Session(member, network.names, mine, terms, config=network.config)
         self.timers: dict[str, int] = {}
         self.toy: Toy | None = None
         self.to_send = 0
@@ -61,7 +57,6 @@ class Process:
         self.paused_until = 0
         self.opened: Opened | None = None
         self.ends: list[Refused | Aborted | Closed] = []
-        self.suspected: list[int] = []
         self.left_at: int | None = None
         self.closed_at: int | None = None
         self.toy_at_close: Toy | None = None
@@ -94,14 +89,13 @@ class Process:
                 self.opened = output
                 self.toy = Toy(self.member, len(network.names))
                 network.at(network.now + 1, self._toy_timer)
+                self._beat()
                 network.on_open(self)
             case Refused() | Aborted() | Closed():
                 assert not self.ends, "a session ends once"
                 self.ends.append(output)
                 self.closed_at = network.now
                 self.toy, self.toy_at_close = None, self.toy  # the host stops the protocol now
-            case Suspected(member):
-                self.suspected.append(member)
             case Left():
                 self.left_at = network.now
 
@@ -110,7 +104,7 @@ class Process:
             return
         if self.alive and self.timers.get(name) == number:
             del self.timers[name]
-            self.put(TimerExpired(name, self.network.now))
+            self.put(TimerFired(name))
 
     def _deferred(self, action: Callable[..., None], *arguments: Any, late: int = 0) -> bool:
         """While it sleeps nothing happens; then all that has come is read before timers run."""
@@ -133,6 +127,14 @@ class Process:
                 self._tell_rest()
         else:
             self.put(ControlReceived(source, message))  # type: ignore[arg-type]
+
+    def _beat(self) -> None:
+        """The heartbeats of the failure detector, which is no part of a session, while the protocol runs."""
+        if self.toy is None or not self.alive:
+            return
+        if not self._deferred(self._beat, late=1):
+            self._carry_out(SendControl(Heartbeat(self.session.closing.stage)))
+            self.network.at(self.network.now + self.network.config.heartbeat, self._beat)
 
     # --- the toy ---
 
@@ -177,10 +179,9 @@ class Network:
         nodes: int,
         weather: Weather = Weather(),  # noqa: B008
         *,
-        has_views: bool = False,
         config: SessionConfig = SessionConfig(),  # noqa: B008
     ) -> None:
-        self.chance, self.weather, self.config, self.has_views = Random(seed), weather, config, has_views
+        self.chance, self.weather, self.config = Random(seed), weather, config
         self.names = tuple("ABCDEFGHIJ"[:nodes])
         self.now = self.running = self.datagrams = 0
         self.heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []

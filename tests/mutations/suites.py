@@ -307,10 +307,7 @@ SUITES = (
     Suite(
         "sessions",
         "session",
-        [
-            f"live.session.{name}"
-            for name in ("handshake", "failure_detector", "closing", "machine", "discovery", "parameter_comparison")
-        ],
+        [f"live.session.{name}" for name in ("handshake", "closing", "machine", "discovery", "parameter_comparison")],
         Battery(
             [
                 f"live.test_{name}"

@@ -152,8 +152,6 @@ def _member(
         names,
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
         encode_parameters(options.group, names, parameters.compared()),
-        has_views=True,
-        detects_failures=False,
         config=SessionConfig.for_failure_timeout(
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),

@@ -1,4 +1,4 @@
-"""Semantic mutants of `live.session`: handshake, failure detector, closing, discovery, and their wiring."""
+"""Semantic mutants of `live.session`: handshake, closing, discovery, and their wiring."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,7 @@ import msgspec
 from ordercast.live.session import handshake, parameter_comparison
 from ordercast.live.session.closing import Closing
 from ordercast.live.session.discovery import Discovery
-from ordercast.live.session.events import SendControl, Suspected
-from ordercast.live.session.failure_detector import FailureDetector
+from ordercast.live.session.events import SendControl
 from ordercast.live.session.handshake import Handshake
 from ordercast.live.session.machine import Phase, Session
 from ordercast.wire.control import AbortNotice, Hello, Join, Known, Stage
@@ -66,39 +65,6 @@ def _does_not_compare_parameters() -> None:
 @MUTANTS.add("of parameters that differ only the first is reported", "live.session.parameter_comparison")
 def _reports_one_difference() -> None:
     wrap(parameter_comparison, "_without_derived", lambda found: lambda names: found(names)[:1])
-
-
-# --- failure detector ---
-
-
-@MUTANTS.add("a process that was suspended suspects all others when it wakes", "live.session.failure_detector")
-def _suspects_after_its_own_suspension() -> None:
-    def around(tick: Method) -> Method:
-        def changed(self: FailureDetector, now: int, watched: int) -> Any:
-            if self.ticked_at is not None:
-                late = max(now - self.ticked_at - self.tick_interval, 0)
-                self.silent = [silent + late for silent in self.silent]
-                self.ticked_at = now - self.tick_interval
-            return tick(self, now, watched)
-
-        return changed
-
-    wrap(FailureDetector, "tick", around)
-
-
-@MUTANTS.add("nobody is asked for a heartbeat before it is suspected", "live.session.failure_detector")
-def _asks_nobody() -> None:
-    wrap(FailureDetector, "tick", lambda tick: lambda self, now, watched: (0, tick(self, now, watched)[1]))
-
-
-@MUTANTS.add("who reaches only a minority goes on")
-def _goes_on_with_a_minority() -> None:
-    replace(Session, "_require_majority", lambda *_: None)
-
-
-@MUTANTS.add("a protocol without views is told of a suspicion, and the group goes on")
-def _never_aborts_for_a_suspicion() -> None:
-    replace(Session, "_lose", lambda _, member, __, out: out.append(Suspected(member)))
 
 
 # --- abort and close ---

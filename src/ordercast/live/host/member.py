@@ -14,7 +14,7 @@ protocol and the transport count the places of the current view.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -25,10 +25,10 @@ from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.group_terms import GroupTerms
-from ordercast.live.host.health import HealthLog
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
@@ -38,12 +38,11 @@ from ordercast.live.host.returning import Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
+from ordercast.live.host.upkeep import Upkeep
 from ordercast.live.logs import GroupLogs
 from ordercast.live.session import events
-from ordercast.live.session.events import HEARTBEATS_PER_TIMEOUT
 from ordercast.live.session.machine import Session
-from ordercast.live.transport.addresses import Address, address_of, seen_from
-from ordercast.live.transport.relay import Relay
+from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND, GroupConfig
 from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
@@ -85,7 +84,6 @@ It need not read any more, and if more was dropped the others could never close.
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
-_RELAY_TICKS = 4 * HEARTBEATS_PER_TIMEOUT  # two failure timeouts: a relay may be restarted
 
 
 class Member:
@@ -97,7 +95,7 @@ class Member:
         parameters: Parameters,
         transport: Transport,
         session: Session,
-        relay: Callable[[], Relay] | Address | None,
+        relay: RelayOption,
         new_recorder: NewRecorder,
         *,
         founders: Sequence[tuple[str, Address]] = (),
@@ -106,7 +104,7 @@ class Member:
         rejoin: bool = True,
         state: StateOptions | None = None,
     ) -> None:
-        """`own`: name and address. `relay`: makes the relay of a view, or is the address of one of its own.
+        """`own`: name and address.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -115,11 +113,10 @@ class Member:
         self.me, self.parameters, self.transport = session.me, parameters, transport
         self._group, self._rejoin = group, rejoin
         self._founders = tuple(founders)
-        self._relay, self._new_recorder = relay, new_recorder
+        self._addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, self.name)
-        self._health = HealthLog(self._logs)
         self.session = self._session_host(session)
         self.membership = Membership()
         self._terms: GroupTerms  # once the group is open
@@ -127,17 +124,18 @@ class Member:
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
-        self._congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
+        congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
-        self.outbox = Outbox(parameters.room_in(self._congestion.datagram))
+        self.outbox = Outbox(parameters.room_in(congestion.datagram))
         self.scheduler: FlushScheduler
         """Is told of messages that are added to the outbox; there is none before the session is open."""
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self.left: asyncio.Future[None] = self._loop.create_future()
         self.end: BaseException | None = None
         """Why nothing can be sent any more."""
-        self.state = MemberState(self, group, state)
+        self.state = MemberState(self, self._addresses.of, group, state)
+        self._upkeep = Upkeep(self, congestion, self._logs, self._addresses.relay)
         self._detection = FailureDetection(
             transport,
             parameters.failure_timeout,
@@ -191,7 +189,7 @@ class Member:
             self.running = RunningGroup(
                 Find(self._group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
             )
-        self.tick()
+        self._upkeep.tick()
 
     def _found_running(self, contacts: Sequence[Address]) -> None:
         """The group that this member wants to open is running, without it."""
@@ -465,19 +463,12 @@ class Member:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
 
-    def address_of(self, person: Incarnation, node: int) -> Address:
-        """As it is used here."""
-        if self._founders and node < len(self._founders):
-            return self._founders[node][1]
-        return seen_from(self.address, address_of(person.address))
-
     def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
         """From now on the places of this view are used."""
         self._view = view
         self.membership.enter(view)
-        addresses = [self.address_of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
-        own = self._relay
-        relay = own if not callable(own) else own() if place == 0 else addresses[0]
+        addresses = self._addresses.in_view(view)
+        relay = self._addresses.relay_in(addresses, place)
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._detection.enter_view(place, len(view.members))
@@ -600,7 +591,7 @@ class Member:
             name=self.name,
             address=str(self.address),
             group=self._group,
-            contacts=[str(address) for address in self._contacts()],
+            contacts=[str(address) for address in self._addresses.contacts(self._view)],
             old=self.me,
             terms=self._terms.encoded(),
             settings=membership_config(self.parameters, None),
@@ -609,12 +600,6 @@ class Member:
             refused=self._not_returned,
         )
         self._returning.begin(self._exclusions.delay(self._loop.time(), timeout))
-
-    def _contacts(self) -> list[Address]:
-        """All addresses at which somebody may know of the group."""
-        people = zip(self._view.members, self._view.nodes, strict=True)
-        found = [*(self.address_of(*each) for each in people), *(address for _, address in self._founders)]
-        return [address for address in dict.fromkeys(found) if address != self.address]
 
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
@@ -656,7 +641,7 @@ class Member:
 
     def protocol_aborted(self, why: str) -> None:
         """The protocol gave the group up. Whoever did not answer may be alive, and the relay may have failed."""
-        by = f" (relay: {self._relay})" if isinstance(self._relay, Address) else ""
+        by = "" if self._addresses.relay is None else f" (relay: {self._addresses.relay})"
         self.give_up(f"{self.name} aborted the group: {self.membership.with_names(why)}{by}")
 
     def protocol_failed(self, error: Exception) -> None:
@@ -669,25 +654,7 @@ class Member:
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)
 
-    # --- now and then ---
-
-    def tick(self) -> None:
-        """Twice in a heartbeat: adapts to losses, watches the relay, logs what operators should know."""
-        host = self.host
-        if host is not None and not host.closed:
-            self._congestion.adapt(self.counts)
-            host.max_bytes_in_flight = self._congestion.bytes_in_flight
-            self.transport.max_datagram_size = self._congestion.datagram
-            self.outbox.room = self.parameters.room_in(self._congestion.datagram, self.size)
-            self._health.check(self.counts, self.transport.dropped, self._loop.time())
-            self.state.tick()
-            if self.transport.watch_relay() > _RELAY_TICKS:
-                self.give_up(
-                    f"the relay at {self._relay} is unreachable from {self.name}: "
-                    f"no answer for {2 * self.parameters.failure_timeout / SECOND:g} s"
-                )
-        if not self.left.done():
-            self._loop.call_later(self.parameters.heartbeat / SECOND / 2, self.tick)
+    # --- statistics ---
 
     def uptime(self) -> float:
         """Seconds since the group opened."""

@@ -6,6 +6,7 @@ cannot load the state, it leaves for good.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from ordercast.live.host.batching import Outbox
@@ -49,17 +50,19 @@ class StateOwner(Protocol):
     def leave(self) -> None:
         """Sends and receives nothing any more."""
 
-    def address_of(self, person: Incarnation, node: int) -> Address:
-        """Of another member, as it is used here."""
-        ...
-
 
 class MemberState:
     """The state of one member, if its application has one. Used inside one event loop."""
 
-    def __init__(self, owner: StateOwner, group: str, options: StateOptions | None) -> None:
-        """`group`: its name; `options`: None if the application has no state."""
-        self._owner, self._name = owner, owner.name
+    def __init__(
+        self,
+        owner: StateOwner,
+        address_of: Callable[[Incarnation, int], Address],
+        group: str,
+        options: StateOptions | None,
+    ) -> None:
+        """`address_of`: another member and node, as it is used here; `options`: None if there is no state."""
+        self._owner, self._name, self._address_of = owner, owner.name, address_of
         self._failure_timeout = owner.parameters.failure_timeout / SECOND
         self._logs, self._loop = GroupLogs(group, owner.name), asyncio.get_running_loop()
         self._transfer: StateTransfer | None = None
@@ -117,7 +120,7 @@ class MemberState:
             owner.outbox.paused = True
             people, nodes = change.view.members, change.view.nodes
             me = owner.host.member.current.me
-            self._transfer.load(change, me, lambda place: owner.address_of(people[place], nodes[place]))
+            self._transfer.load(change, me, lambda place: self._address_of(people[place], nodes[place]))
 
     def handed_out(self, number: int) -> None:
         """The application is handed the view of this number."""

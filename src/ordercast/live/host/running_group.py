@@ -79,8 +79,6 @@ def joined_session(name: str, node: int, view: GroupView, config: SessionConfig)
         (name,),
         Identity(incarnation=1),
         "",
-        has_views=True,
-        detects_failures=False,
         joined={each: person.name for person, each in zip(view.members, view.nodes, strict=True)},
         config=config,
     )

@@ -11,7 +11,7 @@ from ordercast.live.session import events
 from ordercast.live.session.machine import Session
 from ordercast.live.transport.transport import Transport
 from ordercast.model.config import SECOND
-from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.wire.control import IN_SESSION, Control, Join
 
 Change = events.Opened | events.Refused | events.Suspected | events.Aborted | events.Closed | events.Left
@@ -90,7 +90,7 @@ class SessionHost:
                 self._owner.session_changed(output)
 
     def _fire(self, name: str) -> None:
-        self.handle(events.TimerExpired(name, time.monotonic_ns()))
+        self.handle(TimerFired(name))
 
 
 def nanoseconds(within: float | None) -> int:

@@ -58,10 +58,6 @@ class Closing(DeclaredState):
         """True if somebody knows already that all are done."""
         return any(self.stages[member] is Stage.ALL_DONE for member in members(self.others))
 
-    def watched(self) -> int:
-        """The members from which something is still needed."""
-        return self.others if self.stage < Stage.DONE else self.below(Stage.DONE) if self.stage is Stage.DONE else 0
-
     def waits_for(self, me: int, names: Mapping[int, str]) -> tuple[str, ...]:
         """What keeps this member from leaving, in words."""
         if not self.wanted or self.stage is Stage.ALL_DONE:

@@ -3,7 +3,7 @@
 import msgspec
 
 from ordercast.model.config import MILLISECOND, SECOND, ConfigValue, require
-from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.wire.control import Control
 
 HEARTBEATS_PER_TIMEOUT = 12
@@ -23,9 +23,9 @@ class SessionConfig(ConfigValue, frozen=True, kw_only=True):
     handshake_timeout: int = 60 * SECOND
     """The time that members have to find each other and to agree."""
     heartbeat: int = 250 * MILLISECOND
-    """The interval of heartbeats."""
+    """The interval of heartbeats while this member closes."""
     failure_timeout: int = 3 * SECOND
-    """A member from which nothing arrived for this time, though it was asked, is suspected."""
+    """After so long without traffic the failure detector of a view suspects a member."""
 
     def __post_init__(self) -> None:
         require(self.repeat > 0, f"repeat must be a positive number of nanoseconds, not {self.repeat}")
@@ -78,14 +78,6 @@ class TrafficReceived(msgspec.Struct, frozen=True, gc=False):
     member: int
 
 
-class TimerExpired(msgspec.Struct, frozen=True, gc=False):
-    """Input: a timer is due; everything that had arrived until `now` was handed over before."""
-
-    name: str
-    now: int
-    """By any monotonic clock."""
-
-
 class Close(msgspec.Struct, frozen=True, gc=False):
     """Input: this member sends nothing more. The host then reports anew whether it is at rest."""
 
@@ -116,7 +108,7 @@ class GiveUp(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-Input = Begin | ControlReceived | TrafficReceived | TimerExpired | Close | AtRest | Remaining | GiveUp
+Input = Begin | ControlReceived | TrafficReceived | TimerFired | Close | AtRest | Remaining | GiveUp
 
 
 class SendControl(msgspec.Struct, frozen=True, gc=False):
@@ -142,7 +134,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 class Suspected(msgspec.Struct, frozen=True, gc=False):
-    """Output: this member seems to have failed; the protocol, which has views, may continue without it."""
+    """Output: this member refused to join, though the session is open: the others may continue without it."""
 
     member: int
 

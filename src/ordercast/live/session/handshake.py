@@ -171,29 +171,17 @@ class Handshake(DeclaredState):
         if not self._agree(out) and self._lacks(join.heard[self.me]):
             out.append(SendControl(self.join(), member))
 
-    def receive_late(self, member: int, join: Join, out: list[Output], *, refuses: bool = True) -> bool:
-        """Takes a join when the session is open; True if it came from the process that is in it.
+    def receive_late(self, member: int, join: Join, out: list[Output]) -> None:
+        """Takes a join when the session is open, and answers the process that is in it, if that lacks our join.
 
-        `refuses`: tells one that can never join so; else it can join the open group.
+        Another one with its name is not answered: it finds the open group, and joins that.
         """
         assert self.opened_at is not None
-        if join.incarnation in (0, self.mine.incarnation):
-            return False
-        if not self.has(member, join.incarnation):
-            if refuses:
-                why = f"an earlier incarnation of {self.names[member]} is still in the group; restart all members"
-                out.append(self.refusal(member, join.incarnation, why))
-            return False
-        if len(join.heard) != len(self.names):
-            return False
+        if not self.has(member, join.incarnation) or len(join.heard) != len(self.names):
+            return
         mine = join.heard[self.me]
-        if self._proves_alive(mine, self.opened_at) and (other := self._other_incarnation(join)) is not None:
-            why = f"the group opened with an incarnation of {self.names[other]} that has ended; restart all members"
-            if refuses:
-                out.append(self.refusal(member, join.incarnation, why))
-        elif self._lacks(mine):
+        if self._lacks(mine) and not (self._proves_alive(mine, self.opened_at) and self._accepts_another(join)):
             out.append(SendControl(self.join(), member))
-        return True
 
     def has(self, member: int, incarnation: int) -> bool:
         """True if this is the incarnation of that member that is accepted."""
@@ -208,12 +196,12 @@ class Handshake(DeclaredState):
         """True if it has not received what we could send."""
         return mine.incarnation != self.mine.incarnation or not mine.round or mine.session != self.session
 
-    def _other_incarnation(self, join: Join) -> int | None:
-        """A member of which the sender accepted another incarnation than that in the session: it can never join."""
-        for member, (heard, known) in enumerate(zip(join.heard, self.joins, strict=True)):
-            if known is not None and heard.round and heard.incarnation != known.incarnation:
-                return member
-        return None
+    def _accepts_another(self, join: Join) -> bool:
+        """True if its sender accepted an incarnation of a member that is not in the session: it can never open it."""
+        return any(
+            known is not None and heard.round and heard.incarnation != known.incarnation
+            for heard, known in zip(join.heard, self.joins, strict=True)
+        )
 
     def _agree(self, out: list[Output]) -> bool:
         """Phase two begins when all joins are there, and begins again when a member comes with a new incarnation.

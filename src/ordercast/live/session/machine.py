@@ -1,4 +1,4 @@
-"""One member's part in the life of a group: handshake, failure detection, abort and close.
+"""One member's part in the life of a group: handshake, abort and close.
 
 A session is a machine like a protocol's: one input in, a list of outputs out; no clock, socket, chance or log. It
 always ends with `Left`, and reports before how: `Refused`, `Aborted` or `Closed`.
@@ -8,8 +8,9 @@ always ends with `Left`, and reports before how: `Refused`, `Aborted` or `Closed
                        ├──► REFUSED ───────────┼────────────────────────────────┤
                        └───────────────────────┴──► ABORTED ────────────────────┘
 
-How members agree is in `handshake`, which of them are suspected in `failure_detector`, when all may leave in `closing`.
-Every `Heartbeat` carries the stage of its sender, so that no step of closing can be lost for long.
+How members agree is in `handshake`, when all may leave in `closing`. Who has failed is found out by the detector of the
+current view, not here: `Remaining` tells with whom the group continues. While this member closes it sends a `Heartbeat`
+to all, which carries its stage, so that no step of closing can be lost for long.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,13 +34,11 @@ from ordercast.live.session.events import (
     SendControl,
     SessionConfig,
     Suspected,
-    TimerExpired,
     TrafficReceived,
 )
-from ordercast.live.session.failure_detector import FailureDetector
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.model.config import SECOND, require
-from ordercast.model.machine import CancelTimer, SetTimer
+from ordercast.model.machine import CancelTimer, SetTimer, TimerFired
 from ordercast.model.nodes import mask_of, members
 from ordercast.model.state import DeclaredState
 from ordercast.protocols.shared.jitter import spread
@@ -70,15 +69,10 @@ class Session(DeclaredState):
     """Of the founders, and of all members with which the protocol continues."""
     is_joined: Final[bool]
     """This member joined a group that was open: it has no part in a handshake."""
-    has_views: Final[bool]
-    detects_failures: Final[bool]
     config: Final[SessionConfig]
     handshake: Handshake
-    failure_detector: FailureDetector
     closing: Closing
     phase: Phase
-    half_heartbeat: bool
-    """One of the two ticks of a heartbeat has passed."""
     close_within: int
     why: str
     """Why the group did not open, or was aborted."""
@@ -91,36 +85,28 @@ class Session(DeclaredState):
     """Members that were answered since we last sent it ourselves: nobody gets more than one answer in a round."""
     stamp: int
 
-    def __init__(  # noqa: PLR0913 (what differs between groups)
+    def __init__(
         self,
         me: int,
         names: tuple[str, ...],
         mine: Identity,
         parameters: str,
         *,
-        has_views: bool = False,
-        detects_failures: bool = True,
         joined: Mapping[int, str] | None = None,
         config: SessionConfig = SessionConfig(),  # noqa: B008 (it is frozen)
     ) -> None:
-        """`has_views`: the protocol continues without members that are suspected; else the group is aborted.
+        """`joined`: the members of an open group that this member, which is one of them, has joined.
 
-        `detects_failures`: else somebody else does, and heartbeats are sent only while this member closes.
-
-        `joined`: the members of an open group that this member, which is one of them, has joined; `names` has only its
-        own name then.
+        `names` has only its own name then.
         """
         require(joined is not None or 0 <= me < len(names), f"a member is 0 to {len(names) - 1}, not {me}")
         require(len(set(names)) == len(names), "every member needs a name of its own")
-        self.me, self.founders, self.has_views, self.config = me, names, has_views, config
+        self.me, self.founders, self.config = me, names, config
         self.names = dict(enumerate(names)) if joined is None else dict(joined)
         self.is_joined = joined is not None
-        self.detects_failures = detects_failures
         self.handshake = Handshake(me if joined is None else 0, names, mine, parameters, config)
-        self.failure_detector = FailureDetector(len(names), config)
         self.closing = Closing(mask_of(self.names) & ~(1 << me))
         self.phase = Phase.IDLE
-        self.half_heartbeat = False
         self.close_within = 0
         self.why = ""
         self.suspect = None
@@ -143,8 +129,8 @@ class Session(DeclaredState):
             case ControlReceived(member, message):
                 if self._is_other(member):
                     self._receive(member, message, out)
-            case TimerExpired(name, now):
-                self._expire(name, now, out)
+            case TimerFired(name):
+                self._fire(name, out)
             case Begin():
                 self._begin(out)
             case Close(within):
@@ -174,11 +160,9 @@ class Session(DeclaredState):
     # --- receiving ---
 
     def _receive_traffic(self, member: int, out: list[Output]) -> None:
-        """Something arrived in the session: its sender is alive, and knows that the session is open."""
+        """Something arrived in the session: its sender knows that the session is open, but not that it is aborted."""
         if self.phase is Phase.HANDSHAKE and self.session:
             self._open(out)
-        if self.phase is Phase.OPEN:
-            self.failure_detector.active |= 1 << member
         elif self.phase is Phase.ABORTED and not self.answered >> member & 1:
             self.answered |= 1 << member
             out.append(SendControl(AbortNotice(self.why, self.suspect), member))
@@ -206,8 +190,7 @@ class Session(DeclaredState):
             elif self.handshake.all_agree():
                 self._open(out)
         elif self.phase in (Phase.OPEN, Phase.CLOSED):
-            if self.handshake.receive_late(member, join, out, refuses=not self.has_views):
-                self._receive_traffic(member, out)
+            self.handshake.receive_late(member, join, out)
         elif self.phase is Phase.ABORTED and self.handshake.has(member, join.incarnation):
             self._receive_traffic(member, out)
         elif self.phase in (Phase.REFUSED, Phase.ABORTED) and join.incarnation:
@@ -219,8 +202,12 @@ class Session(DeclaredState):
         self.informed |= 1 << member
         if self.phase is Phase.HANDSHAKE:
             self._refuse(refuse.why, out)
-        elif self.phase is Phase.OPEN and self.handshake.has(member, refuse.incarnation):
-            self._lose(member, f"{self.names[member]} did not join: {refuse.why}", out)
+        elif (
+            self.phase is Phase.OPEN
+            and self.handshake.has(member, refuse.incarnation)
+            and self.closing.others >> member & 1  # else the group continues without it already
+        ):
+            out.append(Suspected(member))
 
     def _receive_heartbeat(self, member: int, heartbeat: Heartbeat, out: list[Output]) -> None:
         self._receive_traffic(member, out)
@@ -244,7 +231,7 @@ class Session(DeclaredState):
             return
         if self.is_joined:
             self.phase = Phase.OPEN
-            out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
+            out.append(SetTimer("heartbeat", self.config.heartbeat))
             return
         self.phase = Phase.HANDSHAKE
         out.append(SetTimer("handshake", self.config.handshake_timeout))
@@ -256,7 +243,7 @@ class Session(DeclaredState):
         self.phase = Phase.OPEN
         out += [CancelTimer("join"), CancelTimer("handshake"), self.handshake.open()]
         out.append(SendControl(Heartbeat(self.closing.stage)))  # who does not know that all agree learns it by this
-        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
+        out.append(SetTimer("heartbeat", self.config.heartbeat))
 
     def _refuse(self, why: str, out: list[Output]) -> None:
         """The group does not open, and everybody that we know is told why."""
@@ -266,10 +253,12 @@ class Session(DeclaredState):
 
     # --- timers ---
 
-    def _expire(self, name: str, now: int, out: list[Output]) -> None:
+    def _fire(self, name: str, out: list[Output]) -> None:
         handlers: dict[tuple[str, Phase], Callable[[list[Output]], None]] = {
             ("join", Phase.HANDSHAKE): self.handshake.repeat,
             ("handshake", Phase.HANDSHAKE): self._handshake_timed_out,
+            ("heartbeat", Phase.OPEN): self._send_heartbeat,
+            ("heartbeat", Phase.CLOSED): self._send_heartbeat,
             ("closing", Phase.OPEN): self._closing_timed_out,
             ("round", Phase.OPEN): self._repeat_stage,
             ("round", Phase.CLOSED): self._repeat_stage,
@@ -280,56 +269,18 @@ class Session(DeclaredState):
         handler = handlers.get((name, self.phase))
         if handler is not None:
             handler(out)
-        elif name == "heartbeat" and self.phase in (Phase.OPEN, Phase.CLOSED):
-            self._tick(now, out)
 
     def _handshake_timed_out(self, out: list[Output]) -> None:
         within = _seconds(self.config.handshake_timeout)
         self._refuse(f"the group did not open within {within}: {self.handshake.awaited()}", out)
 
-    # --- failures ---
-
-    def _tick(self, now: int, out: list[Output]) -> None:
-        out.append(SetTimer("heartbeat", self.failure_detector.tick_interval))
-        self.half_heartbeat = not self.half_heartbeat
-        if not self.detects_failures:
-            if not self.half_heartbeat and self.closing.stage is not Stage.OPEN:
-                out.append(SendControl(Heartbeat(self.closing.stage)))
-            return
-        asked, suspected = self.failure_detector.tick(now, self.closing.watched())
-        if not self.half_heartbeat:
+    def _send_heartbeat(self, out: list[Output]) -> None:
+        """To all, while this member closes; before, those that watch it get heartbeats from the failure detector."""
+        out.append(SetTimer("heartbeat", self.config.heartbeat))
+        if self.closing.stage is not Stage.OPEN:
             out.append(SendControl(Heartbeat(self.closing.stage)))
-        out += [SendControl(Heartbeat(self.closing.stage, asks=True), member) for member in members(asked)]
-        for member in members(suspected):
-            if self.phase is Phase.OPEN:
-                self._lose(member, self._unreachable(1 << member), out)
-        if suspected and self.has_views and self.phase is Phase.OPEN:
-            self._require_majority(out)
 
-    def _require_majority(self, out: list[Output]) -> None:
-        """Who can reach only a minority stops, as the protocol would when it has waited for all of them."""
-        silent = self.closing.others & self.failure_detector.suspected
-        if 2 * silent.bit_count() > self.closing.others.bit_count():  # at least half of all, with us
-            self._drop_out(f"{self._unreachable(silent)}: no majority is left", out)
-
-    def _unreachable(self, silent: int) -> str:
-        """Others may reach them: so it is named who does not."""
-        names = [self.names[member] for member in members(silent)]
-        are = "is" if len(names) == 1 else "are"
-        timeout = _seconds(self.config.failure_timeout)
-        return (
-            f"{', '.join(names)} {are} unreachable from {self.names[self.me]}: "
-            f"no traffic for {timeout} (failure timeout)"
-        )
-
-    def _lose(self, member: int, why: str, out: list[Output]) -> None:
-        """A member is lost: the protocol continues without it, or the group is aborted."""
-        if not self.closing.others >> member & 1:
-            return
-        if self.has_views:
-            out.append(Suspected(member))
-        else:
-            self._abort(why, member, out)
+    # --- views ---
 
     def _remain(self, remaining: int, joined: tuple[tuple[int, str], ...], out: list[Output]) -> None:
         """The protocol continues with these. If we are not among them it is over for us."""
