@@ -1,6 +1,7 @@
 """What is no trace is refused with one sentence that names the file or the value, in this process and on Spark."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 from ordercast.audit.reference import audit
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
+from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.vectorised import audit_vectorised
 from tests.pipeline.random_runs import RandomRun, random_run
 from tests.pipeline.traces import random_runs, write
@@ -144,3 +146,19 @@ def test_a_trace_of_another_program_need_not_have_details(tmp_path: Path) -> Non
         rewrite(file, lambda table: table.drop_columns(["detail", "size"]))
     assert audit([tmp_path]).as_document() == expected
     assert audit_vectorised([tmp_path]).as_document() == expected
+
+
+@pytest.mark.parametrize("by", [("run",), ("event",), ("run", "event"), ("node",)], ids="-".join)
+def test_a_hive_partitioned_trace_has_the_same_verdict(
+    tmp_path: Path, by: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = write(tmp_path / "whole", random_runs("hive", 4))
+    hive = tmp_path / "hive"
+    shutil.copytree(whole / "runs", hive / "runs")
+    pq.write_to_dataset(pq.read_table(whole / "events"), hive / "events", partition_cols=list(by))
+    expected = audit([whole]).as_document()
+    assert audit([hive]).as_document() == expected
+    assert audit_vectorised([hive]).as_document() == expected
+    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    holds = {name: finding.holds for name, finding in audit_vectorised([hive]).findings.items()}
+    assert holds == {name: finding.holds for name, finding in audit([whole]).findings.items()}

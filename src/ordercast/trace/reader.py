@@ -106,7 +106,7 @@ class Part:
     def opened(self) -> pq.ParquetFile:
         """The open file, for callers that read many row groups: opening it reads the metadata of all of them."""
         with _errors_of(self.path):
-            return pq.ParquetFile(self.path, read_dictionary=[RUN, EVENT])
+            return pq.ParquetFile(self.path, read_dictionary=sorted({RUN, EVENT} & self.stored))
 
     def read_groups(self, groups: Sequence[int], opened: pq.ParquetFile | None = None) -> pa.RecordBatch:
         """Some row groups as one batch. The kinds of events are dictionary-encoded, which is cheapest."""
