@@ -120,7 +120,7 @@ def test_a_sweep_that_is_stopped_is_gone_on_with(with_what: signal.Signals, tmp_
     landed = {name for name in done if not Path(name).name.startswith("_")}
     assert 0 < len(landed) < len(reference)
     said = require_done(ordercast("sweep", grid, "--out", out, "--master", "local[2]", "--resume"))
-    assert "of them before" in said
+    assert "of them from before" in said
     assert trace_in(out) == reference
 
 
