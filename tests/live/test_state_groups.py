@@ -13,7 +13,7 @@ import ordercast
 from ordercast import Group, GroupAborted, JoinError, Message, View
 from ordercast.audit import audit
 from ordercast.live.host import inbox
-from ordercast.live.host import member as member_module
+from ordercast.live.host.arrivals import Arrivals
 from ordercast.wire.keys import GroupKeys
 from tests.live.groups import ORDERS, crash, join, member_of, new_name, run
 from tests.live.state_transfer import until
@@ -505,14 +505,14 @@ def test_what_is_delivered_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch)
             await asyncio.sleep(0)
 
     most = [0]
-    hold = member_module.Member.unit_received
+    hold = Arrivals.unit_received
 
     def watched(self: Any, member: int, unit: Any) -> None:
         hold(self, member, unit)
-        if self.inbox.is_held:
-            most[0] = max(most[0], self.inbox.bytes)
+        if self._inbox.is_held:
+            most[0] = max(most[0], self._inbox.bytes)
 
-    monkeypatch.setattr(member_module.Member, "unit_received", watched)
+    monkeypatch.setattr(Arrivals, "unit_received", watched)
     run(test)
 
 
