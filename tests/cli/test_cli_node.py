@@ -431,6 +431,8 @@ def test_names_are_shown_as_they_are() -> None:
         datagrams_sent=0,
         bytes_received=0,
         bytes_sent=0,
+        state_bytes_received=0,
+        state_bytes_sent=0,
         datagrams_rejected={},
         send_errors={},
         receive_errors={},

@@ -13,7 +13,7 @@ import ordercast
 from ordercast import Group, GroupAborted, JoinError, Message, View
 from ordercast.audit import audit
 from ordercast.live.host import inbox
-from ordercast.live.host import member as member_module
+from ordercast.live.host.arrivals import Arrivals
 from ordercast.wire.keys import GroupKeys
 from tests.live.groups import ORDERS, crash, join, member_of, new_name, run
 from tests.live.state_transfer import until
@@ -269,6 +269,21 @@ def test_messages_to_the_joiner_alone_follow_its_state(order: str) -> None:
     run(test)
 
 
+def test_bytes_of_states_are_counted_where_they_go_and_where_they_come_from() -> None:
+    async def test() -> None:
+        async with groups(order="partial") as found:
+            await found.send("A", *range(20))
+            for name in "DE":
+                await found.join(name, Log())
+            stats = {name: group.stats() for name, group in found.groups.items()}
+        received = {name: each.state_bytes_received for name, each in stats.items()}
+        assert received["A"] == received["B"] == received["C"] == 0
+        assert min(received["D"], received["E"]) > 20, "one for each message, at least"
+        assert sum(each.state_bytes_sent for each in stats.values()) == sum(received.values())
+
+    run(test)
+
+
 @pytest.mark.parametrize("order", ["sequenced", "partial"])
 def test_if_a_donor_dies_meanwhile_the_other_one_gives_its_state(order: str) -> None:
     async def test() -> None:
@@ -307,6 +322,8 @@ def test_if_both_donors_die_the_joiner_joins_again_by_itself() -> None:
             await found.send("A", *range(10, 20))
             await task
             assert log.loads == 2
+            by_living = sum(group.stats().state_bytes_sent for group in found.groups.values())
+            assert found.groups["F"].stats().state_bytes_received > by_living, "what D or E had sent counts, too"
             await found.send("F", 99)
         assert log.log == found.logs["A"].log
         assert set(log.views()[-1].members) == set("ABCF")
@@ -505,14 +522,14 @@ def test_what_is_delivered_meanwhile_is_bounded(monkeypatch: pytest.MonkeyPatch)
             await asyncio.sleep(0)
 
     most = [0]
-    hold = member_module.Member.unit_received
+    hold = Arrivals.unit_received
 
     def watched(self: Any, member: int, unit: Any) -> None:
         hold(self, member, unit)
-        if self.inbox.is_held:
-            most[0] = max(most[0], self.inbox.bytes)
+        if self._inbox.is_held:
+            most[0] = max(most[0], self._inbox.bytes)
 
-    monkeypatch.setattr(member_module.Member, "unit_received", watched)
+    monkeypatch.setattr(Arrivals, "unit_received", watched)
     run(test)
 
 

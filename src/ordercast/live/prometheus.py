@@ -32,7 +32,12 @@ _GAUGES = {
     "unread_bytes": "Bytes delivered and not yet read by the application.",
     "view": "The number of the current view.",
 }
-_BYTES = {"received": "bytes_received", "sent": "bytes_sent"}
+_BYTES = {
+    "received_bytes": ("bytes_received", "Bytes received."),
+    "sent_bytes": ("bytes_sent", "Bytes sent."),
+    "state_received_bytes": ("state_bytes_received", "Bytes of the application's state received."),
+    "state_sent_bytes": ("state_bytes_sent", "Bytes of the application's state sent to members that joined."),
+}
 _LABELS = ("group", "member", "protocol")
 
 
@@ -70,8 +75,8 @@ class _Collector:
             yield counter(name, about, {"": getattr(stats, name)})
         for name, (label, about) in _COUNTERS_BY_LABEL.items():
             yield counter(name, about, getattr(stats, name), label)
-        for direction, name in _BYTES.items():
-            yield counter(f"{direction}_bytes", f"Bytes {direction}.", {"": getattr(stats, name)})
+        for metric, (name, about) in _BYTES.items():
+            yield counter(metric, about, {"": getattr(stats, name)})
         for name, about in _GAUGES.items():
             yield gauge(name, about, getattr(stats, name))
         yield gauge("members", "Current members.", len(stats.members))

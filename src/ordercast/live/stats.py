@@ -43,6 +43,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     datagrams_sent: int
     bytes_received: int
     bytes_sent: int
+    state_bytes_received: int
+    """Of the application's state, when this member joined or returned; over TCP, and not among `bytes_received`."""
+    state_bytes_sent: int
+    """Of the application's state, to members that joined."""
     datagrams_rejected: dict[str, int]
     """Received datagrams, or records in them, that were not for us, invalid or not decrypted, by reason.
 

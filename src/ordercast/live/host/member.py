@@ -2,11 +2,12 @@
 
     Group ──► Outbox ──► Host (protocol machine) ──► Transport ──► Endpoint
       ▲                    │          ▲                               │
-      └────── Inbox ◄──────┘          └──── Member ◄── Transport ◄────┘      what arrives
+      └────── Inbox ◄──────┘          └── Arrivals ◄── Transport ◄────┘      what arrives
                                               │
                                          SessionHost (session machine)
 
-`Member` is told what becomes of the session and of the protocol, and passes on what arrives to one of them.
+`Member` makes these parts, and is told what becomes of the session and of the protocol; `Arrivals` passes on what
+arrives to one of them.
 
 The session counts the members that founded the group, and so do traces: these numbers are nodes, and never change. The
 protocol and the transport count the places of the current view.
@@ -19,10 +20,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ordercast.live.events import Excluded, View
+from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
-from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
@@ -49,38 +50,18 @@ from ordercast.model.errors import GroupAborted, GroupClosed, JoinError
 from ordercast.model.machine import Level
 from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
-from ordercast.model.units import DataUnit, Unit
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
-from ordercast.protocols.membership.events import InstallView, OtherView, ReceiveControl, ReceiveOutside
+from ordercast.protocols.membership.events import InstallView
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
-    Answer,
-    Apply,
-    ControlUnit,
     Find,
-    Found,
-    OutsideUnit,
     Suspicion,
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
-from ordercast.wire.control import (
-    IN_SESSION,
-    Control,
-    LastHeard,
-    LastHeardRequest,
-    PartialsPart,
-    PartialsRequest,
-    Stage,
-)
 from ordercast.wire.keys import GroupKeys
 
-CLOSING_INBOX_LIMIT = 256 << 20
-"""The same for an application that has closed the group, before the group is aborted.
-
-It need not read any more, and if more was dropped the others could never close.
-"""
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
@@ -111,13 +92,12 @@ class Member:
         """
         self.name, self.address = own
         self.me, self.parameters, self.transport = session.me, parameters, transport
-        self._group, self._rejoin = group, rejoin
+        self.group, self._rejoin = group, rejoin
         self._founders = tuple(founders)
         self._addresses, self._new_recorder = MemberAddresses(self.address, founders, relay), new_recorder
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, self.name)
-        self.session = self._session_host(session)
         self.membership = Membership()
         self._terms: GroupTerms  # once the group is open
         self._first_position = 0  # of the current view
@@ -136,32 +116,33 @@ class Member:
         """Why nothing can be sent any more."""
         self.state = MemberState(self, self._addresses.of, group, state)
         self._upkeep = Upkeep(self, congestion, self._logs, self._addresses.relay)
-        self._detection = FailureDetection(
-            transport,
-            parameters.failure_timeout,
-            stage=lambda: self.session.machine.closing.stage,
-            suspect=self._suspect,
-            unheard=self._unheard,
-            drained=self.drained,
-            paused=self.paused,
-        )
         self._view: GroupView  # the current one
         self._leaving = Leaving(self)
-        self._at_rest: bool | None = None  # what the session knows; None: this member is not closing
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
-        self._returning: Returning | None = None
-        self._retired: Host | None = None  # of the incarnation before this one
         self._exclusions = Exclusions()
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
+        self._arrivals = Arrivals(
+            *(self, transport, self.inbox, self.counts),
+            leaving=self._leaving,
+            partials=self._partials,
+            failure_timeout=parameters.failure_timeout,
+        )
+        self._use_session(session)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
-        self.running: RunningGroup | None = None
-        """While this member waits for others to open the group: looks whether it is running already."""
 
-    def _session_host(self, session: Session) -> SessionHost:
-        return SessionHost(session, self.transport, self, drained=self.drained, paused=self.paused)
+    def _use_session(self, session: Session) -> None:
+        """Runs this session, and passes on to it what arrives for it."""
+        arrivals = self._arrivals
+        self.session = SessionHost(session, self.transport, self, drained=arrivals.drained, paused=arrivals.paused)
+        arrivals.session = self.session
+
+    @property
+    def running(self) -> RunningGroup | None:
+        """While this member waits for others to open the group: looks whether it is running already."""
+        return self._arrivals.running
 
     @property
     def size(self) -> int:
@@ -176,18 +157,18 @@ class Member:
     @property
     def is_closing(self) -> bool:
         """The application has closed the group, for all members."""
-        return self._at_rest is not None
+        return self._arrivals.at_rest is not None
 
     # --- what the application asks for ---
 
     def begin(self, incarnation: int) -> None:
         """Begins the handshake."""
-        self.transport.start(incarnation, self)
+        self.transport.start(incarnation, self._arrivals)
         if self._founders:
             self.session.handle(events.Begin())
             others = [str(address) for name, address in self._founders if name != self.name]
-            self.running = RunningGroup(
-                Find(self._group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+            self._arrivals.running = RunningGroup(
+                Find(self.group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
             )
         self._upkeep.tick()
 
@@ -200,15 +181,15 @@ class Member:
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
-        if self._at_rest is None and self.end is None:
-            self._at_rest = False
+        if self._arrivals.at_rest is None and self.end is None:
+            self._arrivals.at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
-            if self._returning is not None:
+            if self._arrivals.returning is not None:
                 self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
                 return
             self.session.handle(events.Close(nanoseconds(within)))
-            self._report_rest()
+            self._arrivals.report_rest()
             self.outbox.release()
             if self.is_blocked:
                 self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, self._lacks), 0)
@@ -230,7 +211,7 @@ class Member:
 
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
-        if self._returning is not None:
+        if self._arrivals.returning is not None:
             self.end_alone(GroupClosed(f"{self.name} has left the group"), 0)
         if self.host is None or self.host.closed:
             return
@@ -253,13 +234,13 @@ class Member:
             return
         self._stop_joining()
         self.session.stop()
-        self._detection.stop()
+        self._arrivals.detection.stop()
         self.transport.close()
         self.left.set_result(None)
 
     def _stop_joining(self) -> None:
-        if self._returning is not None:
-            self._returning.stop()
+        if self._arrivals.returning is not None:
+            self._arrivals.returning.stop()
         if self.running is not None:
             self.running.stop()
         self._partials.stop()
@@ -268,107 +249,6 @@ class Member:
         """Returns when the trace is written, if there is one, after the end."""
         if self.host is not None:
             await self.host.recorder.written()
-
-    # --- what arrives (transport.Receiver) ---
-
-    def session_received(self, member: int, session: int) -> None:
-        """A member that sends in the session that we agreed to knows that all agree."""
-        if self.host is None and session == self.session.machine.session:
-            self.session.handle(events.TrafficReceived(member))
-
-    def control_received(self, member: int, message: Control) -> None:
-        """A control message arrived: from a place of the current view, or from a founder that is in no view yet."""
-        self._report_rest()  # a heartbeat may be all that the session waits for, and units before it may not be handled
-        if not isinstance(message, IN_SESSION) or self.host is None:
-            self.session.control_received(member, message)
-            return
-        self._is_active(member)
-        if isinstance(message, LastHeardRequest):
-            self._detection.answer(member, message)
-        elif isinstance(message, LastHeard):
-            self._detection.answered(message)
-        elif isinstance(message, PartialsRequest | PartialsPart):
-            self._partials.receive(member, message)
-        else:
-            self.session.control_received(self._view.nodes[member], message)
-
-    def membership_received(self, unit: ControlUnit) -> None:
-        """A membership unit arrived."""
-        if self.host is None:
-            return
-        if unit.view == self._view.number:
-            self._is_active(unit.source)
-        elif self._retired is not None and unit.view <= self._retired.member.current.view.number:
-            self._retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
-            return
-        self.host.change(ReceiveControl(unit))
-
-    def outside_received(self, unit: OutsideUnit, address: str) -> None:
-        """A unit arrived from one that is in no view of ours."""
-        if self._returning is not None and isinstance(unit, Found | Answer | Welcome):
-            self._returning.receive(unit, address)
-        elif self.host is None:
-            if isinstance(unit, Found) and self.running is not None:
-                self.running.receive(unit)
-        elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
-            why = f"the group {self._group} is about to close"
-            self.transport.send_outside(
-                Answer(unit.applicant.number, unit.nonce, refused=True, why=why, reach=0), address
-            )
-        else:
-            self.host.change(ReceiveOutside(unit, address))
-
-    def other_view_received(self, place: int) -> None:
-        """A member of the view before has not heard of the current one."""
-        if self.host is not None:
-            self.host.change(OtherView(place))
-
-    def _is_active(self, place: int) -> None:
-        """Something arrived from this place: it is alive."""
-        if not self._detection.known_active >> place & 1:
-            self._detection.active(place)
-            self.session.handle(events.TrafficReceived(self._view.nodes[place]))
-
-    def unit_received(self, member: int, unit: Unit) -> None:
-        """A unit arrived."""
-        if not self._detection.known_active >> member & 1:
-            self._is_active(member)
-        host = self.host
-        if host is None:
-            return
-        if (
-            (self.inbox.bytes > self.inbox.limit or host.recorder.behind)
-            and isinstance(unit, DataUnit)
-            and self._is_dropped(host)
-        ):
-            return
-        host.receive(unit)
-
-    def _is_dropped(self, host: Host) -> bool:
-        """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
-        if self._at_rest is None or host.recorder.behind:
-            self.counts.overrun += 1
-            return True
-        if self.inbox.bytes > CLOSING_INBOX_LIMIT:
-            unread = f"{CLOSING_INBOX_LIMIT >> 20} MiB"
-            self.give_up(f"{self.name} has closed the group and does not read: more than {unread} arrived since")
-            return True
-        return False
-
-    def drained(self) -> None:
-        """Nothing more has arrived for now."""
-        if self.host is not None:
-            self.host.drained()
-            self.scheduler.drained()
-            self._report_rest()
-            if self._leaving.begun:
-                self._leaving.say_if_sent(self.host)
-
-    def paused(self) -> None:
-        """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
-        if self.host is not None:
-            self.host.pump()
-            self._report_rest()
 
     # --- what becomes of the session (session_host.SessionOwner) ---
 
@@ -389,7 +269,7 @@ class Member:
                 self.leave()
             case events.Suspected(member=member):
                 if member in self.session.places:
-                    self._suspect(1 << self.session.places[member])
+                    self.suspect(1 << self.session.places[member])
 
     def session_failed(self, error: Exception) -> None:
         """Nobody can be told any more: the others will find this member unreachable."""
@@ -408,7 +288,7 @@ class Member:
         member = membership.Member(
             *(founders[self.me], view, order_of(parameters.protocol), config),
             membership_config(parameters, self.session.round_trips.typical()),
-            group=self._group,
+            group=self.group,
             terms=self._terms.encoded(),
         )
         self._start(member, names)
@@ -426,7 +306,7 @@ class Member:
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
             membership_config(parameters, round_trip),
-            group=self._group,
+            group=self.group,
             terms=terms.encoded(),
         )
         known = {node: person.name for person, node in zip(view.members, view.nodes, strict=True)}
@@ -462,6 +342,7 @@ class Member:
         else:
             self.scheduler = FlushScheduler(self.host, self.outbox, self.transport, self._busy_polling)
             self._scheduled = True
+        self._arrivals.use(self.host, self.scheduler)
 
     def _enter_view(self, view: GroupView, place: int, channel: Channel) -> None:
         """From now on the places of this view are used."""
@@ -471,15 +352,17 @@ class Member:
         relay = self._addresses.relay_in(addresses, place)
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
-        self._detection.enter_view(place, len(view.members))
+        self._arrivals.enter_view(view, place)
 
-    def _suspect(self, places: int) -> None:
+    def suspect(self, places: int) -> None:
+        """These places of the current view seem to have failed."""
         names = self._view.names(places)
         self._logs.membership.warning("%s suspects that %s has failed", self.name, names, extra={"peer": names})
         if self.host is not None:
             self.host.suspect(places)
 
-    def _unheard(self, places: int) -> None:
+    def unheard(self, places: int) -> None:
+        """Others hear these places, and this member does not."""
         names = self._view.names(places)
         self._logs.membership.warning("%s does not hear %s, which others do", self.name, names, extra={"peer": names})
         if self.host is not None:
@@ -488,7 +371,7 @@ class Member:
     def stop(self, why: BaseException) -> None:
         """The protocol is over; the session may still have to tell others."""
         self.end = why
-        self._detection.stop()
+        self._arrivals.detection.stop()
         self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
@@ -510,14 +393,6 @@ class Member:
         """What the others are told of an error in our own code; its text stays in the local log."""
         self._logs.live.error("internal error: %s leaves the group", self.name, exc_info=error)
         return f"{self.name} failed ({type(error).__name__})"
-
-    def _report_rest(self) -> None:
-        """While closing, the session has to know whether anything is in flight."""
-        if self._at_rest is not None and self.host is not None:
-            at_rest = self.host.is_at_rest()
-            if at_rest != self._at_rest:
-                self._at_rest = at_rest
-                self.session.handle(events.AtRest(at_rest))
 
     # --- what becomes of the protocol (host.HostOwner) ---
 
@@ -549,7 +424,7 @@ class Member:
         self._tell_failure(f"{self.name} joined, and those that know what came before have gone; join again")
 
     def _continue_with(self, view: View, nodes: int, joined: tuple[tuple[int, str], ...]) -> None:
-        self._report_rest()
+        self._arrivals.report_rest()
         self.session.handle(events.Remaining(nodes, joined))
         self.membership.tell(view, self._logs)
 
@@ -575,22 +450,22 @@ class Member:
         sentence = f"the group continues without {self.name}: {output.why}"
         if self.left.done() or self.host is None:
             return
-        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._at_rest is not None:
+        if not (self._rejoin or self.inbox.is_held) or self._leaving.begun or self._arrivals.at_rest is not None:
             self.end_alone(sentence, self.session.machine.config.notice_period)
             return
         self._logs.membership.warning("%s returns: %s", self.name, sentence, extra={"reason": output.why})
         self.session.stop()
-        self._detection.stop()
+        self._arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
         counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
-        self._returning = Returning(
+        self._arrivals.returning = Returning(
             name=self.name,
             address=str(self.address),
-            group=self._group,
+            group=self.group,
             contacts=[str(address) for address in self._addresses.contacts(self._view)],
             old=self.me,
             terms=self._terms.encoded(),
@@ -599,18 +474,18 @@ class Member:
             returned=self._returned,
             refused=self._not_returned,
         )
-        self._returning.begin(self._exclusions.delay(self._loop.time(), timeout))
+        self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
         settle(old, self.outbox, None if end is None else end.end)
-        self._returning, self._retired = None, old
+        self._arrivals.returning, self._arrivals.retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
         node = welcome.view.nodes[place]
-        self.session = self._session_host(joined_session(self.name, node, welcome.view, self.session.machine.config))
+        self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
         self.enter(me, welcome, self._terms, self.session.round_trips.typical())
 
     def _not_returned(self, why: str) -> None:
@@ -629,7 +504,7 @@ class Member:
         """Too few members can be reached, or enough again."""
         self._lacks = lacks
         self.inbox.put_notice(self.membership.notice(lacks))
-        if lacks and (self._leaving.begun or self._at_rest is not None):
+        if lacks and (self._leaving.begun or self._arrivals.at_rest is not None):
             self._loop.call_soon(self.end_alone, self.membership.unreached(self.name, lacks), 0)
         else:
             self.membership.log_blocked(self.name, lacks, self._logs)

@@ -102,6 +102,16 @@ class MemberState:
             self._owner.leave()
             raise
 
+    @property
+    def bytes_sent(self) -> int:
+        """Of states, to those that joined."""
+        return 0 if self._transfer is None else self._transfer.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """Of states, when this member joined or returned."""
+        return 0 if self._transfer is None else self._transfer.bytes_received
+
     # --- what happens to the member ---
 
     def view_installed(self, change: InstallView, *, joins: bool) -> None:

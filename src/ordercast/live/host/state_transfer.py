@@ -67,6 +67,8 @@ class StateTransfer:
         self._owner = owner
         self._present: set[tuple[str, int]] = set()  # in the current view: names and incarnations
         self._loading: asyncio.Task[None] | None = None
+        self._loader: StateLoader | None = None  # of the last incarnation
+        self._received_before = 0  # bytes, by other incarnations
         self._interrupted: asyncio.Task[None] | None = None  # the one before
         self._donor = Donor(
             options.state,
@@ -78,6 +80,16 @@ class StateTransfer:
             state_timeout=options.timeout,
             is_busy=is_busy,
         )
+
+    @property
+    def bytes_sent(self) -> int:
+        """To those that joined."""
+        return self._donor.bytes_sent
+
+    @property
+    def bytes_received(self) -> int:
+        """From donors, by all incarnations of this member."""
+        return self._received_before + (0 if self._loader is None else self._loader.bytes_received)
 
     # --- as a donor ---
 
@@ -123,7 +135,8 @@ class StateTransfer:
         assert value is not None, "founders have the state"
         self._present = {(member.name, member.number) for member in view.members}
         donors = [self._source(view, place, address(place)) for place in value.donors]
-        loader = StateLoader(
+        self._received_before = self.bytes_received
+        self._loader = StateLoader(
             self._options.state,
             Request(view.number, view.tag, me.name, me.number),
             donors,
@@ -132,7 +145,7 @@ class StateTransfer:
             failure_timeout=self._failure_timeout,
             state_timeout=self._options.timeout,
         )
-        self._loading = asyncio.get_running_loop().create_task(self._load(loader, self._interrupted))
+        self._loading = asyncio.get_running_loop().create_task(self._load(self._loader, self._interrupted))
 
     def _source(self, view: GroupView, place: int, address: Address) -> Source:
         member = view.members[place]

@@ -65,6 +65,8 @@ class StateLoader:
         self._heard = self._loop.time()  # when a donor was heard last
         self._problems: list[str] = []
         self._failed_to_save = 0
+        self.bytes_received = 0
+        """From all donors; what an interrupted one has sent counts."""
 
     async def load(self) -> Loaded:
         """Returns when the application has loaded the state.
@@ -111,7 +113,8 @@ class StateLoader:
             self._logs.membership.debug("%s does not reach %s for the state: %s", self._request.name, donor.name, error)
             self._problems.append(f"{donor.name}: {error}")
             return None
-        parts = Parts(connection, patience=self._failure_timeout / 2 if len(self._donors) > 1 else None)
+        patience = self._failure_timeout / 2 if len(self._donors) > 1 else None
+        parts = Parts(connection, patience=patience, count=self._count)
         try:
             await self._take(parts, donor)
             if parts.problem is None:
@@ -122,6 +125,9 @@ class StateLoader:
             connection.close()
         self._note(donor, parts, parts.problem)
         return None
+
+    def _count(self, size: int) -> None:
+        self.bytes_received += size
 
     async def _take(self, parts: "Parts", donor: Source) -> None:
         if not await parts.begins():
@@ -149,9 +155,9 @@ class StateLoader:
 class Parts(AsyncIterator[bytes]):
     """The parts of a state as they arrive; taken from the network only when the application asks for the next one."""
 
-    def __init__(self, connection: Connection, *, patience: float | None) -> None:
-        """`patience`: seconds for which the donor may not be ready; None: any time."""
-        self._connection, self._patience = connection, patience
+    def __init__(self, connection: Connection, *, patience: float | None, count: Callable[[int], None]) -> None:
+        """`patience`: seconds for which the donor may not be ready; None: any time. `count`: is told sizes of parts."""
+        self._connection, self._patience, self._count = connection, patience, count
         self._digest = sha256()
         self._first: tuple[Frame, bytes] | None = None
         self._ended = False
@@ -186,6 +192,7 @@ class Parts(AsyncIterator[bytes]):
         kind, body = found
         if kind is Frame.PART:
             self.size += len(body)
+            self._count(len(body))
             if not self._connection.authenticates:
                 self._digest.update(body)
             return body

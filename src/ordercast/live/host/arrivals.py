@@ -1,0 +1,209 @@
+"""What arrives at a member, passed on: to the protocol, the session, the failure detector, or whoever joins a group."""
+
+from typing import Protocol
+
+from ordercast.live.host.failure_detection import FailureDetection
+from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.host import Host
+from ordercast.live.host.inbox import Inbox
+from ordercast.live.host.leaving import Leaving
+from ordercast.live.host.partial_messages import PartialsExchange
+from ordercast.live.host.returning import Returning
+from ordercast.live.host.running_group import RunningGroup
+from ordercast.live.host.session_host import SessionHost
+from ordercast.live.host.unit_counts import UnitCounts
+from ordercast.live.session import events
+from ordercast.live.transport.transport import Transport
+from ordercast.model.units import DataUnit, Unit
+from ordercast.protocols.membership.events import OtherView, ReceiveControl, ReceiveOutside
+from ordercast.protocols.membership.units import Answer, Apply, ControlUnit, Found, OutsideUnit, Welcome
+from ordercast.protocols.membership.view import GroupView
+from ordercast.wire.control import (
+    IN_SESSION,
+    Control,
+    LastHeard,
+    LastHeardRequest,
+    PartialsPart,
+    PartialsRequest,
+    Stage,
+)
+
+CLOSING_INBOX_LIMIT = 256 << 20
+"""Bytes that may be unread by an application that has closed the group, before the group is aborted.
+
+It need not read any more, and if more was dropped the others could never close.
+"""
+
+
+class ArrivalsOwner(Protocol):
+    """The member."""
+
+    name: str
+    group: str
+
+    def suspect(self, places: int) -> None:
+        """These places of the current view seem to have failed."""
+
+    def unheard(self, places: int) -> None:
+        """Others hear these places, and this member does not."""
+
+    def give_up(self, why: str) -> None:
+        """Aborts the group, for all members."""
+
+
+class Arrivals:
+    """The transport's receiver at one member. It is told with `use` and `enter_view` for whom something arrives."""
+
+    session: SessionHost
+    """Set before anything arrives, and for each incarnation of this member anew."""
+
+    def __init__(  # noqa: PLR0913 (to whom it passes on)
+        self,
+        owner: ArrivalsOwner,
+        transport: Transport,
+        inbox: Inbox,
+        counts: UnitCounts,
+        *,
+        leaving: Leaving,
+        partials: PartialsExchange,
+        failure_timeout: int,
+    ) -> None:
+        self._owner, self._transport, self._inbox, self._counts = owner, transport, inbox, counts
+        self._leaving, self._partials = leaving, partials
+        self.detection = FailureDetection(
+            transport,
+            failure_timeout,
+            stage=lambda: self.session.machine.closing.stage,
+            suspect=owner.suspect,
+            unheard=owner.unheard,
+            drained=self.drained,
+            paused=self.paused,
+        )
+        self._host: Host | None = None  # before the session is open
+        self._scheduler: FlushScheduler
+        self._view: GroupView  # the current one
+        self.at_rest: bool | None = None
+        """What the session knows of it; None: this member is not closing."""
+        self.running: RunningGroup | None = None
+        """While this member waits for others to open the group: looks whether it is running already."""
+        self.returning: Returning | None = None
+        """While the others continue without this member, and it tries to return."""
+        self.retired: Host | None = None
+        """Of the incarnation before this one: it still answers members of its last view."""
+
+    def use(self, host: Host, scheduler: FlushScheduler) -> None:
+        """The session is open, or this member has returned: units are for this host."""
+        self._host, self._scheduler = host, scheduler
+
+    def enter_view(self, view: GroupView, place: int) -> None:
+        """What arrives comes from places of this view; its members are watched."""
+        self._view = view
+        self.detection.enter_view(place, len(view.members))
+
+    def report_rest(self) -> None:
+        """While closing, the session has to know whether anything is in flight."""
+        if self.at_rest is not None and self._host is not None:
+            at_rest = self._host.is_at_rest()
+            if at_rest != self.at_rest:
+                self.at_rest = at_rest
+                self.session.handle(events.AtRest(at_rest))
+
+    # --- transport.Receiver ---
+
+    def session_received(self, member: int, session: int) -> None:
+        """A member that sends in the session that we agreed to knows that all agree."""
+        if self._host is None and session == self.session.machine.session:
+            self.session.handle(events.TrafficReceived(member))
+
+    def control_received(self, member: int, message: Control) -> None:
+        """A control message arrived: from a place of the current view, or from a founder that is in no view yet."""
+        self.report_rest()  # a heartbeat may be all that the session waits for, and units before it may not be handled
+        if not isinstance(message, IN_SESSION) or self._host is None:
+            self.session.control_received(member, message)
+            return
+        self._is_active(member)
+        if isinstance(message, LastHeardRequest):
+            self.detection.answer(member, message)
+        elif isinstance(message, LastHeard):
+            self.detection.answered(message)
+        elif isinstance(message, PartialsRequest | PartialsPart):
+            self._partials.receive(member, message)
+        else:
+            self.session.control_received(self._view.nodes[member], message)
+
+    def membership_received(self, unit: ControlUnit) -> None:
+        """A membership unit arrived."""
+        if self._host is None:
+            return
+        if unit.view == self._view.number:
+            self._is_active(unit.source)
+        elif self.retired is not None and unit.view <= self.retired.member.current.view.number:
+            self.retired.change(ReceiveControl(unit))  # in the last view of the incarnation before
+            return
+        self._host.change(ReceiveControl(unit))
+
+    def outside_received(self, unit: OutsideUnit, address: str) -> None:
+        """A unit arrived from one that is in no view of ours."""
+        if self.returning is not None and isinstance(unit, Found | Answer | Welcome):
+            self.returning.receive(unit, address)
+        elif self._host is None:
+            if isinstance(unit, Found) and self.running is not None:
+                self.running.receive(unit)
+        elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
+            why = f"the group {self._owner.group} is about to close"
+            refusal = Answer(unit.applicant.number, unit.nonce, refused=True, why=why, reach=0)
+            self._transport.send_outside(refusal, address)
+        else:
+            self._host.change(ReceiveOutside(unit, address))
+
+    def other_view_received(self, place: int) -> None:
+        """A member of the view before has not heard of the current one."""
+        if self._host is not None:
+            self._host.change(OtherView(place))
+
+    def unit_received(self, member: int, unit: Unit) -> None:
+        """A unit arrived."""
+        if not self.detection.known_active >> member & 1:
+            self._is_active(member)
+        host = self._host
+        if host is None:
+            return
+        if (
+            (self._inbox.bytes > self._inbox.limit or host.recorder.behind)
+            and isinstance(unit, DataUnit)
+            and self._is_dropped(host)
+        ):
+            return
+        host.receive(unit)
+
+    def drained(self) -> None:
+        """Nothing more has arrived for now."""
+        if self._host is not None:
+            self._host.drained()
+            self._scheduler.drained()
+            self.report_rest()
+            if self._leaving.begun:
+                self._leaving.say_if_sent(self._host)
+
+    def paused(self) -> None:
+        """More has arrived than was read: the machine is not told that it has everything, but what it sent goes out."""
+        if self._host is not None:
+            self._host.pump()
+            self.report_rest()
+
+    def _is_active(self, place: int) -> None:
+        """Something arrived from this place: it is alive."""
+        if not self.detection.known_active >> place & 1:
+            self.detection.active(place)
+            self.session.handle(events.TrafficReceived(self._view.nodes[place]))
+
+    def _is_dropped(self, host: Host) -> bool:
+        """There is no room: the unit counts as lost. It will be sent again, and the sender is slowed down."""
+        if self.at_rest is None or host.recorder.behind:
+            self._counts.overrun += 1
+            return True
+        if self._inbox.bytes > CLOSING_INBOX_LIMIT:
+            name, unread = self._owner.name, f"{CLOSING_INBOX_LIMIT >> 20} MiB"
+            self._owner.give_up(f"{name} has closed the group and does not read: more than {unread} arrived since")
+            return True
+        return False
