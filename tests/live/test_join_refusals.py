@@ -11,7 +11,7 @@ from ordercast import ConfigError, JoinError
 from ordercast.live.transport.addresses import Address, address_of
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.wire.keys import keys_from_text, new_key
-from tests.live.groups import crash, group_of, hear, member_of, run
+from tests.live.groups import crash, group_of, hear, join, member_of, run
 from tests.live.test_joining import contact, joins
 from tests.live.test_views import TIMEOUT
 
@@ -54,6 +54,34 @@ def test_a_group_that_is_blocked_takes_nobody_in_and_says_so() -> None:
                 f"waiting for the group {groups['B'].name}: all members that answered are cut off from too many others"
             ]
             crash(groups["B"])
+
+    run(test)
+
+
+def test_a_founder_that_returns_to_a_blocked_group_is_told_so() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, failure_timeout=TIMEOUT) as groups:
+            crash(groups["A"])
+            while not groups["B"].blocked:
+                await asyncio.sleep(0.01)
+            with pytest.raises(
+                JoinError,
+                match=r"it waited for B, which is in this group already .*; if .* start all members together$",
+            ):
+                await join(
+                    groups["B"].name, members=["A", "B"], name="A", timeout=1.5, failure_timeout=TIMEOUT, order="total"
+                )
+            crash(groups["B"])
+
+    run(test)
+
+
+def test_the_time_that_is_left_is_told_in_round_figures() -> None:
+    async def test() -> None:
+        async with group_of("A", "B", close=False, key=keys_from_text(new_key(), "here")) as groups:
+            with pytest.raises(JoinError, match=r"answered at .* within 1\.5 s; "):
+                await ordercast.join(groups["A"].name, contacts="local", name="D", timeout=1.5)
+            await asyncio.gather(*(group.close() for group in groups.values()))
 
     run(test)
 

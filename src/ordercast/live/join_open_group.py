@@ -141,7 +141,7 @@ class _Search:
         self.endpoint.close()
 
     def _why_not(self) -> str:
-        options, limit = self._options, f"within {self._options.timeout:g} s"
+        options, limit = self._options, f"within {round(self._options.timeout, 1):g} s"
         if self.host.waits_for:
             return f"{options.name} could not join the group {options.group} {limit}: {self.host.waits_for}"
         hint = describe_rejections(self._dropped) or (

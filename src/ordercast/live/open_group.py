@@ -13,7 +13,7 @@ from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
 from ordercast.live.host.recording import require_writable
-from ordercast.live.host.running_group import GroupIsOpenError
+from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
 from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
@@ -39,6 +39,7 @@ from ordercast.wire.seal import Seal, seal_for
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
+_IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
 def load(options: JoinOptions) -> None:
@@ -111,12 +112,10 @@ async def _open_with_others(options: JoinOptions) -> Group:
         member.leave()
         raise
     except JoinError as error:
-        _log.warning("%s could not join %s: %s", member.name, options.group, error, extra=fields)
+        told = _explained(error, running, describe_rejections(transport.dropped) if handshake.silent() else "")
+        _log.warning("%s could not join %s: %s", member.name, options.group, told, extra=fields)
         await _tell_others(member)
-        hint = describe_rejections(transport.dropped) if handshake.silent() else ""
-        if hint:
-            raise JoinError(f"{error}; {hint}") from None
-        raise
+        raise told from error.__cause__
     except BaseException:
         member.opened.cancel()  # nobody will ask for its result
         member.give_up(f"{member.name} was interrupted while joining")
@@ -126,6 +125,13 @@ async def _open_with_others(options: JoinOptions) -> Group:
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
     return group_of(options.group, member)
+
+
+def _explained(error: JoinError, running: RunningGroup | None, hint: str) -> JoinError:
+    """With what is known besides: that the group is running and takes nobody in, or else the hint."""
+    if running is not None and running.blocked:
+        hint = f"it waited for {running.blocked}; {_IF_BLOCKED}"
+    return JoinError(f"{error}; {hint}") if hint else error
 
 
 async def _tell_others(member: Member) -> None:
