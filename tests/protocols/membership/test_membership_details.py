@@ -53,6 +53,7 @@ from ordercast.protocols.membership.view import (
     Reason,
     founding_view,
     heard_members,
+    is_possible_welcome,
     view_after,
 )
 from tests.protocols.membership.hand import SETTINGS, Hand, person
@@ -185,6 +186,14 @@ def test_a_name_that_is_applied_with_is_probed_each_round() -> None:
     for _ in range(2):
         outputs = hand.give(0, TimerFired("view.applicants"))
         assert [output.to for output in outputs if isinstance(output, SendControl)] == [2]
+        assert timers(outputs) == ["view.applicants"], "the next round follows"
+
+
+def test_nobody_is_welcomed_into_the_first_view() -> None:
+    value = NextView(1, 0b1111, (person(4),), 0b1111, (), Cut((0, 0, 0, 0)), 0, (), 5, "")
+    view = view_after(VIEW, value)
+    assert is_possible_welcome(value, view)
+    assert not is_possible_welcome(replace(value, number=0), replace(view, number=0))
 
 
 # --- being blocked ---
