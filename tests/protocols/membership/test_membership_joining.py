@@ -51,6 +51,15 @@ def test_it_asks_all_contacts_again_and_again_with_new_numbers() -> None:
     assert one.searches == 10
 
 
+@pytest.mark.parametrize(("own", "applied_with"), [(None, ("a", "b")), (("a", "c"), ("a", "c"))])
+def test_it_applies_with_its_own_terms_or_with_those_of_the_group(own: Any, applied_with: Any) -> None:
+    one = joiner(terms=own)
+    one.begin()
+    alone = found(0, addresses=("address 0",), terms=("a", "b"))
+    [(_, apply)] = sent(hears(one, alone), Apply)
+    assert apply.terms == applied_with
+
+
 def test_it_applies_when_it_has_reached_every_member() -> None:
     one = joiner()
     one.begin()
