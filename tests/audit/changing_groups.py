@@ -21,7 +21,10 @@ FOUNDED = "view 0 = 0 1 2 heard"
 
 
 def rows_of(script: Script) -> list[Row]:
-    """The rows, node by node. The time of a row is its place in its node's script, or is given: `@7 accept a`."""
+    """The rows, node by node. The time of a row is its place in its node's script, or is given: `@7 accept a`.
+
+    That of a `send` is 0: scripts do not say which of two nodes did something first.
+    """
     lines = {
         node: [line.split() for line in text.replace(";", "\n").splitlines() if line.split()]
         for node, text in script.items()
@@ -34,6 +37,7 @@ def rows_of(script: Script) -> list[Row]:
     for node, mine in lines.items():
         for step, words in enumerate(mine):
             time, rest = (int(words[0][1:]), words[1:]) if words[0].startswith("@") else (step, words)
+            time = 0 if words[0] == "send" else time
             rows.append((node, step, time, rest[0], *_columns(rest, names)))
     return rows
 

@@ -22,7 +22,7 @@ Happening = tuple[int, str, Message | None, tuple[int, ...] | None, int | None]
 ORDERED = frozenset({Service.SELECTIVE_TOTAL, Service.TOTAL, Service.PRIORITY_TOTAL, Service.SEQUENCED})
 BREAKAGES = (
     *("swap", "swap", "near", "lose", "lose", "twice", "rename", "unsent", "time", "crash", "abort", "view"),
-    *("cut", "foreign", "priority", "aborted", "again"),
+    *("cut", "foreign", "priority", "aborted", "again", "unnamed"),
 )
 PRIORITISED = frozenset({Service.PRIORITY, Service.PRIORITY_TOTAL})
 
@@ -115,6 +115,7 @@ def _messages(chance: Random, run: RandomRun, count: int) -> list[Sent]:
     for _ in range(count):
         source = chance.randrange(run.nodes)
         to = tuple(node for node in range(run.nodes) if chance.random() < 0.6)
+        to = to if run.service in SELECTIVE else tuple(range(run.nodes))
         priority = chance.randint(0, 2) if run.service in PRIORITISED else None
         sent.append(((source, counts[source]), to, priority))
         counts[source] += 1 if chance.random() < 0.9 else 3  # numbers with holes, as from elsewhere
@@ -205,5 +206,7 @@ def _break_send(chance: Random, log: list[Happening], breakage: str) -> None:
         one = chance.choice(sends)
         if breakage == "again":
             log.append(log[one])
+        elif breakage == "unnamed":
+            log[one] = (*log[one][:3], (log[one][3] or ())[:-1], log[one][4])
         elif log[one][4] is not None:
             log[one] = (*log[one][:4], chance.randint(0, 2))

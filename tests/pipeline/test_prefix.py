@@ -41,7 +41,7 @@ def test_what_is_told_is_broken(service: Service) -> None:
     chance = Random(f"breaking {service.value}")
     told: Counter[str] = Counter()
     missed = 0
-    for _ in range(60):
+    for _ in range(80):
         run = random_run(chance, service, levels=False, messages=25)
         break_somehow(chance, run)
         verdict = by_reference(run)

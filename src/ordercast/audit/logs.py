@@ -87,6 +87,8 @@ class RunLogs:
     """Nodes that crashed, aborted the group, or were excluded from a view."""
     aborted_at: Mapping[int, Moment] = field(default_factory=dict)
     """When nodes aborted the group."""
+    crashed_at: Mapping[int, int] = field(default_factory=dict)
+    """By node that crashed: its step."""
     numbered_twice: tuple[Message, ...] = ()
     """Names that a source gave to more than one message."""
     views: tuple[tuple[tuple[Moment, int], ...], ...] = ()
@@ -105,6 +107,9 @@ class RunLogs:
     """Of a sequencer: how many others have a message when it is delivered anywhere."""
     ended: bool = True
     """False if the run was cut off: what its members had not delivered in the latest view is then no violation."""
+
+    named: Mapping[Message, int] = field(default_factory=dict)
+    """In a broadcast, of messages whose `send` names some nodes only: these, one bit each."""
 
     def has_levels(self) -> bool:
         """True if the trace records the levels of knowledge."""
@@ -126,7 +131,14 @@ class RunLogs:
             name: sent if sent.destinations == mask else replace(sent, destinations=mask)
             for name, sent in self.sent.items()
         }
-        return replace(self, sent=widened)
+        # Who joined may have been sent a message again, and a record that ends early may lack that.
+        certain = ~self.unrecorded if self.epochs is not None else -1
+        named = {
+            name: sent.destinations
+            for name, sent in self.sent.items()
+            if sent.destinations != mask and certain >> name[0] & 1
+        }
+        return replace(self, sent=widened, named=named)
 
 
 def logs_of(run: str, nodes: int, parts: Iterable[EventColumns]) -> RunLogs:
@@ -151,6 +163,7 @@ class _Collected:
         self.first: dict[str, list[dict[Message, Moment]]] = {kind: [{} for _ in range(nodes)] for kind in _TIMED}
         self.stopped: set[int] = set()
         self.aborted_at: dict[int, Moment] = {}
+        self.crashed_at: dict[int, int] = {}
         self.views: list[list[tuple[Moment, int]]] = [[] for _ in range(nodes)]
         self.epoch_rows = EpochRows(nodes)
         self.sent_again: dict[Message, int] = {}  # in a later view: who is addressed then
@@ -184,6 +197,8 @@ class _Collected:
             self.stopped.add(node)
         if kind == EventKind.ABORT:
             self.aborted_at[node] = moment
+        if kind == EventKind.CRASH:
+            self.crashed_at[node] = min(moment.step, self.crashed_at.get(node, moment.step))
         if kind == EventKind.VIEW and (destinations is not None or seq is not None):
             self.views[node].append((moment, self._mask(f"a view of {name_of(node)} is of", destinations)))
             if seq is None:
@@ -211,6 +226,7 @@ class _Collected:
             first={kind: tuple(_by_step(moments) for moments in lists) for kind, lists in self.first.items()},
             stopped=frozenset(stopped),
             aborted_at=self.aborted_at,
+            crashed_at=self.crashed_at,
             numbered_twice=twice,
             views=tuple(tuple(sorted(views)) for views in self.views) if any(self.views) else (),
             epochs=epochs,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ordercast.audit.logs import ALL_COLUMNS, KINDS
-from ordercast.audit.records import UNRECORDED
+from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.reference import check_run
 from ordercast.audit.run_rows import is_uniform, missing_by_counters, service_of
 from ordercast.audit.services import LEVEL_SOUNDNESS, Property, promised
@@ -53,9 +53,9 @@ def run_passes(row: RunRow, run: RunColumns, service: Service) -> bool:
     if run.views_numbered and row[ABORTED]:
         return False
     sends, deliveries = run.sends.seq.size, run.events[EventKind.DELIVER].node.size
-    return passes(_with_abort(row, run), service, uniform=is_uniform(row)) and not missing_by_counters(
-        row, sends, deliveries
-    )
+    return passes(
+        _with_abort(row, run), service, uniform=is_uniform(row), one_clock=has_one_clock(row)
+    ) and not missing_by_counters(row, sends, deliveries)
 
 
 def as_lists(batch: pa.RecordBatch) -> EventColumns:

@@ -1,14 +1,14 @@
 """Audits tables on Spark: DataFrames in, DataFrames out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from ordercast.audit.logs import ALL_COLUMNS, KINDS
+from ordercast.audit.logs import ALL_COLUMNS, COLUMNS, KINDS
 from ordercast.audit.run_rows import require_nothing_sent, runs_by_name
 from ordercast.audit.verdict import Verdict
-from ordercast.model.errors import TraceError
+from ordercast.model.errors import ConfigError, TraceError
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.verdict_table import (
     NUMBER,
@@ -20,11 +20,37 @@ from ordercast.pipeline.audit.verdict_table import (
     rows_of,
 )
 from ordercast.pipeline.schema import spark_schema
-from ordercast.trace.schema import ABORTED, COMPLETE, CONFIG, DETAIL, ERROR, EVENT, NODE, NODES, PROTOCOL, RUN
+from ordercast.trace.schema import (
+    ABORTED,
+    COMPLETE,
+    CONFIG,
+    DESTINATIONS,
+    DETAIL,
+    ERROR,
+    EVENT,
+    EVENT_COLUMNS,
+    NODE,
+    NODES,
+    PROTOCOL,
+    RUN,
+    RUN_COLUMNS,
+    Column,
+    ColumnType,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint", "void"})
+_READ_AS = {
+    ColumnType.STRING: frozenset({"string", "void"}),
+    ColumnType.INT32: _INTEGERS,
+    ColumnType.INT64: _INTEGERS,
+    ColumnType.BOOL: frozenset({"boolean", "void"}),
+    ColumnType.INT32_LIST: frozenset({"void", *(f"array<{integer}>" for integer in _INTEGERS)}),
+}
+"""Types of Spark that hold a column without loss."""
 _RUN_COLUMNS = (RUN, PROTOCOL, NODES, NODE, COMPLETE, ABORTED, CONFIG, ERROR, "sent", "delivered")
 
 
@@ -37,18 +63,23 @@ class VerdictTables(NamedTuple):
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 
 
-def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | None = None) -> VerdictTables:
+def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | str | None = None) -> VerdictTables:
     """Audits all runs of two tables, `events` and `runs` of a trace; `service` replaces the one that each run promises.
 
-    A run that cannot be audited, because it is inconsistent or incomplete, has one row without a property, whose
-    `error` says why; so has a failed run of a sweep, and its `holds` is null. The events of a run are shuffled into one
-    task: for runs of many millions of events, which may not fit there, use `audit`.
+    Raises `TraceError` for a column that is missing or of another type and `ConfigError` for an unknown service, before
+    anything is computed; integers may be of any width. A run that cannot be audited, because it is inconsistent or
+    incomplete or has nulls, has one row without a property, whose `error` says why; so has a failed run of a sweep, and
+    its `holds` is null. The events of a run are shuffled into one task: for runs of many millions of events, which may
+    not fit there, use `audit`.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415 - whoever passes tables has loaded it
 
+    service = _service(service)
+    _require_columns("events", events.schema, EVENT_COLUMNS, (RUN, *COLUMNS))
+    _require_columns("runs", runs.schema, RUN_COLUMNS, (RUN, PROTOCOL, NODES))
     if DETAIL not in events.columns:  # tables of other programs may lack it
         events = events.withColumn(DETAIL, sql.lit(None).cast("string"))
-    wanted = events.select(RUN, *ALL_COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)))
+    wanted = events.select(RUN, *ALL_COLUMNS).where(sql.col(EVENT).isin(*sorted(KINDS)) | sql.col(EVENT).isNull())
     known = [sql.col(name) if name in runs.columns else sql.lit(None).alias(name) for name in _RUN_COLUMNS]
     together = wanted.groupBy(RUN).cogroup(runs.select(*known).groupBy(RUN))
     found = together.applyInArrow(_auditing(service), spark_schema(VERDICTS))
@@ -56,9 +87,46 @@ def audit_tables(events: "DataFrame", runs: "DataFrame", service: Service | None
     return VerdictTables(found.drop(NUMBER, WITNESSES), witnesses.select(RUN, PROPERTY, "witness.*"))
 
 
+def _service(asked: Service | str | None) -> Service | None:
+    """The service, which may be given by its name, as on the command line."""
+    try:
+        return None if asked is None else Service(asked)
+    except ValueError:
+        known = ", ".join(service.value for service in Service)
+        raise ConfigError(f"there is no service {asked!r}; choose one of: {known}") from None
+
+
+def _require_columns(table: str, found: "StructType", columns: Sequence[Column], needed: Sequence[str]) -> None:
+    """Raises `TraceError` unless a table has some columns, and all that it has of a trace in types that can be read."""
+    types = {field.name: field.dataType.simpleString() for field in found.fields}
+    for column in columns:
+        if column.name not in types:
+            if column.name in needed:
+                raise TraceError(
+                    f"the table {table} has no column {column.name!r}; a trace has {column.type.value} there"
+                )
+        elif types[column.name] not in _READ_AS[column.type]:
+            raise TraceError(
+                f"column {column.name!r} of the table {table} is of type {types[column.name]}; "
+                f"a trace has {column.type.value} there: cast it, if that loses nothing"
+            )
+
+
+def _require_values(events: pa.Table) -> None:
+    """Raises `TraceError` if something is null that every event has."""
+    for column in EVENT_COLUMNS:
+        if not column.nullable and (nulls := events.column(column.name).null_count):
+            raise TraceError(f"column {column.name!r} of the table events must not be null, but {nulls} rows are")
+    if events.column(DESTINATIONS).combine_chunks().flatten().null_count:
+        raise TraceError(f"lists of column {DESTINATIONS!r} of the table events must not contain nulls, but some do")
+
+
 def _auditing(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def work(events: pa.Table, runs: pa.Table) -> pa.Table:
         name = (events if events.num_rows else runs).column(RUN)[0].as_py()
+        if name is None:
+            unnamed = TraceError(f"column {RUN!r} must not be null, but {events.num_rows + runs.num_rows} rows are")
+            return pa.Table.from_pylist([row_of_error(0, "", unnamed)], schema=VERDICTS)
         failures = runs.column(ERROR).drop_null().to_pylist()
         try:
             if failures and not events.num_rows:
@@ -75,6 +143,10 @@ def _auditing(service: Service | None) -> Callable[[pa.Table, pa.Table], pa.Tabl
 def _verdict(name: str, events: pa.Table, runs: pa.Table, service: Service | None) -> Verdict:
     from ordercast.pipeline.audit.run import audit_run  # noqa: PLC0415 - the kernel, only where the task runs
 
+    _require_values(events)
+    for needed in (PROTOCOL, NODES):
+        if runs.column(needed).null_count:
+            raise TraceError(f"column {needed!r} of the table runs must not be null")
     rows = runs_by_name(runs.to_pylist())
     if name not in rows:
         raise TraceError(f"run {name} has events but no row in runs: pass the whole trace")

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ordercast.audit.completeness import complete
+from ordercast.audit.logs import LEVELS
 from ordercast.audit.order import no_cycle, same_order, sender_order_kept
 from ordercast.audit.priorities import same_runs, sender_order_kept_by_priority
 from ordercast.audit.services import LEVEL_SOUNDNESS, PROMISES, Property
 from ordercast.audit.views import delivered_uniformly
 from ordercast.model.services import SELECTIVE, Service
-from ordercast.pipeline.audit.kernel.columns import UNKNOWN, EventArrays, Numbers, RunColumns
+from ordercast.pipeline.audit.kernel.columns import UNKNOWN, EventArrays, Flags, Numbers, RunColumns
 from ordercast.pipeline.audit.kernel.levels import levels_truthful
 from ordercast.trace.schema import EventKind
 
@@ -29,17 +30,19 @@ _CHECKED: frozenset[Property] = frozenset(
 )
 
 
-def passes(run: RunColumns, service: Service, *, uniform: bool = False) -> bool:
+def passes(run: RunColumns, service: Service, *, uniform: bool = False, one_clock: bool = True) -> bool:
     """True if every property of the service holds; False if one is violated, or if it is unknown.
 
+    `one_clock`: times of different nodes are comparable.
     Raises `NotImplementedError` if the service promises a property that is not checked here.
     """
     promises = PROMISES[service]
     _require_checked(promises)
+    named = run.sends.addressed
     if service not in SELECTIVE:
         run = replace(run, sends=replace(run.sends, addressed=np.ones_like(run.sends.addressed)))
     logs = run.events[EventKind.DELIVER]
-    if not _complete(run, logs):
+    if not _complete(run, logs, named) or _before_sent(run, logs, one_clock=one_clock) or _after_crash(run):
         return False
     if sender_order_kept in promises and not _in_sending_order(run, logs):
         return False
@@ -64,14 +67,17 @@ def _require_checked(promises: Collection[Property]) -> None:
         raise NotImplementedError("the vectorised audit checks sender_order_kept_by_priority only with same_runs")
 
 
-def _complete(run: RunColumns, logs: EventArrays) -> bool:
-    """Each node delivered what is addressed to it, nothing else and nothing twice; a stopped node may lack some."""
+def _complete(run: RunColumns, logs: EventArrays, named: Flags) -> bool:
+    """Each node delivered what is addressed to it, nothing else and nothing twice; a stopped node may lack some.
+
+    `named`: by node and message: whether the `send` names the node, even if the service broadcasts.
+    """
     if logs.message.size and logs.message.min() == UNKNOWN:
         return False
     addressed = run.sends.addressed
     given = np.zeros_like(addressed)
     given[logs.node, logs.message] = True
-    if np.count_nonzero(given) < logs.message.size or np.any(given > addressed):
+    if np.count_nonzero(given) < logs.message.size or np.any(given > named):
         return False
     if not run.stopped:
         return logs.message.size == np.count_nonzero(addressed)
@@ -79,6 +85,27 @@ def _complete(run: RunColumns, logs: EventArrays) -> bool:
     lacking = np.any(addressed[going_on] & ~given[going_on], axis=0)
     lost_with_its_source = np.isin(run.sends.source, list(run.stopped)) & ~np.any(given[going_on], axis=0)
     return not np.any(lacking & ~lost_with_its_source)
+
+
+def _before_sent(run: RunColumns, logs: EventArrays, *, one_clock: bool) -> bool:
+    """True if a node delivered something before it was sent. All delivered messages must have been sent."""
+    early = run.sends.time[logs.message] > logs.time if one_clock else np.zeros(logs.message.size, np.bool_)
+    (own,) = np.nonzero(run.sends.source[logs.message] == logs.node)
+    early[own] = run.sends.step[logs.message[own]] > logs.step[own]
+    return bool(early.any())
+
+
+def _after_crash(run: RunColumns) -> bool:
+    """True if a node sent or delivered something, or reached a level for the first time, after it had crashed."""
+    for at, crash in run.crashed_at.items():
+        if np.any(run.sends.step[run.sends.source == at] > crash):
+            return True
+        for kind in (EventKind.DELIVER, *LEVELS):
+            rows = run.events[kind]
+            step, message = rows.step[rows.node == at], rows.message[rows.node == at]
+            if np.setdiff1d(message[step > crash], message[step < crash]).size:
+                return True
+    return False
 
 
 def _in_sending_order(run: RunColumns, logs: EventArrays) -> bool:

@@ -8,7 +8,7 @@ events raise `NotVectorisableError`: the reference audit then says what is wrong
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,7 @@ class Sends:
     source: Nodes
     seq: Numbers
     step: Numbers
+    time: Numbers
     priority: Numbers
     starts: Numbers
     """Index of the first message of each source; the last entry is the number of messages."""
@@ -85,6 +86,8 @@ class RunColumns:
     """By node that aborted the group: when."""
     views: Mapping[int, Sequence[tuple[int, int]]]
     """By node that installed any: the steps at which it did, and the members from then on as a mask."""
+    crashed_at: Mapping[int, int]
+    """By node that crashed: its step."""
     levels_recorded: bool
     """True if the events contain acceptances, pre-acknowledgments or acknowledgments."""
     receipts_recorded: bool
@@ -95,7 +98,7 @@ class RunColumns:
 def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
     """Converts the events of one run, in any order, to arrays.
 
-    Batches may lack `time` if no levels were recorded, and `priority` if the service has none.
+    Batches may lack `priority` if the service has none.
     """
     if nodes > MOST_NODES:
         raise NotVectorisableError
@@ -116,7 +119,7 @@ def columns_of(nodes: int, batches: Iterable[pa.RecordBatch]) -> RunColumns:
         nodes,
         sends,
         events,
-        *(membership_of(nodes, rows.membership) if not views_numbered else (frozenset(), {}, {})),
+        *(membership_of(nodes, rows.membership) if not views_numbered else Membership(frozenset(), {}, {}, {})),
         levels_recorded=any(events[level].node.size for level in LEVELS),
         receipts_recorded=bool(events[EventKind.RECEIVE].node.size),
         views_numbered=views_numbered,
@@ -166,7 +169,7 @@ class _Rows:
             kind=kind,
             node=node.astype(np.int16),
             step=numbers(batch.column(STEP)),
-            time=numbers(batch.column(TIME)) if TIME in batch.schema.names else np.zeros_like(seq),
+            time=numbers(batch.column(TIME)),
             source=source,
             seq=seq,
             priority=numbers(sends.column(PRIORITY), 0) if PRIORITY in of_sends else np.zeros(sends.num_rows, np.int64),
@@ -239,7 +242,7 @@ def _sends_of(nodes: int, rows: _Rows, chosen: Numbers) -> Sends:
     addressed = np.zeros((nodes, chosen.size), np.bool_)
     addressed[destinations, np.repeat(place, rows.addressees)] = True
     starts = np.searchsorted(source, np.arange(nodes + 1))
-    return Sends(source, seq, rows.step[chosen], rows.priority[number], starts, addressed)
+    return Sends(source, seq, rows.step[chosen], rows.time[chosen], rows.priority[number], starts, addressed)
 
 
 class _MessageIndex:
@@ -303,8 +306,13 @@ def has_numbered_views(nodes: int, rows: Iterable[Mapping[str, Any]]) -> bool:
     return True
 
 
-Membership = tuple[frozenset[int], dict[int, int], dict[int, list[tuple[int, int]]]]
-"""`stopped`, `aborted_at` and `views` of a run."""
+class Membership(NamedTuple):
+    """What the rows about nodes say; the names are those of `RunColumns`."""
+
+    stopped: frozenset[int]
+    aborted_at: dict[int, int]
+    views: dict[int, list[tuple[int, int]]]
+    crashed_at: dict[int, int]
 
 
 def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
@@ -312,6 +320,7 @@ def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
     stopped: set[int] = set()
     aborted_at: dict[int, int] = {}
     views: dict[int, list[tuple[int, int]]] = {}
+    crashed_at: dict[int, int] = {}
     for row in rows:
         node, remaining = row[NODE], row[DESTINATIONS]
         if not 0 <= node < nodes:
@@ -320,6 +329,8 @@ def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
             stopped.add(node)
         if row[EVENT] == EventKind.ABORT:
             aborted_at[node] = row[TIME]
+        if row[EVENT] == EventKind.CRASH:
+            crashed_at[node] = min(row[STEP], crashed_at.get(node, row[STEP]))
         if row[EVENT] == EventKind.VIEW and remaining is not None:
             if not all(other is not None and 0 <= other < nodes for other in remaining):
                 raise NotVectorisableError
@@ -327,4 +338,4 @@ def membership_of(nodes: int, rows: Iterable[Mapping[str, Any]]) -> Membership:
             stopped |= set(range(nodes)) - set(remaining)
     for known in views.values():
         known.sort()
-    return frozenset(stopped), aborted_at, views
+    return Membership(frozenset(stopped), aborted_at, views, crashed_at)

@@ -63,7 +63,7 @@ class LongRun:
             raise NotPartitionableError("its members change, and views are audited as a whole") from None
         if self.views_numbered:  # all that they say is that the group stayed as it was founded
             self.membership = ()
-        self.stopped, _, _ = membership_of(self.nodes, [event.as_row() for event in self.membership])
+        self.stopped = membership_of(self.nodes, [event.as_row() for event in self.membership]).stopped
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
         self.index = RowGroupIndex(

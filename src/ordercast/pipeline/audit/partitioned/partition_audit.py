@@ -63,8 +63,7 @@ class PartitionTask(msgspec.Struct, frozen=True):
 
     def batches(self) -> list[pa.RecordBatch]:
         """The events of the partition."""
-        columns = [NODE, STEP, EVENT, SOURCE, SEQ, DESTINATIONS]
-        columns += [TIME] if self.levels else []
+        columns = [NODE, STEP, TIME, EVENT, SOURCE, SEQ, DESTINATIONS]
         columns += [PRIORITY] if same_runs in PROMISES[Service(self.service)] else []
         found: list[pa.RecordBatch] = []
         for file in self.files:
@@ -104,8 +103,8 @@ def audit_partition(task: PartitionTask) -> PartitionResult:
         run = columns_of(task.nodes, batches)
     except NotVectorisableError:
         return PartitionResult(task.number, passed=False, rows=rows)
-    stopped, aborted_at, views = membership_of(task.nodes, [event.as_row() for event in task.membership])
-    run = replace(run, stopped=stopped, aborted_at=aborted_at, views=views)
+    membership = membership_of(task.nodes, [event.as_row() for event in task.membership])
+    run = replace(run, **membership._asdict())
     run = replace(run, levels_recorded=task.levels, receipts_recorded=task.receipts)
     service = Service(task.service)
     return PartitionResult(

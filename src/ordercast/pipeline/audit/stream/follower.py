@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ordercast.audit.logs import ALL_COLUMNS
+from ordercast.audit.records import has_one_clock
 from ordercast.audit.run_rows import is_uniform, runs_by_name, service_of
 from ordercast.audit.verdict import Witness
 from ordercast.model.errors import ConfigError, TraceError, reason_of
@@ -53,26 +54,28 @@ class Follower:
         """Audits some events, given the number of their batch."""
         rows = _rows_of(self.folder)
         for run in sorted(pc.unique(events.column(RUN)).to_pylist()):
-            service, uniform = self._service(run, rows)
+            service = self._service(run, rows)
+            row = rows.get(run)
+            uniform = row is not None and is_uniform(row)
+            one_clock = row is not None and has_one_clock(row)
             known = self.state.runs.setdefault(run, Prefix(run))
             mine = events.filter(pc.equal(events.column(RUN), run)).combine_chunks()
             for part in mine.to_batches():
-                found = known.grow(part, service, uniform=uniform)
+                found = known.grow(part, service, uniform=uniform, one_clock=one_clock)
                 self.state.witnesses += [Witness(run, violation) for violation in found]
         self.state.batch = number
         self._store()
 
-    def _service(self, run: str, rows: dict[str, RunRow]) -> tuple[Service, bool]:
+    def _service(self, run: str, rows: dict[str, RunRow]) -> Service:
         row = rows.get(run)
         if self.service is None and row is None:
             raise TraceError(
                 f"run {run} has no row in {RUNS_FOLDER}/ yet, which names its service; give it by --service"
             )
-        uniform = row is not None and is_uniform(row)
         if self.service is not None:
-            return self.service, uniform
+            return self.service
         assert row is not None
-        return service_of(row), uniform
+        return service_of(row)
 
     def _load(self) -> FollowerState:
         asked = self.service.value if self.service else None

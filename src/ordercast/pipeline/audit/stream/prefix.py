@@ -1,8 +1,9 @@
 """Audits a prefix of a run while the run grows: which properties its events so far violate already.
 
-In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice or to a node that
-is no destination, and whether orders disagree. Missing messages may still come, and unknown ones may be in a record
-that comes later. So completeness, priority runs and levels are checked by an audit of the complete trace.
+In a prefix can be checked whether each sender's order is kept, whether a message was delivered twice, to a node that is
+no destination, before it was sent or after a crash, and whether orders disagree. Missing messages may still come, and
+unknown ones may be in a record that comes later. So completeness, priority runs and levels are checked by an audit of
+the complete trace.
 
 Messages that all destinations have, up to a cut point that no node's log crosses, are retired: only the cut point is
 kept. So memory holds what is in flight. Priority-based services retire nothing, since low priorities may wait
@@ -46,7 +47,7 @@ from ordercast.pipeline.audit.kernel.columns import (
 )
 from ordercast.pipeline.audit.run import as_lists
 from ordercast.trace.arrow_schema import EVENTS
-from ordercast.trace.schema import DESTINATIONS, DETAIL, EVENT, NODE, SEQ, SOURCE, STEP, EventKind
+from ordercast.trace.schema import DESTINATIONS, DETAIL, EVENT, NODE, SEQ, SOURCE, STEP, TIME, EventKind
 
 _READ = [EVENTS.field(column) for column in ALL_COLUMNS]
 CARRIED = pa.schema(_READ)
@@ -73,11 +74,19 @@ class Prefix(msgspec.Struct):
     joining: bool = False
     """True if members join."""
     outside: list[int] = []
-    """Nodes that are not in the latest view, if members join: they may still record what others have retired."""
+    """Nodes that gave up, or are not in the latest view: they may still record what others have retired."""
 
-    def grow(self, batch: pa.RecordBatch, service: Service, *, uniform: bool) -> list[Violation]:
-        """Adds more events, later at each node than those before; returns the violations that they show."""
+    def grow(
+        self, batch: pa.RecordBatch, service: Service, *, uniform: bool, one_clock: bool = True
+    ) -> list[Violation]:
+        """Adds more events, later at each node than those before; returns the violations that they show.
+
+        `one_clock`: times of different nodes are comparable.
+        """
         batch = batch.select(list(ALL_COLUMNS)).filter(pc.is_in(batch.column(EVENT), pa.array(_CHECKED, pa.string())))
+        if not one_clock:
+            times = pa.array(np.zeros(batch.num_rows, np.int64))
+            batch = batch.set_column(batch.schema.get_field_index(TIME), TIME, times)
         self._require_later(batch)
         again, batch = self._split_retired(batch)
         table = pa.concat_tables([self.carried(), pa.Table.from_batches([batch]).cast(CARRIED)]).combine_chunks()
@@ -179,7 +188,10 @@ class Prefix(msgspec.Struct):
         batches = table.filter(pa.array(known)).to_batches()
         logs = logs_of(self.run, self.nodes, map(as_lists, batches))
         logs = replace(logs, service=service, ended=False)
-        return logs if service in SELECTIVE else logs.addressed_to_everybody()
+        if service in SELECTIVE:
+            return logs
+        # Who joined may be sent a message again that was sent before, and its delivery may be read before that.
+        return replace(logs.addressed_to_everybody(), named={})
 
     def _retire_in_views(self, table: pa.Table, service: Service) -> pa.Table:
         """What all members of its view have that are still in the group."""
@@ -206,6 +218,7 @@ class Prefix(msgspec.Struct):
             run = columns_of(self.nodes, table.to_batches())
         except NotVectorisableError:
             return table
+        self.outside = sorted(run.stopped - run.crashed_at.keys())  # nothing is retired for them, and they may go on
         return self._without_retired(table, run, service, None)
 
     def _without_retired(self, table: pa.Table, run: RunColumns, service: Service, excused: Flags | None) -> pa.Table:

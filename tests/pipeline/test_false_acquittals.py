@@ -1,0 +1,119 @@
+"""What every engine must find: deliveries to others than the destinations, before the send, and after a crash."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ordercast.audit import reference
+from ordercast.audit.verdict import Verdict
+from ordercast.model.services import SELECTIVE, Service
+from ordercast.pipeline.audit import vectorised
+from ordercast.pipeline.audit.partitioned import audit as partitioned
+from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.trace.arrow_schema import RUNS
+from tests.audit.figures import Row
+from tests.pipeline.random_runs import batch_of
+
+NODES = 3
+MESSAGES = 40
+
+
+def good_rows() -> list[Row]:
+    """E1 sends to everybody, and everything is delivered at once, a step for each."""
+    rows: list[Row] = []
+    for seq in range(MESSAGES):
+        rows.append((0, 2 * seq, 10 * seq, "send", 0, seq, tuple(range(NODES)), 0))
+        rows += [(node, 2 * seq + 1, 10 * seq, "deliver", 0, seq, None, None) for node in range(NODES)]
+    return rows
+
+
+def sent_to_e1_only(rows: list[Row]) -> list[Row]:
+    return [(*row[:6], (0,), 0) if row[3] == "send" and row[5] == 7 else row for row in rows]
+
+
+def sent_later_than_delivered(rows: list[Row]) -> list[Row]:
+    return [(*row[:2], row[2] + 5, *row[3:]) if row[3] == "send" and row[5] == 7 else row for row in rows]
+
+
+def delivered_at_its_source_before_its_send(rows: list[Row]) -> list[Row]:
+    steps = {"send": 15, "deliver": 14}
+    return [(row[0], steps[row[3]], *row[2:]) if row[0] == 0 and row[5] == 7 else row for row in rows]
+
+
+def carries_on_after_a_crash(rows: list[Row]) -> list[Row]:
+    return [*rows, (1, 2 * MESSAGES - 4, 10 * MESSAGES, "crash", None, None, None, None)]
+
+
+def stops_at_its_crash(rows: list[Row]) -> list[Row]:
+    return [*rows, (1, 2 * MESSAGES + 4, 10 * MESSAGES, "crash", None, None, None, None)]
+
+
+Spoil = Callable[[list[Row]], list[Row]]
+SPOILT: list[tuple[Spoil, str, int]] = [
+    (sent_to_e1_only, "E2 delivered E1#7, which was sent to {E1} only", 2),
+    (sent_later_than_delivered, "E2 delivered E1#7 before E1 sent it", 2),
+    (delivered_at_its_source_before_its_send, "E1 delivered E1#7 before E1 sent it", 1),
+    (carries_on_after_a_crash, "E2 delivered E1#38 after it had crashed", 2),
+]
+NAMES = [spoil.__name__ for spoil, *_ in SPOILT]
+
+
+def write(folder: Path, rows: list[Row], service: Service, config: str | None = None) -> Path:
+    for part in ("events", "runs"):
+        (folder / part).mkdir(parents=True)
+    rows = sorted(rows, key=lambda row: (row[1], row[0]))
+    pq.write_table(pa.Table.from_batches([batch_of(rows)]), folder / "events/0.parquet", row_group_size=20)
+    row = {"run": "r", "protocol": service.value, "nodes": NODES, "complete": True, "config": config}
+    pq.write_table(pa.Table.from_pylist([row], schema=RUNS), folder / "runs/0.parquet")
+    return folder
+
+
+def judged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """By the reference, by arrays, and in partitions."""
+    verdicts = [reference.audit([folder]), vectorised.audit_vectorised([folder])]
+    monkeypatch.setattr(vectorised, "PARTITIONED_ABOVE", 0)
+    monkeypatch.setattr(partitioned, "ROWS_OF_A_PARTITION", 40)
+    return [*verdicts, vectorised.audit_vectorised([folder])]
+
+
+@pytest.mark.parametrize("service", Service)
+@pytest.mark.parametrize(("spoil", "sentence", "count"), SPOILT, ids=NAMES)
+def test_no_engine_acquits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Spoil, sentence: str, count: int, service: Service
+) -> None:
+    for verdict in judged(write(tmp_path, spoil(good_rows()), service), monkeypatch):
+        finding = verdict.findings["complete"]
+        assert finding.violations == count
+        assert finding.witnesses[0].violation.sentence == sentence
+
+
+@pytest.mark.parametrize("service", Service)
+@pytest.mark.parametrize(("spoil", "sentence", "count"), SPOILT, ids=NAMES)
+def test_whoever_follows_a_trace_is_told(spoil: Spoil, sentence: str, count: int, service: Service) -> None:
+    found = Prefix("r").grow(batch_of(spoil(good_rows())), service, uniform=False)
+    assert next(one.sentence for one in found if one.breaks == "complete") == sentence
+    assert len(found) == count
+
+
+@pytest.mark.parametrize("service", Service)
+def test_what_is_right_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
+    rows = stops_at_its_crash(good_rows())
+    assert all(verdict.holds for verdict in judged(write(tmp_path, rows, service), monkeypatch))
+    assert Prefix("r").grow(batch_of(rows), service, uniform=False) == []
+
+
+def test_times_are_not_compared_where_clocks_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = sent_later_than_delivered(good_rows())
+    folder = write(tmp_path, rows, Service.TOTAL, '{"live": {"one_clock": false}}')
+    assert all(verdict.holds for verdict in judged(folder, monkeypatch))
+    assert Prefix("r").grow(batch_of(rows), Service.TOTAL, uniform=False, one_clock=False) == []
+
+
+def test_what_is_sent_to_some_is_lacking_elsewhere_in_a_broadcast(tmp_path: Path) -> None:
+    rows = [row for row in sent_to_e1_only(good_rows()) if row[0] == 0 or row[5] != 7]
+    for service in Service:
+        verdict = reference.audit([write(tmp_path / service.value, rows, service)])
+        assert verdict.findings["complete"].holds == (service in SELECTIVE)
