@@ -130,6 +130,27 @@ def test_with_a_heartbeat_a_silent_group_notices_a_crash() -> None:
     assert group.told(E2, E3) == ["[1:2,3]"] * 2
 
 
+def test_what_is_awaited_does_not_wait_for_the_next_heartbeat() -> None:
+    heartbeat = 1 << 40
+    group = Group(3, heartbeat=heartbeat)
+    for me, node in enumerate(group.nodes):
+        node.hears(ViewRequest(0, (me + 1) % 3))  # any input: the timers are set
+    assert all(after >= heartbeat for node in group.nodes for after in node.running.values())
+    group.submit(E2, "a")
+    group.exhaust()
+    assert [sorted(node.running) for node in group.nodes] == [["status"], ["need"], ["need"]]
+    assert all(after < heartbeat for node in group.nodes for after in node.running.values())
+    soon = [dict(node.running) for node in group.nodes]
+    group.submit(E2, "b")
+    group.exhaust()
+    assert [node.running for node in group.nodes] == soon, "timers that run for what is awaited are not set again"
+    for _ in range(4):
+        for me, timer in ((E1, "status"), (E2, "need"), (E3, "need")):
+            group.fire(me, timer)
+            group.exhaust()
+    assert all(after >= heartbeat for node in group.nodes for after in node.running.values()), "nothing is awaited"
+
+
 # --- the agreement ---
 
 

@@ -152,6 +152,7 @@ class Orderer(DeclaredState):
         reception.deliver(out)
         if ready and not self.sync_phase and self.full_history is FullHistory.NOTHING:
             self.full_history, self.timers.status = FullHistory.WAITED, True
+            self.timers.status_rests = False
             self._set_timer(self.config.timing.cooldown, out)
 
     def _deliver_alone(self, out: list[Output]) -> None:
@@ -304,16 +305,19 @@ class Orderer(DeclaredState):
 
     def start_status_timer(self, out: list[Output]) -> None:
         """Sets the status timer if replies, or heartbeats, are awaited; for the end of each transition."""
-        if self.timers.status:
+        if self.timers.status and not self.timers.status_rests:
+            return
+        waits = self._waits()
+        if self.timers.status and not waits:
             return
         timing = self.config.timing
-        if self._waits():
+        if waits:
             duration = (timing.repeat if self._is_stuck() else 2 * timing.poll) * self.timers.status_backoff
         elif self.config.sequencer.heartbeat:
             duration = self.config.sequencer.heartbeat
         else:
             return
-        self.timers.status = True
+        self.timers.status, self.timers.status_rests = True, not waits
         self._set_timer(duration, out)
 
     def status_timer_fired(self, out: list[Output]) -> int:

@@ -158,13 +158,17 @@ class Sender(DeclaredState):
             or self.acknowledged_below < self.wanted_below <= self.reception.received_below
         ):
             self.acknowledge((), out)
-        if not self.timers.need:
-            idle = self.is_idle()
-            if not idle or self.config.sequencer.heartbeat:
-                self.timers.need = True
-                repeat = self.config.timing.repeat * self.timers.need_backoff
-                duration = self.config.sequencer.heartbeat if idle else repeat
-                self.timers.set("need", duration, self.reception.received_below, out)
+        if not self.timers.need or self.timers.need_rests:
+            self._set_need_timer(out)
+
+    def _set_need_timer(self, out: list[Output]) -> None:
+        """For what is awaited, or for the next heartbeat, unless it runs for that already."""
+        timers, idle, heartbeat = self.timers, self.is_idle(), self.config.sequencer.heartbeat
+        if idle and (timers.need or not heartbeat):
+            return
+        timers.need, timers.need_rests = True, idle
+        duration = heartbeat if idle else self.config.timing.repeat * timers.need_backoff
+        timers.set("need", duration, self.reception.received_below, out)
 
     def need_timer_fired(self, out: list[Output]) -> bool:
         """Asks again for what is awaited. True: the sequencer has left too many requests unanswered.

@@ -26,6 +26,8 @@ class Timers(DeclaredState):
     need: bool  # running
     gap: bool
     status: bool
+    need_rests: bool  # it was set for a heartbeat, by a node that awaited nothing: what is awaited then sets it anew
+    status_rests: bool
     need_backoff: int
     status_backoff: int
     unanswered: int  # requests in a row after which nothing at all was received from the sequencer
@@ -33,12 +35,12 @@ class Timers(DeclaredState):
 
     def __init__(self, me: int) -> None:
         self.me = me
-        self.need = self.gap = False
+        self.need = self.gap = self.need_rests = False
         self.start_view()
 
     def start_view(self) -> None:
         """Back-off counters are those of one view."""
-        self.status = False
+        self.status = self.status_rests = False
         self.need_backoff = self.status_backoff = 1
         self.unanswered = self.unresolved = 0
 
