@@ -6,7 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -42,18 +43,23 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
-    """Starts a program of the page with its arguments, in a group of the test's own."""
-    rename = new_names()
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a program of the page with its arguments, in a group of the test's own. None outlives the test."""
+    rename, started = new_names(), ExitStack()
 
     def start(name: str, *arguments: str, text: str = "") -> "subprocess.Popen[str]":
-        (tmp_path / name).write_text(rename(text or PROGRAMS[name]))
+        if not (tmp_path / name).exists():  # one that starts at this moment would find an empty program, and end
+            (tmp_path / name).write_text(rename(text or PROGRAMS[name]))
         pipe = subprocess.PIPE
-        return subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
             [sys.executable, name, *arguments], cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
+        started.enter_context(process)  # which closes its pipes
+        started.callback(process.kill)
+        return process
 
-    return start
+    with started:
+        yield start
 
 
 def say(process: "subprocess.Popen[str]", line: str) -> None:
@@ -68,7 +74,9 @@ def read_until(process: "subprocess.Popen[str]", wanted: str) -> list[str]:
     lines: list[str] = []
     while not lines or wanted not in lines[-1]:
         line = process.stdout.readline()
-        assert line, f"it ended without {wanted!r}: {lines}"
+        if not line:
+            _, told = process.communicate()
+            pytest.fail(f"it ended with {process.returncode}, without {wanted!r}: {lines}; {told}")
         lines.append(line.rstrip("\n"))
     return lines
 

@@ -36,7 +36,21 @@ from ordercast.trace.schema import EventKind
 
 _log = logging.getLogger("ordercast.live")
 
-_STARTED = time.time_ns() - time.monotonic_ns()
+
+def _offset() -> int:
+    """Of the clock over the monotonic time, in nanoseconds; all processes of a machine have the same.
+
+    Of several readings the one that took least: one in which the process is interrupted is wrong by as much, and
+    records would say that something was received before it was sent.
+    """
+    readings = []
+    for _ in range(20):
+        before, now, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        readings.append((after - before, now - (before + after) // 2))
+    return min(readings)[1]
+
+
+_STARTED = _offset()
 _FLUSH = 1.0
 """Seconds that are lost if the process is killed."""
 MANY_PENDING, MAX_PENDING = 24, 48
