@@ -13,6 +13,7 @@ from ordercast.model.services import SELECTIVE, Service
 from ordercast.pipeline.audit import vectorised
 from ordercast.pipeline.audit.partitioned import audit as partitioned
 from ordercast.pipeline.audit.stream.prefix import Prefix
+from ordercast.pipeline.audit.verdict_table import rows_of, verdict_of
 from ordercast.trace.arrow_schema import RUNS
 from tests.audit.figures import Row
 from tests.pipeline.random_runs import batch_of
@@ -117,3 +118,26 @@ def test_what_is_sent_to_some_is_lacking_elsewhere_in_a_broadcast(tmp_path: Path
     for service in Service:
         verdict = reference.audit([write(tmp_path / service.value, rows, service)])
         assert verdict.findings["complete"].holds == (service in SELECTIVE)
+
+
+def excluded_by_a_view(rows: list[Row]) -> list[Row]:
+    """A view of E1 alone, and nobody else delivers anything."""
+    return [
+        *(row for row in rows if row[0] == 0),
+        (0, 2 * MESSAGES + 4, 10 * MESSAGES, "view", None, None, (0,), None),
+        (1, 0, 0, "crash", None, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("service", [Service.SELECTIVE_PARTIAL, Service.TOTAL, Service.SEQUENCED])
+def test_a_verdict_says_who_was_excused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
+    for verdict in judged(write(tmp_path, excluded_by_a_view(good_rows()), service), monkeypatch):
+        sentence = "run r: what these lack is no violation: E2 (crashed), E3 (not in a view of E1)"
+        assert verdict.as_document()["excused"] == {"runs": 1, "sentences": [sentence]}
+        table = verdict_of(rows_of(0, "r", verdict))
+        assert table.excused == [sentence]
+
+
+def test_nobody_is_excused_in_a_run_without_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for verdict in judged(write(tmp_path, good_rows(), Service.TOTAL), monkeypatch):
+        assert "excused" not in verdict.as_document()

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from ordercast.audit.completeness import complete
+from ordercast.audit.excused import excused, excused_by_abort
 from ordercast.audit.logs import ALL_COLUMNS, KINDS, RunLogs, logs_of
 from ordercast.audit.records import UNRECORDED, has_one_clock, incomplete_records, with_unrecorded
 from ordercast.audit.run_rows import (
@@ -49,7 +50,10 @@ def audit(folders: Sequence[Path], service: Service | None = None) -> Verdict:
 def check_run(row: RunRow, parts: Iterable[EventColumns], service: Service | None, verdict: Verdict) -> None:
     """Checks one run, given its row of `runs` and its events, and adds the result to a verdict."""
     logs = logs_of(row[RUN], row[NODES], parts if has_one_clock(row) else map(_without_times, parts))
+    views = [] if logs.epochs else [(node, mask) for node, mine in enumerate(logs.views) for _, mask in mine]
+    verdict.excuse(row[RUN], excused(logs.nodes, logs.crashed_at, logs.aborted_at, views))
     if row[ABORTED] and not logs.stopped:
+        verdict.excuse(row[RUN], excused_by_abort())
         # A recording of deliveries only shows that the group was aborted, but not which node did.
         logs = replace(logs, stopped=frozenset(range(logs.nodes)))
     asked = service or service_of(row)

@@ -54,6 +54,17 @@ class Verdict:
     """By property: runs that promise it but did not record enough to check it."""
     incomplete_records: list[str] = field(default_factory=list)
     """A sentence for each run some of whose members left no complete record."""
+    excused_runs: int = 0
+    """Runs in which some nodes need not have everything: they stopped, or a view excludes them."""
+    excused: list[str] = field(default_factory=list)
+    """For the first of these runs: who, and why."""
+
+    def excuse(self, run: str, sentence: str) -> None:
+        """Adds who is excused in a run; nothing if the sentence is empty."""
+        if sentence:
+            self.excused_runs += 1
+            if len(self.excused) < MOST_WITNESSES:
+                self.excused.append(f"run {run}: {sentence}")
 
     @property
     def holds(self) -> bool:
@@ -66,6 +77,8 @@ class Verdict:
         self.deliveries += other.deliveries
         self.not_recorded.update(other.not_recorded)
         self.incomplete_records += other.incomplete_records
+        self.excused_runs += other.excused_runs
+        self.excused += other.excused[: MOST_WITNESSES - len(self.excused)]
         for name, finding in other.findings.items():
             self.findings.setdefault(name, Finding()).add(finding)
 
@@ -89,4 +102,5 @@ class Verdict:
             },
             "not_recorded": dict(self.not_recorded),
             **({"incomplete_records": self.incomplete_records} if self.incomplete_records else {}),
+            **({"excused": {"runs": self.excused_runs, "sentences": self.excused}} if self.excused_runs else {}),
         }

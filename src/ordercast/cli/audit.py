@@ -214,7 +214,9 @@ def print_verdict(verdict: "Verdict", console: "Console", names: MemberNames) ->
     console.print(table)
     if any(finding.at_least for finding in verdict.findings.values()):
         console.print("  at least, none seen: only some partitions of long runs were audited in detail", style="yellow")
-    for sentence in verdict.incomplete_records:
+    if verdict.excused_runs > _SHOWN:
+        console.print(f"  nodes are excused in {verdict.excused_runs:,} runs; of the first:", style="yellow")
+    for sentence in (*verdict.excused[:_SHOWN], *verdict.incomplete_records):
         console.print(f"  {sentence}", soft_wrap=True, markup=False, style="yellow")
     for finding in verdict.findings.values():
         for witness in finding.witnesses[:_SHOWN]:

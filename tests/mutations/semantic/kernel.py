@@ -80,7 +80,7 @@ def _() -> None:
 
 @MUTANTS.add("crashes, aborts and views are ignored", COLUMNS)
 def _() -> None:
-    replace(columns, "membership_of", lambda *_: (frozenset(), {}, {}))
+    replace(columns, "membership_of", lambda *_: (frozenset(), {}, {}, {}))
 
 
 @MUTANTS.add("all messages have one priority", COLUMNS)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from ordercast.audit.excused import excused_by_abort
 from ordercast.audit.logs import ALL_COLUMNS, KINDS
 from ordercast.audit.records import UNRECORDED, has_one_clock
 from ordercast.audit.reference import check_run
@@ -14,7 +15,7 @@ from ordercast.audit.verdict import Finding, Verdict
 from ordercast.audit.virtual_synchrony import acknowledged_stays, kept
 from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.checks import passes
-from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of
+from ordercast.pipeline.audit.kernel.columns import NotVectorisableError, RunColumns, columns_of, excused_in
 from ordercast.pipeline.audit.memory import BY_REFERENCE, require_memory
 from ordercast.trace.reader import EventColumns, RunRow
 from ordercast.trace.schema import ABORTED, COMPLETE, EVENT, NODES, RUN, EventKind
@@ -76,6 +77,9 @@ def _with_abort(row: RunRow, run: RunColumns) -> RunColumns:
 def _add_passed(row: RunRow, run: RunColumns, promises: Sequence[Property], verdict: Verdict) -> None:
     """Adds what the reference audit would add for a run without violations."""
     verdict.runs += 1
+    verdict.excuse(row[RUN], excused_in(run.nodes, run))
+    if row[ABORTED] and not run.stopped:
+        verdict.excuse(row[RUN], excused_by_abort())
     verdict.deliveries += int(run.events[EventKind.DELIVER].node.size)
     for promise in promises:
         about_levels = promise in LEVEL_SOUNDNESS or promise is acknowledged_stays

@@ -58,7 +58,7 @@ class VerdictTables(NamedTuple):
     """The result of `audit_tables`."""
 
     verdicts: "DataFrame"
-    """run, property, recorded, holds, violations, at_least, deliveries, error: a row for each run and property."""
+    """run, property, recorded, holds, violations, at_least, deliveries, excused, error: for each run and property."""
     witnesses: "DataFrame"
     """run, property, sentence, messages, nodes, places: the first few violations of each."""
 

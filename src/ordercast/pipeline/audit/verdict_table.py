@@ -11,7 +11,7 @@ from ordercast.model.errors import TraceError
 
 NUMBER, RUN, PROPERTY, RECORDED, HOLDS = "number", "run", "property", "recorded", "holds"
 VIOLATIONS, AT_LEAST, DELIVERIES = "violations", "at_least", "deliveries"
-WITNESSES, ERROR = "witnesses", "error"
+WITNESSES, EXCUSED, ERROR = "witnesses", "excused", "error"
 SENTENCE, MESSAGES, NODES, PLACES = "sentence", "messages", "nodes", "places"
 
 _MESSAGE = pa.struct([pa.field("source", pa.int32()), pa.field("seq", pa.int64())])
@@ -34,6 +34,7 @@ VERDICTS = pa.schema(
         pa.field(AT_LEAST, pa.bool_()),  # true: counted in some partitions of a long run only
         pa.field(DELIVERIES, pa.int64()),
         pa.field(WITNESSES, pa.list_(_WITNESS)),  # the first few
+        pa.field(EXCUSED, pa.string()),  # who need not have everything, and why; null if nobody
         pa.field(ERROR, pa.string()),  # why the run cannot be audited
     ]
 )
@@ -41,7 +42,8 @@ VERDICTS = pa.schema(
 
 def rows_of(number: int, run: str, verdict: Verdict) -> Iterator[dict[str, Any]]:
     """The rows of one run's verdict."""
-    common = {NUMBER: number, RUN: run, DELIVERIES: verdict.deliveries, ERROR: None}
+    excused = verdict.excused[0].removeprefix(f"run {run}: ") if verdict.excused else None
+    common = {NUMBER: number, RUN: run, DELIVERIES: verdict.deliveries, EXCUSED: excused, ERROR: None}
     for name, finding in verdict.findings.items():
         witnesses = [_as_row(witness.violation) for witness in finding.witnesses]
         result = {
@@ -89,6 +91,7 @@ def verdict_of(rows: Iterable[dict[str, Any]]) -> Verdict:
             known.add(row[NUMBER])
             verdict.runs += 1
             verdict.deliveries += row[DELIVERIES]
+            verdict.excuse(row[RUN], row[EXCUSED] or "")
         if not row[RECORDED]:
             verdict.not_recorded[row[PROPERTY]] += 1
             continue

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ordercast.audit.excused import excused
 from ordercast.audit.logs import LEVELS
 from ordercast.model.nodes import mask_of
 from ordercast.trace.arrow_schema import EVENTS
@@ -42,6 +43,12 @@ OTHER = len(_KINDS)
 """The code of all kinds that an audit does not read."""
 _SEND = CODES[EventKind.SEND]
 _NULL = np.iinfo(np.int64).min
+
+
+def excused_in(nodes: int, run: "RunColumns | Membership") -> str:
+    """Who is excused, as `excused` says it."""
+    views = [(node, mask) for node, mine in sorted(run.views.items()) for _, mask in mine]
+    return excused(nodes, run.crashed_at, run.aborted_at, views)
 
 
 class NotVectorisableError(Exception):

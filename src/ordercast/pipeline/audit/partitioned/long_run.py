@@ -16,6 +16,7 @@ from ordercast.model.services import Service
 from ordercast.pipeline.audit.kernel.columns import (
     NotVectorisableError,
     Numbers,
+    excused_in,
     has_numbered_views,
     membership_of,
 )
@@ -63,7 +64,9 @@ class LongRun:
             raise NotPartitionableError("its members change, and views are audited as a whole") from None
         if self.views_numbered:  # all that they say is that the group stayed as it was founded
             self.membership = ()
-        self.stopped = membership_of(self.nodes, [event.as_row() for event in self.membership]).stopped
+        membership = membership_of(self.nodes, [event.as_row() for event in self.membership])
+        self.stopped = membership.stopped
+        self.excused = excused_in(self.nodes, membership)
         self.rows = sum(one.rows for one in found)
         self.sends = sum(one.sends for one in found)
         self.index = RowGroupIndex(
@@ -147,6 +150,7 @@ class LongRun:
     def verdict(self, explained: Sequence[Sequence[PropertyViolations]], exact: Callable[[str], bool]) -> Verdict:
         """The verdict, given what was found; `exact`: True for properties of which all violations were found."""
         verdict = Verdict(runs=1, deliveries=self.deliveries)
+        verdict.excuse(self.row[RUN], self.excused)
         checked = {promise.__name__ for promise in checkable_in_partitions(self.service, stops=bool(self.stopped))}
         for promise in promised(self.service, uniform=self.uniform, views=self.views_numbered):
             name = promise.__name__
