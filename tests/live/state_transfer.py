@@ -66,6 +66,6 @@ async def load(
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not is_so():
             await asyncio.sleep(0.005)
