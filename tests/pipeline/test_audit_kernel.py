@@ -15,7 +15,7 @@ from ordercast.pipeline.audit.run import audit_run, run_passes
 from tests.audit.figures import columns
 from tests.pipeline.random_runs import PRIORITISED, RandomRun, batch_of, break_somehow, random_run
 
-RUNS = 250
+RUNS = 450
 """Of each service, good and broken ones together."""
 UNIFORM = '{"group": {"rules": "sound", "sequencer": {"resilience": 1}}}'
 
