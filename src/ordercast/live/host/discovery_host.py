@@ -77,7 +77,7 @@ class DiscoveryHost:
         )
 
     def receive(self, body: bytes) -> None:
-        """The body of a datagram from a process that is not a member: it may look for a group."""
+        """The body of a datagram from a process that is not a member: it may look for a group, or know it."""
         records = unpack_records(body)
         for record in records if not isinstance(records, Rejection) else ():
             try:
@@ -86,6 +86,13 @@ class DiscoveryHost:
                 continue
             if isinstance(message, HelloRejection) or (isinstance(message, Hello) and _may_be_member(message)):
                 self.handle(AnnouncementReceived(message))
+            elif isinstance(message, Outside):
+                self._receive_answer(message.unit)
+
+    def _receive_answer(self, unit: membership_units.OutsideUnit) -> None:
+        """A member of the running group may have answered."""
+        if isinstance(unit, membership_units.Found) and is_valid_outside(unit) and has_addresses(unit):
+            self._running.receive(unit)
 
     def stop(self) -> None:
         """Sends nothing any more."""
@@ -121,21 +128,7 @@ class DiscoveryHost:
         if isinstance(datagram, Rejection):
             self.dropped[datagram] += 1
         elif datagram.sender == UNKNOWN and datagram.flags & HANDSHAKE:
-            self._receive_answer(datagram.body)
             self.receive(datagram.body)
-
-    def _receive_answer(self, body: bytes) -> None:
-        """A member of the running group may have answered."""
-        records = unpack_records(body)
-        for record in records if not isinstance(records, Rejection) else ():
-            try:
-                message = self._codec.decode(record)
-            except Malformed:
-                continue
-            if isinstance(message, Outside) and isinstance(message.unit, membership_units.Found):
-                unit = message.unit
-                if is_valid_outside(unit) and has_addresses(unit):
-                    self._running.receive(unit)
 
     def _ask(self, unit: membership_units.OutsideUnit, address: str) -> None:
         del address
