@@ -22,6 +22,7 @@ from ordercast.cli.shared.renamed_options import require_current_options
 from ordercast.model.errors import ConfigError, OrdercastError, reason_of
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/")
+_PATHS = frozenset({"path", "file", "directory"})  # types of parameters, by their names in click
 _HELP = {"help_option_names": ["-h", "--help"]}
 _INTERRUPTED = 130  # typer's exit status for an interrupt, about which it prints nothing
 
@@ -62,10 +63,10 @@ class _Command(TyperCommand):
         """Reads the arguments."""
         require_current_options(str(self.name), args)
         rest = super().parse_args(ctx, args)
-        for value in ctx.params.values():
-            for path in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(path, Path):
-                    _require_local(path)
+        for name in (str(parameter.name) for parameter in self.params if parameter.type.name in _PATHS):
+            value = ctx.params[name] or ()
+            for path in (value,) if isinstance(value, str | Path) else value:
+                _require_local(Path(path))
         return rest
 
 
