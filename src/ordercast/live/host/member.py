@@ -25,6 +25,7 @@ from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
@@ -52,10 +53,11 @@ from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
-from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     Find,
+    Found,
     Suspicion,
     Welcome,
 )
@@ -98,6 +100,9 @@ class Member:
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, self.name)
+        self.founders = Founders(self.address, group, self._tell_founder)
+        self.founders.know([str(address) for _, address in founders])
+        self._knows_other = False  # another group of this name
         self.membership = Membership()
         self._terms: GroupTerms  # once the group is open
         self._first_position = 0  # of the current view
@@ -161,16 +166,31 @@ class Member:
 
     # --- what the application asks for ---
 
-    def begin(self, incarnation: int) -> None:
-        """Begins the handshake."""
+    def begin(self, incarnation: int, others: Sequence[Address] = (), within: float = 0.0) -> None:
+        """Begins the handshake; first it asks the others, which have so many seconds to say that the group is running.
+
+        They are members on this machine of a group of this name, or its multicast address.
+        """
         self.transport.start(incarnation, self._arrivals)
         if self._founders:
-            self.session.handle(events.Begin())
-            others = [str(address) for name, address in self._founders if name != self.name]
+            founders = [str(address) for name, address in self._founders if name != self.name]
             self._arrivals.running = RunningGroup(
-                Find(self.group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+                *(Find(self.group, self.name, incarnation, 0), founders, self.transport.send_outside),
+                self._found_running,
+                others=[str(address) for address in others if address != self.address],
+                settled=lambda: self.session.handle(events.Begin()),
+                within=within,
             )
+            self._arrivals.running.begin()
+            if not self._arrivals.running.is_settled:
+                self._loop.call_later(self.session.machine.config.handshake_timeout / SECOND, self._not_settled)
         self._upkeep.tick()
+
+    def _not_settled(self) -> None:
+        """A member of the group has answered that it is blocked, and did so until now."""
+        if self.running is not None and not self.running.is_settled and not self.opened.done():
+            self.stop(JoinError("the group did not open"))
+            self.leave()
 
     def _found_running(self, contacts: Sequence[Address]) -> None:
         """The group that this member wants to open is running, without it."""
@@ -178,6 +198,17 @@ class Member:
             self.session.stop()
             self.end = GroupIsOpenError(self.name, self.address, contacts)
             self.opened.set_exception(self.end)
+
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running: it should be this one."""
+        if unit.is_founder and not self._terms.are_of(unit.terms) and not self._knows_other:
+            self._knows_other = True
+            self._logs.membership.error(
+                "two groups of the name %s are running: %s of the other one, in which %s was before, is at %s; "
+                "end one of them, and start its members with contacts=",
+                *(self.group, unit.member.name, self.name, unit.addresses[unit.place]),
+                extra={"peer": unit.member.name},
+            )
 
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
@@ -233,6 +264,7 @@ class Member:
         if self.left.done():
             return
         self._stop_joining()
+        self.founders.stop()
         self.session.stop()
         self._arrivals.detection.stop()
         self.transport.close()
@@ -302,6 +334,7 @@ class Member:
     def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
         self._terms, self._welcome = terms, welcome
+        self.founders.know(welcome.founders)
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
@@ -351,6 +384,7 @@ class Member:
         addresses = self._addresses.in_view(view)
         relay = self._addresses.relay_in(addresses, place)
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
+        self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
 
@@ -437,9 +471,22 @@ class Member:
             why = self.state.problem or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.end_alone, why, notice)
 
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
+        return replace(unit, is_founder=self.founders.has(address))
+
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
-        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
+        return replace(
+            unit,
+            position=self._first_position,
+            partials=self._partials.size(unit.view.number),
+            founders=tuple(map(str, self.founders.addresses)),
+        )
+
+    def _tell_founder(self, question: Find, address: str) -> None:
+        if self.host is not None:
+            self.host.change(ReceiveOutside(question, address))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
