@@ -36,7 +36,7 @@ from ordercast.live.host.membership import Membership, joined_nodes, log_view, p
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning, settle
+from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
@@ -126,6 +126,7 @@ class Member:
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
+        self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
@@ -217,7 +218,7 @@ class Member:
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._arrivals.returning is not None:
-                self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
+                self._withdraw(f"{self.name} was about to return to the group, which continued without it")
                 return
             self.session.handle(events.Close(nanoseconds(within)))
             self._arrivals.report_rest()
@@ -243,7 +244,7 @@ class Member:
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
         if self._arrivals.returning is not None:
-            self.end_alone(GroupClosed(f"{self.name} has left the group"), 0)
+            self._withdraw(GroupClosed(f"{self.name} has left the group"))
         if self.host is None or self.host.closed:
             return
         if not self._leaving.begun:
@@ -468,7 +469,7 @@ class Member:
         if self.state.joins_anew is not None:
             self._loop.call_soon(self._return, self.state.joins_anew)
         else:
-            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            why = self.state.problem or self._withdrawn or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.end_alone, why, notice)
 
     def found(self, unit: Found, address: str) -> Found:
@@ -523,6 +524,23 @@ class Member:
         )
         self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
+    def _withdraw(self, why: GroupClosed | str) -> None:
+        """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
+        returning = self._arrivals.returning
+        assert returning is not None
+        if self._withdrawn is None and returning.withdraw():
+            self._withdrawn = why
+            self.end = GroupClosed(f"{self.name} leaves the group: nothing can be sent any more")
+            self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
+        elif self._withdrawn is None:
+            self.end_alone(why, 0)
+
+    def _ends_withdrawn(self) -> None:
+        """It was not taken in."""
+        if self._arrivals.returning is not None:
+            assert self._withdrawn is not None
+            self.end_alone(self._withdrawn, 0)
+
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
@@ -534,6 +552,9 @@ class Member:
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
         self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+        if self._withdrawn is not None:
+            self.state.interrupt()
+            self.leave_group(None, drain=False)
 
     def _not_returned(self, why: str) -> None:
         self.end_alone(f"{self.name} could not return to the group: {why}", 0)
