@@ -57,7 +57,8 @@ class Joining:
     """A group that is being joined: await it, or enter it with `async with`.
 
     It joins once: awaited again, it gives the same group, or raises the same error. If it is cancelled while it joins,
-    it has not joined, and may be awaited again.
+    it has not joined, and may be awaited again. If the members of a running group were just asked to take it in, that
+    takes up to a second: if they have done so, it leaves.
     """
 
     def __init__(self, options: JoinOptions) -> None:

@@ -16,6 +16,7 @@ from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
+from ordercast.live.local_groups import contacts_of
 from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
@@ -39,6 +40,8 @@ from ordercast.wire.seal import Seal, seal_for
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
+ANSWERED_HERE, ANSWERED_BY_MULTICAST = 1.0, 0.15
+"""Seconds that members of a running group have to answer, before those that were given open one."""
 _IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
@@ -173,8 +176,15 @@ def _member(
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
-    member.begin(incarnation)
+    here = [] if discovery is not None else _contacts_here(options)
+    multicast = [] if options.multicast is None or discovery is not None else [options.multicast]
+    member.begin(incarnation, [*here, *multicast], ANSWERED_HERE if here else ANSWERED_BY_MULTICAST)
     return member, transport, session.handshake
+
+
+def _contacts_here(options: JoinOptions) -> list[Address]:
+    """Where members may be that joined later, and go on: on this machine, if all are."""
+    return contacts_of(options.group) if options.one_clock else []
 
 
 def _bind(options: JoinOptions) -> tuple[int, socket]:

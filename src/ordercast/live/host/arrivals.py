@@ -4,6 +4,7 @@ from typing import Protocol
 
 from ordercast.live.host.failure_detection import FailureDetection
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.founders import is_unasked
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
@@ -49,6 +50,9 @@ class ArrivalsOwner(Protocol):
 
     def give_up(self, why: str) -> None:
         """Aborts the group, for all members."""
+
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running."""
 
 
 class Arrivals:
@@ -148,7 +152,9 @@ class Arrivals:
             self.returning.receive(unit, address)
         elif self._host is None:
             if isinstance(unit, Found) and self.running is not None:
-                self.running.receive(unit)
+                self.running.receive(unit, address)
+        elif isinstance(unit, Found) and is_unasked(unit):
+            self._owner.told_of_group(unit)
         elif isinstance(unit, Apply) and self.session.machine.closing.stage >= Stage.DONE:
             why = f"the group {self._owner.group} is about to close"
             refusal = Answer(unit.applicant.number, unit.nonce, refused=True, why=why, reach=0)

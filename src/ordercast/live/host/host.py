@@ -60,7 +60,7 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.units import Found, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 _DRAINED = Drained()
@@ -90,6 +90,9 @@ class HostOwner(Protocol):
 
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -462,6 +465,8 @@ class Host:
         unit = output.unit
         if type(unit) is Welcome:
             unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+        elif type(unit) is Found:
+            unit = self._owner.found(unit, output.address)
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
