@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ordercast.live.events import Blocked, Excluded, Message, Receipt, Unblocked, View
     from ordercast.live.group import Group
     from ordercast.live.join import Joining, join
+    from ordercast.live.log_settings import LogSettings
     from ordercast.live.metrics import serve_metrics
     from ordercast.live.settings import Order, Settings
     from ordercast.live.state.application import State
@@ -49,6 +50,7 @@ __all__ = [
     "LocalProtocolError",
     "LogDamaged",
     "LogError",
+    "LogSettings",
     "Message",
     "Order",
     "OrdercastError",
@@ -74,6 +76,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above, and so report a mi
         "GroupKeys": "wire.keys",
         "Joining": "live.join",
         "Level": "model.machine",
+        "LogSettings": "live.log_settings",
         "Message": "live.events",
         "Order": "live.settings",
         "Receipt": "live.events",

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
@@ -42,11 +43,14 @@ from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records,
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _log = logging.getLogger("ordercast.join")
 _LOOK_AGAIN = 0.1  # seconds
 
 
-async def join_open_group(options: JoinOptions) -> Group:
+async def join_open_group(options: JoinOptions, log: "MemberLog | None" = None) -> Group:
     """Returns when this process is a member; raises `JoinError` if it does not become one."""
     begun = time.monotonic()
     if not options.contacts:
@@ -58,7 +62,7 @@ async def join_open_group(options: JoinOptions) -> Group:
     try:
         with notify_if_slow(options.on_waiting, search.awaited):
             welcome = await search.joined()
-        member = _member(options, search, welcome, seal)
+        member = _member(options, search, welcome, seal, log)
     except BaseException as error:
         if isinstance(error, JoinError | asyncio.CancelledError):
             await _withdraw(options, search, seal)
@@ -267,7 +271,7 @@ class _Search:
             self._welcome.set_exception(error)
 
 
-def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal) -> Member:
+def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal, log: "MemberLog | None") -> Member:
     """The member, in its first view."""
     terms = search.terms
     assert terms is not None, "nobody is welcomed before it has found the group"
@@ -292,6 +296,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal)
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
         state=state_of(options),
+        log=log,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
