@@ -92,7 +92,7 @@ async def _withdraw(options: JoinOptions, search: "_Search", seal: Seal) -> None
             return
         _log.info("%s was taken into %s too late, and leaves", options.name, options.group)
         alone = replace(options, state=None, rejoin=False, on_view=None)
-        member = _member(alone, search, welcome, seal)
+        member = _member(alone, search, welcome, seal, None)
         try:
             member.leave_group(None, drain=False)
             await asyncio.wait((member.left,), timeout=2 * member.parameters.failure_timeout / SECOND)
