@@ -140,13 +140,17 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
+        self._use_log(log)
+        self._welcome: Welcome | None = None  # while the first view of one that joined is entered
+        self.joined_view: View | None = None
+        """The first view of one that joined or returned."""
+
+    def _use_log(self, log: "MemberLog | None") -> None:
+        """Writes to it, if there is one."""
         self.log = log
         if log is not None:
             self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
             log.use(self)
-        self._welcome: Welcome | None = None  # while the first view of one that joined is entered
-        self.joined_view: View | None = None
-        """The first view of one that joined or returned."""
 
     def _use_session(self, session: Session) -> None:
         """Runs this session, and passes on to it what arrives for it."""
