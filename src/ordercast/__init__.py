@@ -2,7 +2,8 @@
 
 `join` makes this process a member of a live group. The public names are those listed in `__all__` here (live groups and
 errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs), in
-`ordercast.replicated` (replicated objects) and in `ordercast.pipeline` (simulations and audits on Spark); everything else may change without notice.
+`ordercast.replicated` (replicated objects) and in `ordercast.pipeline` (simulations and audits on Spark); everything
+else may change without notice.
 """
 
 from typing import TYPE_CHECKING

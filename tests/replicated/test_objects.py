@@ -80,7 +80,7 @@ def test_an_exception_reaches_the_caller_and_is_the_same_for_the_state_of_all() 
                 await group["A"].fail("oh")
             with pytest.raises(TypeError, match="the arguments of put have other types"):
                 await group["A"].put("k", 5)  # type: ignore[arg-type]
-            with pytest.raises(TypeError, match="unencodable|not supported|unsupported"):
+            with pytest.raises(TypeError, match="unsupported"):
                 await group["A"].unencodable()
             with pytest.raises(LocalProtocolError, match="one command cannot send another"):
                 await group["A"].nest()
@@ -141,7 +141,7 @@ def test_many_fresh_reads_share_one_place_in_the_order() -> None:
             before = group.members["A"].group.stats().messages_delivered["A"]
             await asyncio.gather(*(group["A"].get("k", fresh=True) for _ in range(100)))
             assert group.members["A"].group.stats().messages_delivered["A"] == before + 1
-            first = asyncio.create_task(group["A"].get("k", fresh=True))  # type: ignore[arg-type]
+            first = asyncio.ensure_future(group["A"].get("k", fresh=True))
             await asyncio.sleep(0)
             await asyncio.sleep(0)  # its mark is sent: those that come now wait for another
             await asyncio.gather(first, *(group["A"].get("k", fresh=True) for _ in range(100)))

@@ -1,14 +1,14 @@
 """How objects come into a group."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from ordercast.live.join import join as join_group
 from ordercast.live.settings import Settings
 from ordercast.model.errors import ConfigError
-from ordercast.replicated.calls import Answering
 from ordercast.replicated.members import Members
+from ordercast.replicated.object_host import ObjectHost
 from ordercast.replicated.objects import Replicated
 
 CHECK_INTERVAL = 30.0
@@ -21,7 +21,7 @@ async def join(
     objects: Replicated | Mapping[str, Replicated],
     *,
     on: Mapping[str, Collection[str]] | None = None,
-    answer: Answering | None = None,
+    answer: Callable[[bytes, str], bytes | Awaitable[bytes]] | None = None,
     check_interval: float = CHECK_INTERVAL,
     **options: Any,
 ) -> AsyncIterator[Members]:
@@ -55,11 +55,11 @@ async def join(
     for name, names in holders.items():
         if name not in named or not names:
             raise ConfigError(f"`on` has {name!r}: give the name of an object, and at least one member that holds it")
-    members = Members(named, holders, answer, check_interval)
-    async with join_group(group, state=members, **_with_settings(options)) as joined:
-        await members.begin(joined)
-        yield members
-    await members.end()
+    host = ObjectHost(named, holders, answer, check_interval)
+    async with join_group(group, state=host, **_with_settings(options)) as joined:
+        await host.begin(joined)
+        yield Members(host)
+    await host.end()
 
 
 def _with_settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import wraps
 from random import Random
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, Self, TypeVar, overload
 
 import msgspec
 
@@ -65,7 +65,7 @@ class Context(msgspec.Struct):
         return self._generator[1]
 
 
-class Host(Protocol):
+class CommandHost(Protocol):
     """Where an object lives: a member of a group."""
 
     def submit(self, hosted: Any, name: str, values: tuple[Any, ...]) -> Call[Any]:
@@ -78,13 +78,14 @@ class Host(Protocol):
 class Binding:
     """What an object has while it lives at a member, besides its state."""
 
-    def __init__(self, host: Host, hosted: Any) -> None:
+    def __init__(self, host: CommandHost, hosted: Any) -> None:
         self.host, self.hosted = host, hosted
         self.context = Context()
         self.applies = False
         """A command is being applied."""
         self.waiting: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
-        self.watching: list[asyncio.Queue[Any]] = []
+        self.watching: list[tuple[Callable[[Any], bool], asyncio.Queue[Any]]] = []
+        self.ended: BaseException | None = None
 
     def changed(self) -> None:
         """The state may have changed: whoever waits for it looks again."""
@@ -106,8 +107,34 @@ class Binding:
             if not future.done():
                 future.set_exception(why)
         self.waiting = []
-        for queue in self.watching:
+        self.ended = why
+        for _, queue in self.watching:
             queue.put_nowait(why)
+
+
+class Changes:
+    """Changes of an object, to iterate over with `async for`. Raises the reason when the group ends."""
+
+    def __init__(self, binding: Binding, accept: Callable[[Any], bool]) -> None:
+        self._binding, self._entry = binding, (accept, asyncio.Queue[Any]())
+        binding.watching.append(self._entry)
+        if binding.ended is not None:
+            self._entry[1].put_nowait(binding.ended)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        change = await self._entry[1].get()
+        if isinstance(change, BaseException):
+            self._entry[1].put_nowait(change)
+            raise change.with_traceback(None)
+        return change
+
+    def __del__(self) -> None:
+        """Nobody iterates any more."""
+        with suppress(ValueError):
+            self._binding.watching.remove(self._entry)
 
 
 class Replicated(msgspec.Struct, dict=True, eq=False):
@@ -151,29 +178,21 @@ class Replicated(msgspec.Struct, dict=True, eq=False):
         found = condition()
         if found:
             return found
+        if self._binding.ended is not None:
+            raise self._binding.ended.with_traceback(None)
         future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._binding.waiting.append((condition, future))
         return await future
 
     def tell(self, change: object) -> None:
         """Hands a change to everybody who iterates over `changes` here."""
-        for queue in self._binding.watching:
-            queue.put_nowait(change)
+        for accept, queue in self._binding.watching:
+            if accept(change):
+                queue.put_nowait(change)
 
-    async def changes(self) -> AsyncIterator[Any]:
-        """What commands `tell` from now on, here. Raises the reason when the group ends."""
-        queue: asyncio.Queue[Any] = asyncio.Queue()
-        watching = self._binding.watching
-        watching.append(queue)
-        try:
-            while True:
-                change = await queue.get()
-                if isinstance(change, BaseException):
-                    raise change.with_traceback(None)
-                yield change
-        finally:
-            with suppress(ValueError):
-                watching.remove(queue)
+    def changes(self, accept: Callable[[Any], bool]) -> AsyncIterator[Any]:
+        """What commands `tell` from now on, here, if it is accepted."""
+        return Changes(self._binding, accept)
 
     @property
     def _binding(self) -> Binding:
@@ -260,13 +279,7 @@ class Query(Protocol[_P, _R_co]):
     def __call__(self, *args: Any, fresh: Literal[True], **kwargs: Any) -> Awaitable[_R_co]: ...
 
 
-class _QueryMethod(Protocol[_P, _R_co]):
-    """A query in its class: `Query` in an object."""
-
-    def __get__(self, instance: Any, owner: Any = None) -> Query[_P, _R_co]: ...
-
-
-def query(method: Callable[Concatenate[_S, _P], _R]) -> _QueryMethod[_P, _R]:
+def query(method: Callable[Concatenate[_S, _P], _R]) -> Query[_P, _R]:
     """Makes a method a query, which must not change the state.
 
     `store.get(key)` returns what this member has now, which may be old. `await store.get(key, fresh=True)` is

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from ordercast.model.errors import CommandFailed, ConfigError
 from ordercast.replicated.frames import COMMANDS_OF_AN_OBJECT, FIRST_COMMAND, Control, encode, failed_part
-from ordercast.replicated.objects import Binding, CommandSpec, Context, Host, Replicated, commands_of
+from ordercast.replicated.objects import Binding, CommandHost, CommandSpec, Context, Replicated, commands_of
 from ordercast.replicated.sessions import Sessions, Stream
 
 _log = logging.getLogger("ordercast.replicated")
@@ -76,7 +76,7 @@ class Hosted:
         """Of the current sessions, by member and priority."""
         self.context = Context()
 
-    def bind(self, host: Host) -> None:
+    def bind(self, host: CommandHost) -> None:
         """The object lives here from now on."""
         binding = Binding(host, self)
         binding.context = self.context
@@ -198,7 +198,7 @@ def decoded_result(sequence: int, error: str, encoded: bytes, frame: Frame) -> R
 class Replica:
     """All objects of one member."""
 
-    def __init__(self, objects: Mapping[str, Replicated], on: Mapping[str, frozenset[str]], host: Host) -> None:
+    def __init__(self, objects: Mapping[str, Replicated], on: Mapping[str, frozenset[str]], host: CommandHost) -> None:
         self.hosted = {
             name: Hosted(name, objects[name], index, on.get(name)) for index, name in enumerate(sorted(objects))
         }
