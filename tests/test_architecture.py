@@ -37,6 +37,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "wire": ({"model", "protocols"}, {"stdlib", "msgspec", "cryptography"}),
     # The only room with sockets; what can be decided without them is decided without them.
     "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
+    # Objects on live groups; what is applied, and when, is decided without the event loop.
+    "replicated": ({"model", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
@@ -61,6 +63,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "protocols",
             "wire",
             "live",
+            "replicated",
             "audit",
             "drawing",
             "simulator",

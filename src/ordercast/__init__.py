@@ -1,14 +1,17 @@
 """ordercast: ordered group communication over networks that lose messages.
 
 `join` makes this process a member of a live group. The public names are those listed in `__all__` here (live groups and
-errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs) and in
-`ordercast.pipeline` (simulations and audits on Spark); everything else may change without notice.
+errors), in `ordercast.simulation` (simulations and traces), in `ordercast.log` (durable logs), in
+`ordercast.replicated` (replicated objects) and in `ordercast.pipeline` (simulations and audits on Spark); everything
+else may change without notice.
 """
 
 from typing import TYPE_CHECKING
 
 from ordercast.model.errors import (
+    CommandFailed,
     ConfigError,
+    Diverged,
     GroupAborted,
     GroupClosed,
     GroupError,
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 __all__ = [
     "Blocked",
+    "CommandFailed",
     "ConfigError",
+    "Diverged",
     "Excluded",
     "Group",
     "GroupAborted",
