@@ -76,7 +76,7 @@ def test_one_that_has_no_time_left_leaves_and_loads_nothing(hosts: list[JoinerHo
         async with group_of("A", "B", close=False, failure_timeout=_LONG, state=Log()) as groups:
             loaded = Log()
             reader = Reader(groups["A"])
-            with pytest.raises(ordercast.JoinError, match="could not join the group|no member of the group"):
+            with pytest.raises(ordercast.JoinError, match=r"could not join the group|no member of the group"):
                 await _joined_too_late(groups["A"], loaded, hosts)
             await _without_it(groups["A"], "D")
             assert loaded.loads == 0
