@@ -1,6 +1,5 @@
 """`ordercast audit`: whether traces keep the promises of their service."""
 
-from itertools import zip_longest
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 from threading import Event
@@ -126,7 +125,7 @@ def _so_far(found: "list[Witness]") -> "Verdict":
 
 def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
     """The names of the members of each run of the witnesses that names its nodes, as live groups do."""
-    from ordercast.audit.records import member_names
+    from ordercast.audit.records import member_names, merged_names
     from ordercast.trace.reader import read_runs
     from ordercast.trace.schema import RUN
 
@@ -140,16 +139,8 @@ def _names_in(witnesses: "list[Witness]", folders: list[Path]) -> MemberNames:
     found: dict[str, tuple[str, ...]] = {}
     for row in rows:
         if row[RUN] in wanted and (names := member_names(row)):
-            found[row[RUN]] = _merged(found.get(row[RUN], ()), names)
+            found[row[RUN]] = merged_names(found.get(row[RUN], ()), names)
     return found
-
-
-def _merged(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that any of two records has: who joined later is named by its own, and by those that began after it."""
-    from ordercast.model.nodes import name_of
-
-    pairs = enumerate(zip_longest(some, others))
-    return tuple(str(other if one in {None, name_of(node)} and other else one) for node, (one, other) in pairs)
 
 
 def _line(witness: "Witness", names: MemberNames) -> str:

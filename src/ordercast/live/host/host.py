@@ -514,7 +514,8 @@ class Host:
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""
         heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+        people = {node: person.name for node, person in zip(view.nodes, view.members, strict=True)}
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), people)
 
     def _left(self, _: LeftGroup) -> None:
         """What is in the cut of the last view is with all members that go on."""

@@ -421,8 +421,8 @@ class Member:
         if self.host is not None:
             self.host.unheard(places)
 
-    def stop(self, why: BaseException) -> None:
-        """The protocol is over; the session may still have to tell others."""
+    def stop(self, why: BaseException, *, alone: bool = False) -> None:
+        """The protocol is over; the session may still have to tell others. `alone`: the others continue."""
         self.end = why
         self._arrivals.detection.stop()
         self.state.stop(why)
@@ -435,9 +435,11 @@ class Member:
         self.inbox.end(why)
         self.outbox.release()
         if isinstance(why, GroupAborted):
-            self._logs.shutdown.warning("the group was aborted: %s", why.why, extra={"reason": why.why})
+            sentence = f"{self.name} is not in the group any more" if alone else "the group was aborted"
+            self._logs.shutdown.warning("%s: %s", sentence, why.why, extra={"reason": why.why})
         elif isinstance(why, GroupClosed):
-            self._logs.shutdown.info("the group was closed", extra={"reason": "closed"})
+            sentence = f"{self.name} has left the group" if alone else "the group was closed"
+            self._logs.shutdown.info("%s", sentence, extra={"reason": "left" if alone else "closed"})
 
     def _account(self, why: str) -> GroupAborted | JoinError:
         if self.host is None:
@@ -496,7 +498,7 @@ class Member:
 
     def found(self, unit: Found, address: str) -> Found:
         """The same, with what one that asks from this address is told besides."""
-        return replace(unit, is_founder=self.founders.has(address))
+        return replace(unit, is_founder=self.founders.has(address), names=self.membership.members)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -587,7 +589,7 @@ class Member:
             return
         self._stop_joining()
         self.session.stop()
-        self.stop(self._account(why) if isinstance(why, str) else why)
+        self.stop(self._account(why) if isinstance(why, str) else why, alone=True)
         self._loop.call_later(notice / SECOND, self.leave)
 
     def blocked(self, lacks: int) -> None:

@@ -13,6 +13,7 @@ from ordercast.protocols.membership.epoch import EpochReport, Ranges
 from ordercast.protocols.membership.view import (
     MAX_ADDRESS,
     MAX_MEMBERS,
+    MAX_NAME,
     MAX_WHY,
     Ballot,
     Departed,
@@ -186,6 +187,8 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """What an application at the one that answers has to show."""
     is_founder: bool = False
     """The group was opened with a member at the address of the one that asks; the host of the one that answers says."""
+    names: tuple[str, ...] = ()
+    """Of all members, by place, for people; the host of the one that answers says."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -335,6 +338,8 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
+            and len(unit.names) in {0, len(unit.addresses)}
+            and all(0 < len(name) <= MAX_NAME for name in unit.names)
             and 0 <= unit.place < len(unit.addresses)
             and 0 <= unit.apply_at < len(unit.addresses)
             and _are_terms(unit.terms)
