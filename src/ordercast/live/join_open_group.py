@@ -224,10 +224,16 @@ class _Search:
         try:
             terms = read_terms(found.terms)
             self._require_state(terms.parameters)
+            self._require_log(terms.parameters)
             if options.settings is not None:
                 nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
                 has_state = options.state is not None
-                own = parameters_for(options.settings, nodes, loopback=loopback, has_state=has_state)
+                own = parameters_for(
+                    *(options.settings, nodes),
+                    loopback=loopback,
+                    has_state=has_state,
+                    has_log=options.log is not None,
+                )
                 require_equal(own, str(options.name), terms.parameters)
             if self.terms is None:
                 self._adapt(terms)
@@ -247,6 +253,19 @@ class _Search:
             raise JoinError(
                 f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
                 "without state=, or open the group with state= at all members"
+            )
+
+    def _require_log(self, group: Parameters) -> None:
+        options = self._options
+        if group.has_log and options.log is None:
+            raise JoinError(
+                f"the members of the group {options.group} have durable logs, and {options.name} has none: join with "
+                "log= and a folder of its own"
+            )
+        if options.log is not None and not group.has_log:
+            raise JoinError(
+                f"the members of the group {options.group} have no durable logs: join without log=, or open the group "
+                "with log= at all members"
             )
 
     def _adapt(self, terms: GroupTerms) -> None:
@@ -295,7 +314,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
         log=log,
     )
     if options.on_view is not None:

@@ -61,11 +61,16 @@ async def log_of(options: JoinOptions) -> "MemberLog | None":
     return log
 
 
-def state_of(options: JoinOptions) -> StateOptions | None:
-    """The application's state, if it has one."""
-    if options.state is None:
+def state_of(options: JoinOptions, log: "MemberLog | None") -> StateOptions | None:
+    """The application's state, and the log, if it has any."""
+    if options.state is None and log is None:
         return None
-    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys)
+    exchange = None
+    if log is not None:
+        from ordercast.live.host.durable.exchange import LogExchange  # noqa: PLC0415 (as above)
+
+        exchange = LogExchange(log, options.state)
+    return StateOptions(options.state, options.state_timeout, options.timeout, options.keys, exchange)
 
 
 def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:

@@ -192,7 +192,7 @@ def _member(  # noqa: PLR0913 (what a member needs)
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
         log=log,
     )
     if options.on_view is not None:

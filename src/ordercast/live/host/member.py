@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
@@ -132,6 +133,7 @@ class Member:
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
+        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
@@ -342,6 +344,7 @@ class Member:
         self._start(member, names)
         if self.log is not None:
             self.log.found(view, self.me)
+            self.log.has_begun = True
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -471,7 +474,10 @@ class Member:
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
         if self.log is not None:
-            self.log.enter_view(view, change.place)
+            self.log.enter_view(view, change.place, position)
+            for waiters in self._undurable:
+                self.log.durability.delivered(waiters, position)
+            self._undurable.clear()
         log_view(new, self._logs)
         nodes, joined = mask_of(view.nodes), joined_nodes(change)
         self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
@@ -530,7 +536,7 @@ class Member:
         self._arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end, self._undurable) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
@@ -569,7 +575,7 @@ class Member:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        settle(old, self.outbox, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end, self._undurable)
         self._arrivals.returning, self._arrivals.retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
