@@ -38,7 +38,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     # The only room with sockets; what can be decided without them is decided without them.
     "live": ({"model", "protocols", "trace", "wire", "log"}, {"stdlib", "msgspec", "prometheus_client"}),
     # Objects on live groups; what is applied, and when, is decided without the event loop.
-    "replicated": ({"model", "live"}, {"stdlib", "msgspec"}),
+    "replicated": ({"model", "trace", "live"}, {"stdlib", "msgspec"}),
     "audit": ({"model", "trace"}, {"stdlib"}),
     "drawing": ({"model"}, {"stdlib", "rich"}),
     "simulator": ({"model", "protocols", "trace"}, {"stdlib"}),
