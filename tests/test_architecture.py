@@ -100,7 +100,7 @@ LIVE_MODULES = {
     **dict.fromkeys(("durability", "events", "log_settings", "logs", "stats", "waiting"), "values"),
     **dict.fromkeys(("session", "transport", "settings", "state", "host"), ""),
     **dict.fromkeys(("doctor", "group", "join", "join_options", "metrics", "open_group", "prometheus"), "top"),
-    **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts"), "top"),
+    **dict.fromkeys(("__init__", "group_members", "join_open_group", "local_groups", "member_parts", "restart"), "top"),
     "relay_process": "top",
 }
 """The layer of each module and package of `live`; "": its own name."""

@@ -215,6 +215,8 @@ class _Search:
             and has_addresses(message.unit)
         ):
             self.host.receive(message.unit, message.address)
+            if self._options.log is not None and isinstance(message.unit, Found) and self.host.is_cut_off:
+                self._fail(JoinError(f"{message.unit.member.name} does not reach enough others to take anybody in"))
 
     # --- what becomes of it (joiner_host.JoinerOwner) ---
 

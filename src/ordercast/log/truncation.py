@@ -24,7 +24,7 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
     kept = [segment for segment in segments if segment.first < position] or segments[:1]
     if not kept or kept[0].first > position:
         raise LogError(f"position {position} is not in the log: it cannot be cut there")
-    replaced = _cut(disk, kept[-1], position, hash_)
+    replaced = _cut(disk, kept[-1], position, hash_, _last_note(disk, segments[-1]))
     if manifest.snapshot is not None and manifest.snapshot > position:
         write_manifest(disk, Manifest(manifest.start))
         disk.remove(snapshot_name(manifest.snapshot))
@@ -38,8 +38,22 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
     disk.sync()
 
 
-def _cut(disk: Disk, segment: Segment, position: int, hash_: bytes) -> str:
-    """Writes the beginning of a segment under another name, which is returned, and syncs it."""
+def _last_note(disk: Disk, segment: Segment) -> bytes:
+    file = disk.open(segment.name)
+    try:
+        scan = Scan(segment, whole(file, disk.size(segment.name)))
+    finally:
+        file.close()
+    for _ in scan.frames():
+        pass
+    return scan.context.note
+
+
+def _cut(disk: Disk, segment: Segment, position: int, hash_: bytes, note: bytes) -> str:
+    """Writes the beginning of a segment under another name, which is returned, and syncs it.
+
+    `note`: the newest one, which has no position, and is kept.
+    """
     file = disk.open(segment.name)
     try:
         scan = Scan(segment, whole(file, disk.size(segment.name)))
@@ -70,6 +84,8 @@ def _cut(disk: Disk, segment: Segment, position: int, hash_: bytes) -> str:
             parts += builder.packets(packets, view=view, durable=durable, time=time)[0]
     if (builder.next, builder.hash) != (position, hash_):
         raise LogError(f"position {position} is no place of the log with this hash: it cannot be cut there")
+    if note:
+        parts += builder.note(note, view=0, durable=durable, time=old.time)[0]
     name = f".{segment.name}"
     file = disk.create(name)
     try:

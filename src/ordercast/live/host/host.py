@@ -60,13 +60,15 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Found, Welcome
+from ordercast.protocols.membership.units import Accept, Found, Propose, Report, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
+_PROMISES = {Report, Accept, Propose}
+"""Units that say what a member has promised or accepted: with a log, it is on the disk before."""
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -497,7 +499,14 @@ class Host:
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
-        self._transport.send_membership(output.unit, output.to, output.view)
+        if self._log is None or type(output.unit) not in _PROMISES:
+            self._transport.send_membership(output.unit, output.to, output.view)
+            return
+        acceptor, transport = self.member.acceptor, self._transport
+        self._log.promise(
+            *(output.view, acceptor.promised, acceptor.accepted),
+            lambda: transport.send_membership(output.unit, output.to, output.view),
+        )
 
     def _install(self, output: InstallView) -> None:
         """From here on outputs are of the machine of this view."""

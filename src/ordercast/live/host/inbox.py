@@ -83,9 +83,10 @@ class Inbox:
         """The position of the next message that the application is to be handed, after all that waits for it."""
         return self._resume if self.is_held else self.position
 
-    def begin_at(self, position: int) -> None:
-        """The first message has this position: the group goes on with a log."""
+    def begin_at(self, position: int, view: int) -> None:
+        """The first message has this position, in the view of this number: the group goes on with a log."""
         self._position = self._first_position = position
+        self._view = view
 
     @property
     def too_large(self) -> int:

@@ -28,7 +28,7 @@ from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.founders import Founders
-from ordercast.live.host.group_terms import GroupTerms
+from ordercast.live.host.group_terms import GroupTerms, read_terms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.leaving import Leaving
@@ -55,6 +55,7 @@ from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
+from ordercast.protocols.membership.applicants import Terms
 from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
@@ -68,7 +69,9 @@ from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
     from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.durable.standing import Plan
 
+_ANEW = "the group began anew, from the logs of its members"
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
@@ -92,8 +95,9 @@ class Member:
         rejoin: bool = True,
         state: StateOptions | None = None,
         log: "MemberLog | None" = None,
+        plan: "Plan | None" = None,
     ) -> None:
-        """`own`: name and address; `log`: open, if there is one.
+        """`own`: name and address; `log`: open, if there is one; `plan`: the group begins anew, with this view.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -142,14 +146,18 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
-        self._use_log(log)
+        self._use_log(log, plan)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
 
-    def _use_log(self, log: "MemberLog | None") -> None:
-        """Writes to it, if there is one."""
-        self.log = log
+    def _use_log(self, log: "MemberLog | None", plan: "Plan | None") -> None:
+        """What is delivered is written there; with a plan, the group goes on at its position."""
+        self.log, self._plan = log, plan
+        if plan is not None:
+            self.inbox.begin_at(plan.position, plan.number)
+            self.inbox.hold_for_state()
+            self._first_position = plan.position
         if log is not None:
             self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
             log.use(self)
@@ -335,6 +343,10 @@ class Member:
             for (name, address), incarnation in zip(self._founders, opened.incarnations, strict=True)
         )
         view = founding_view(founders, opened.session.to_bytes(8, "big"))
+        if self._plan is not None:
+            view = replace(view, number=self._plan.number)
+            opened_with = View(number=view.number, position=self._plan.position, members=names, joined=names, why=_ANEW)
+            self.joined_view = opened_with
         member = membership.Member(
             *(founders[self.me], view, order_of(parameters.protocol), config),
             membership_config(parameters, self.session.round_trips.typical()),
@@ -343,8 +355,10 @@ class Member:
         )
         self._start(member, names)
         if self.log is not None:
+            self.log.terms = self._terms.encoded()
             self.log.found(view, self.me)
-            self.log.has_begun = True
+            self.log.has_begun = self.log.has_begun or self._plan is None
+            self._answer_restarts(self.log, founders[self.me])
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -356,6 +370,9 @@ class Member:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
         self._terms, self._welcome = terms, welcome
         self.founders.know(welcome.founders)
+        if self.log is not None:
+            self.log.terms = terms.encoded()
+            self._answer_restarts(self.log, me)
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
@@ -551,6 +568,7 @@ class Member:
             send=self.transport.send_outside,
             returned=self._returned,
             refused=self._not_returned,
+            has_log=self.log is not None,
         )
         self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
@@ -571,7 +589,7 @@ class Member:
             assert self._withdrawn is not None
             self.end_alone(self._withdrawn, 0)
 
-    def _returned(self, me: Incarnation, welcome: Welcome) -> None:
+    def _returned(self, me: Incarnation, welcome: Welcome, terms: Terms) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
@@ -581,7 +599,8 @@ class Member:
         assert place is not None, "the joiner has checked it"
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
-        self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+        terms_now = self._terms if terms == self._terms.encoded() else read_terms(terms)
+        self.enter(me, welcome, terms_now, self.session.round_trips.typical())
         if self._withdrawn is not None:
             self.state.interrupt()
             self.leave_group(None, drain=False)
@@ -633,6 +652,18 @@ class Member:
         """Nothing is written any more: this member ends, or goes on without a log."""
         if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
             self._tell_failure(f"{self.name} leaves the group, because {why}")
+
+    def _answer_restarts(self, log: "MemberLog", me: Incarnation) -> None:
+        """Gives the log to those that begin the group anew, if this member does not reach enough others to go on."""
+        from ordercast.live.host.durable.restart_host import SurvivorHost  # noqa: PLC0415 (only those with a log)
+
+        survivor = SurvivorHost(log, self.state.offer, me)
+
+        def answer(body: bytes) -> None:
+            if self.is_blocked:
+                survivor.receive(body, self.transport.send_restarting)
+
+        self.transport.answer_discovery = answer
 
     def log_caught_up(self) -> None:
         """The disk was slower than the group, and is not any more."""

@@ -6,7 +6,7 @@ cannot load the state, it leaves for good.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
@@ -22,7 +22,7 @@ from ordercast.model.config import SECOND
 from ordercast.model.errors import JoinError
 from ordercast.protocols.membership.events import Excluded, InstallView, StateLoaded
 from ordercast.protocols.membership.units import Probe
-from ordercast.protocols.membership.view import Incarnation
+from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
 
 if TYPE_CHECKING:
@@ -149,6 +149,11 @@ class MemberState:
         if self._transfer is not None:
             self._transfer.handed_out(number)
 
+    def offer(self, view: GroupView, joined: Sequence[Incarnation]) -> None:
+        """Offers the log to those that begin the group anew."""
+        if self._transfer is not None:
+            self._transfer.offer(view, joined)
+
     def read_all(self) -> None:
         """The application has been handed everything that there is."""
         if self._log is not None:
@@ -227,6 +232,11 @@ class MemberState:
         if not self._loaded.done():
             self._loaded.set_result(None)
         host.pump()
+
+    async def go_on(self, position: int) -> None:
+        """The group began anew at this position: the application is handed what its log has before."""
+        assert self._log is not None, "there is a log"
+        self.replay(await self._log.prepare(), position)
 
     def replay(self, start: int, stop: int) -> None:
         """The application is handed what the log has between these positions, before all that is held."""

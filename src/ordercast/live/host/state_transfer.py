@@ -6,7 +6,7 @@ what is delivered is held until the state is loaded.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ordercast.live.state.application import State
@@ -106,6 +106,10 @@ class StateTransfer:
         self._donor.keep(self._present)
         if change.gives_state and change.value is not None:
             self._donor.offer(change.view, change.value.joined)
+
+    def offer(self, view: GroupView, joined: Sequence[Incarnation]) -> None:
+        """Offers the log, as that of a view which this member is not in."""
+        self._donor.offer(view, joined)
 
     def handed_out(self, number: int) -> None:
         """The application is handed the view of this number: its state is that of the place."""

@@ -108,7 +108,7 @@ class LogExchange:
         assert self._state is not None, "it was loaded"
         saved = self._state.save()
         parts = [part async for part in saved] if isinstance(saved, AsyncIterator) else saved
-        place = Place(found.position, found.hash, Context(self._log.group, found.view))
+        place = Place(found.position, found.hash, Context(self._log.group, found.view, self._log.note))
         await self._log.restart_at(place, parts)
         self._needs_state, self._loaded_at = False, found.position
 

@@ -11,10 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from ordercast.live.durability import Durability
 from ordercast.live.events import View
 from ordercast.live.host.durable.feed import LogFeed
-from ordercast.live.host.durable.standing import Standing, decode_standing, encode_standing
+from ordercast.live.host.durable.standing import Plan, Standing, decode_standing, encode_standing
 from ordercast.live.log_settings import LogSettings
 from ordercast.live.logs import GroupLogs
 from ordercast.live.transport.transport import Transport
@@ -27,7 +29,9 @@ from ordercast.log.truncation import drop_above
 from ordercast.log.writer import Log
 from ordercast.model.errors import ConfigError, LogDamaged, LogError, reason_of
 from ordercast.model.nodes import members
-from ordercast.protocols.membership.view import GroupView
+from ordercast.protocols.membership.applicants import Terms
+from ordercast.protocols.membership.units import Accepted
+from ordercast.protocols.membership.view import Ballot, GroupView
 from ordercast.wire.control import DurablePosition
 
 _REMEMBERED = 64  # views
@@ -81,6 +85,9 @@ class MemberLog:
         self._concerned = 0  # places whose messages became durable here since they were told
         self._told_at, self._telling = -PACE, False
         self._moved: list[asyncio.Future[None]] = []
+        self._promised: Standing | None = None  # the last promise that is on the disk
+        self.terms: Terms = ()
+        """What all members have in common, once it is known."""
         self._closed = self._was_behind = False
 
     async def open(self, max_message_size: int) -> None:
@@ -137,6 +144,11 @@ class MemberLog:
         return self._group
 
     @property
+    def note(self) -> bytes:
+        """What this member has noted last."""
+        return b"" if self.standing is None else encode_standing(self.standing)
+
+    @property
     def first(self) -> int:
         """The position of the oldest message in it."""
         return self._log.usage().first
@@ -162,6 +174,21 @@ class MemberLog:
 
     # --- what happens to the member ---
 
+    def keep_position(self, number: int, position: int) -> None:
+        """Others may ask for what is before this position, as that of a view."""
+        self._positions[number] = position
+
+    async def agree(self, plan: Plan) -> None:
+        """Notes that this member has agreed to a plan; returns when that is on the disk."""
+        assert self.standing is not None, "it was a member"
+        self.standing = msgspec.structs.replace(self.standing, plan=plan)
+        self.write_note()
+        noted = asyncio.Event()
+        self.when_durable(noted.set)
+        await noted.wait()
+        if self.failed is not None:
+            raise LogError(self.failed)
+
     def found(self, view: GroupView, place: int) -> None:
         """The first view of a group that this member opens."""
         names = tuple(one.name for one in view.members)
@@ -178,7 +205,7 @@ class MemberLog:
         self.durability.enter_view(view.nodes)
         if not self.feed.is_held:
             self.durability.told(self._me, self.durable)
-        self.standing = Standing(view=view, complete=not self.feed.is_held)
+        self.standing = Standing(view=view, complete=not self.feed.is_held, terms=self.terms)
         self.write_note()
         self._concerned = view.everybody & ~(1 << place)
         self._tell_soon()
@@ -264,6 +291,28 @@ class MemberLog:
         if number not in self._positions:
             raise LogError(f"view {number} is over")
         return self._positions[number]
+
+    def promise(self, view: int, promised: Ballot | None, accepted: Accepted | None, send: Callable[[], None]) -> None:
+        """Sends what tells of a promise when the promise is on the disk: after a restart it still holds."""
+        standing = self.standing
+        if standing is None or standing.view.number != view:  # a later view is known to have followed
+            send()
+            return
+        value = None if accepted is None else accepted[1]
+        noted = msgspec.structs.replace(standing, promised=promised, accepted=value)
+        if noted != standing:
+            self.standing = noted
+            self.write_note()
+        elif self._promised == noted:
+            send()
+            return
+
+        def is_noted() -> None:
+            self._promised = noted
+            if not self._closed:
+                send()
+
+        self.when_durable(is_noted)
 
     def when_durable(self, done: Callable[[], None]) -> None:
         """Calls this in the event loop when all that was written so far is on the disk; at once if the disk failed."""
