@@ -103,7 +103,7 @@ class ControlReception:
         if isinstance(unit, Entered):
             self.admission.receive_entered(unit, out)
         elif isinstance(unit, Probe):
-            self.installer.say_entered(unit.source, out)
+            self.installer.say_entered(unit.source, out, unit.applicant)
         elif isinstance(unit, Leave):
             return self.coordinator.leaves(unit.source, out)
         else:

@@ -106,6 +106,8 @@ class Entered(MemberUnit, frozen=True, gc=False, tag=66):
     """I am in this view; and whether I have the state."""
 
     has_state: bool
+    applicant: int | None = None
+    """Of the probe that it answers."""
 
 
 class Fetch(MemberUnit, frozen=True, gc=False, tag=67):
@@ -145,6 +147,12 @@ class Suspicion(MemberUnit, frozen=True, gc=False, tag=70):
 
 class Probe(MemberUnit, frozen=True, gc=False, tag=71):
     """Are you there? `Entered` is the answer."""
+
+    applicant: int | None = None
+    """The incarnation that applies with the name of the one that is asked, if that is why.
+
+    What that one sent before does not say that it is there still.
+    """
 
 
 class Find(Unit, frozen=True, gc=False, tag=75):
@@ -293,6 +301,8 @@ def problem_of(unit: ControlUnit, view: GroupView) -> str | None:
         packet = unit.packet
         good = 0 <= packet.source < len(view.members) and 0 < packet.destinations <= view.everybody
         good = good and min(unit.number, packet.seq, packet.first) >= 0
+    elif isinstance(unit, Entered | Probe):
+        good = unit.applicant is None or 0 <= unit.applicant < 1 << 64
     elif isinstance(unit, Suspicion):
         good = min(unit.members, unit.unheard) >= 0 and max(unit.members, unit.unheard) <= view.everybody
         good = good and len(unit.why) <= MAX_WHY
