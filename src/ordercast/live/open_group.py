@@ -229,8 +229,9 @@ def _member(  # noqa: PLR0913 (what a member needs)
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
-    here = [] if discovery is not None else _contacts_here(options)
-    multicast = [] if options.multicast is None or discovery is not None else [options.multicast]
+    looked = discovery is not None or plan is not None  # for a group that is running
+    here = [] if looked else _contacts_here(options)
+    multicast = [] if options.multicast is None or looked else [options.multicast]
     member.begin(incarnation, [*here, *multicast], ANSWERED_HERE if here else ANSWERED_BY_MULTICAST)
     return member, transport, session.handshake
 
