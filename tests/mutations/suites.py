@@ -194,7 +194,8 @@ SUITES = (
         ),
         Battery(
             [
-                *_tests("membership", "view_values", "membership_units", "coordinator", "acceptor", "submissions"),
+                *_tests("membership", "view_values", "membership_bounds", "membership_units"),
+                *_tests("membership", "coordinator", "acceptor", "submissions"),
                 *_tests("membership", "leaving", "installing", "blocking", "membership_scripts", "membership_joining"),
                 *_tests("membership", "membership_details", "broken_links", "untrusted_units", "failure_detector"),
                 *_tests("membership", "membership_replays", "membership_attacked"),

@@ -263,3 +263,27 @@ def _believes_the_impossible() -> None:
             self.orderer.receive_synchronised(unit, out)
 
     replace(Sequencer, "_receive_as_sequencer", receive)
+
+
+@MUTANTS.add("what a member awaits waits for its next heartbeat", "protocols.sequencer.sender")
+def _member_rests() -> None:
+    def around(set_timer: Method) -> Method:
+        def changed(self: Sender, out: list[Any]) -> None:
+            if not self.timers.need:
+                set_timer(self, out)
+
+        return changed
+
+    wrap(Sender, "_set_need_timer", around)
+
+
+@MUTANTS.add("what the sequencer awaits waits for its next heartbeat", "protocols.sequencer.orderer")
+def _sequencer_rests() -> None:
+    def around(start: Method) -> Method:
+        def changed(self: Orderer, out: list[Any]) -> None:
+            if not self.timers.status:
+                start(self, out)
+
+        return changed
+
+    wrap(Orderer, "start_status_timer", around)
