@@ -29,6 +29,7 @@ _INTERRUPTED = 130  # typer's exit status for an interrupt, about which it print
 PANELS = {
     "Live groups": {
         "node": "Join a live group: send each line of standard input, print each message.",
+        "store": "Run a member of a replicated dictionary.",
         "members": "Ask a running group who its members are.",
         "log": "Look at a durable log: its segments, its damage, its messages.",
         "relay": "Relay the datagrams of a live group in one order, until interrupted.",

@@ -67,6 +67,7 @@ class ObjectHost:
         self._loaded = self._begun = False
         self.error: Exception | None = None
         self._group: Group | None = None
+        self._following: asyncio.Task[None] | None = None
         self.me = ""
         """The name of this member."""
 
@@ -214,9 +215,13 @@ class ObjectHost:
             self._following.cancel()
             raise
 
-    async def end(self) -> None:
-        """The group was left: what is open ends, and an error is raised."""
-        await asyncio.wait([self._following])
+    async def ended(self) -> None:
+        """Returns when nothing is followed any more: the group was left, or not joined."""
+        if self._following is not None:
+            await asyncio.wait([self._following])
+
+    def raise_error(self) -> None:
+        """Raises why the group ended, unless that was asked for."""
         if self.error is not None and not isinstance(self.error, GroupClosed):
             raise self.error.with_traceback(None)
 
