@@ -177,7 +177,7 @@ def test_only_the_own_ballot_is_overruled() -> None:
     own = Overruled(0, 2, (1, 0), (2, 2))
     outputs = hand.give(0, ReceiveControl(own))
     assert [output.name for output in outputs if isinstance(output, SetTimer)] == ["view.round"], "it waits its turn"
-    assert not hand.members[0].coordinator.is_active
+    assert hand.members[0].coordinator.yielded
     assert hand.give(0, ReceiveControl(own)) == [Discard(own, "old")]
 
 
