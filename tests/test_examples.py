@@ -21,6 +21,11 @@ PROMISED = {
     "work_queue": "30 jobs were done once each, and all agree on by whom: True",
     "replicated_store": "all members were restarted, and have all four values: True",
     "counter": "all counted to 40: True",
+    "visits": "all counted the same: True",
+    "job_queue": "30 jobs were done once each, by 3 workers",
+    "fenced_lock": "nine turns, each with its own token: True",
+    "bank": "who has an account has all 30 transfers: True",
+    "urgent_commands": "it passed readings, at all members alike: True",
 }
 
 

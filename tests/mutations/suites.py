@@ -354,6 +354,21 @@ SUITES = (
         ),
     ),
     Suite(
+        "replicated",
+        "replicated",
+        [
+            *(f"replicated.{name}" for name in ("sessions", "checks", "pending_commands", "dictionary", "collections")),
+            *(f"replicated.{name}" for name in ("locks", "queues", "barriers")),
+            "audit.linearizability",
+        ],
+        Battery(
+            [
+                *("replicated.test_blocks_alone", "replicated.test_checks", "replicated.test_sessions"),
+                "audit.test_linearizability",
+            ]
+        ),
+    ),
+    Suite(
         "explorer",
         "explorer",
         [

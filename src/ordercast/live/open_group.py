@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from socket import socket
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.discovery_host import DiscoveryHost, new_discovery
 from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import require_writable
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup
 from ordercast.live.join_open_group import join_open_group
 from ordercast.live.join_options import MIN_TIMEOUT, JoinOptions
-from ordercast.live.member_parts import RECORDER, group_of, note_address, recorder_for, relay_for, state_of
+from ordercast.live.local_groups import contacts_of
+from ordercast.live.member_parts import RECORDER, group_of, log_of, note_address, recorder_for, relay_for, state_of
 from ordercast.live.session.events import SessionConfig
 from ordercast.live.session.handshake import Handshake, Identity
 from ordercast.live.session.machine import Session
@@ -36,9 +39,15 @@ from ordercast.wire.control import CONTROL
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+    from ordercast.live.host.durable.standing import Plan
+
 _log = logging.getLogger("ordercast.join")
 
 _FIRST_NUMBERS = 1 << 16
+ANSWERED_HERE, ANSWERED_BY_MULTICAST = 1.0, 0.15
+"""Seconds that members of a running group have to answer, before those that were given open one."""
 _IF_BLOCKED = "if the members that it lacks do not come back, end it, and start all members together"
 
 
@@ -57,21 +66,56 @@ async def open_group(options: JoinOptions) -> Group:
 
     Raises `JoinError` if it does not become one.
     """
+    log = await log_of(options)
+    try:
+        return await _open_or_join(options, log)
+    except BaseException:
+        if log is not None:
+            await log.close()
+        raise
+
+
+async def _open_or_join(options: JoinOptions, log: "MemberLog | None") -> Group:
+    if log is not None and log.standing is not None:
+        return await _go_on(options, log)
     if options.contacts is not None:
-        return await join_open_group(options)
+        return await join_open_group(options, log)
     begun = time.monotonic()
     try:
-        return await _open_with_others(options)
+        return await open_with_others(options, log)
     except GroupIsOpenError as error:
         _log.info("%s is running: it is joined", options.group, extra={"group": options.group})
         left = max(options.timeout - (time.monotonic() - begun), MIN_TIMEOUT)
-        return await join_open_group(
-            replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
-        )
+        running = replace(options, contacts=tuple(error.contacts), name=error.name, bind=error.address, timeout=left)
+        return await join_open_group(running, log)
 
 
-async def _open_with_others(options: JoinOptions) -> Group:
-    """Binds, and returns when all members have joined; raises `JoinError` if they do not."""
+async def _go_on(options: JoinOptions, log: "MemberLog") -> Group:
+    """Was a member before: joins the group if it is running, else begins it anew together with the others."""
+    from ordercast.live.restart import find_or_restart  # noqa: PLC0415 (only those with a log need it)
+
+    begun, why = time.monotonic(), ""
+    while (left := options.timeout - (time.monotonic() - begun)) > 0:
+        found = await find_or_restart(replace(options, timeout=left), log, why)
+        attempt = replace(found.options, timeout=min(max(left, MIN_TIMEOUT), found.patience))
+        try:
+            if found.plan is None:
+                return await join_open_group(attempt, log)
+            return await open_with_others(attempt, log, found.plan)
+        except GroupIsOpenError:
+            continue
+        except JoinError as error:
+            why = str(error)
+            if "does not take" in why or found.is_final(error):
+                raise
+    raise JoinError(why or f"{options.name} could not join {options.group} within {options.timeout:g} s")
+
+
+async def open_with_others(options: JoinOptions, log: "MemberLog | None", plan: "Plan | None" = None) -> Group:
+    """Binds, and returns when all members have joined; raises `JoinError` if they do not.
+
+    `plan`: the group begins anew, from the logs of its members.
+    """
     begun = time.monotonic()
     seal, codec = (
         seal_for(options.group, options.keys),
@@ -93,7 +137,7 @@ async def _open_with_others(options: JoinOptions) -> Group:
             members = {name: seen_from(options.bind, each) for name, each in members_of(options.group, found).items()}
             options = replace(options, members=members)
             me = list(options.members).index(str(options.name))
-        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery)
+        member, transport, handshake = _member(options, me, endpoint, seal, codec, discovery, log=log, plan=plan)
     except BaseException:
         if discovery is not None:
             discovery.stop()
@@ -121,6 +165,8 @@ async def _open_with_others(options: JoinOptions) -> Group:
         member.give_up(f"{member.name} was interrupted while joining")
         member.leave()
         raise
+    if plan is not None:
+        await member.state.go_on(plan.position)
     note_address(options.group, member)
     seconds = time.monotonic() - begun
     _log.info("%s is in %s after %.3f s", member.name, options.group, seconds, extra={**fields, "seconds": seconds})
@@ -142,8 +188,16 @@ async def _tell_others(member: Member) -> None:
         member.leave()
 
 
-def _member(
-    options: JoinOptions, me: int, endpoint: Endpoint, seal: Seal, codec: Codec, discovery: DiscoveryHost | None
+def _member(  # noqa: PLR0913 (what a member needs)
+    options: JoinOptions,
+    me: int,
+    endpoint: Endpoint,
+    seal: Seal,
+    codec: Codec,
+    discovery: DiscoveryHost | None,
+    *,
+    log: "MemberLog | None",
+    plan: "Plan | None",
 ) -> tuple[Member, Transport, Handshake]:
     """The member, which begins to look for the others, and the parts that know how far that is."""
     parameters, names = options.parameters, tuple(options.members)
@@ -157,7 +211,7 @@ def _member(
         me,
         names,
         Identity(incarnation=incarnation, first_seq=secrets.randbelow(_FIRST_NUMBERS)),
-        encode_parameters(options.group, names, parameters.compared()),
+        encode_parameters(options.group, names, _compared(parameters, plan)),
         config=SessionConfig.for_failure_timeout(
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),
@@ -169,12 +223,26 @@ def _member(
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
+        log=log,
+        plan=plan,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view
-    member.begin(incarnation)
+    looked = discovery is not None or plan is not None  # for a group that is running
+    here = [] if looked else _contacts_here(options)
+    multicast = [] if options.multicast is None or looked else [options.multicast]
+    member.begin(incarnation, [*here, *multicast], ANSWERED_HERE if here else ANSWERED_BY_MULTICAST)
     return member, transport, session.handshake
+
+
+def _contacts_here(options: JoinOptions) -> list[Address]:
+    """Where members may be that joined later, and go on: on this machine, if all are."""
+    return contacts_of(options.group) if options.one_clock else []
+
+
+def _compared(parameters: Parameters, plan: "Plan | None") -> dict[str, object]:
+    return parameters.compared() if plan is None else {**parameters.compared(), "plan": plan.tag.hex()}
 
 
 def _bind(options: JoinOptions) -> tuple[int, socket]:

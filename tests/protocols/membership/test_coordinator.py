@@ -24,7 +24,7 @@ def test_who_is_told_of_a_suspicion_begins() -> None:
     hand.give(2, Suspect(0b1000))
     hand.passes(Suspicion, 2, 0)
     assert hand.members[0].acceptor.promised == (1, 0)
-    assert sent(hand.last, Flush) == [(None, Flush(0, 0, (1, 0), 1, "n3 did not answer"))]
+    assert sent(hand.last, Flush) == [(None, Flush(0, 0, (1, 0), 1, "n3 suspected"))]
 
 
 def test_a_higher_place_begins_when_its_turn_has_come() -> None:
@@ -49,6 +49,9 @@ def test_a_refuted_suspicion_costs_a_view_with_the_same_members() -> None:
     hand.install(0, 1, 2)
     assert [hand.view_of(number) for number in range(3)] == ["0,1,2"] * 3
     assert hand.members[0].coordinator.suspects == 0
+    value = hand.members[0].current.value
+    assert value is not None
+    assert value.why == "n2 suspected", "it did answer"
 
 
 def test_a_coordinator_waits_longer_for_those_that_are_not_suspected() -> None:

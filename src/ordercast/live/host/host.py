@@ -8,7 +8,7 @@ begins. The application's destinations are node numbers, which never change; a m
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -60,10 +60,15 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.units import Accept, Found, Propose, Report, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _DRAINED = Drained()
+_PROMISES = {Report, Accept, Propose}
+"""Units that say what a member has promised or accepted: with a log, it is on the disk before."""
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -90,6 +95,9 @@ class HostOwner(Protocol):
 
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -121,8 +129,16 @@ class Host:
         recorder: MemberRecorder,
         counts: UnitCounts,
         owner: HostOwner,
+        log: "MemberLog | None" = None,
     ) -> None:
-        """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
+        """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
+
+        `log`: where the inbox writes what is delivered.
+        """
+        self._log = log
+        self._unlogged: dict[
+            int, OutgoingBatch
+        ] = {}  # numbered, not delivered yet, by first message: if there is a log
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -260,9 +276,7 @@ class Host:
         outbox, submitted = self._outbox, self._submitted
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while (
-            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
-        ):
+        while not (submitted or self.closed or self.is_behind) and self.bytes_in_flight < self.max_bytes_in_flight:
             batch = outbox.take()
             if batch is None:
                 break
@@ -302,6 +316,11 @@ class Host:
 
     # --- state ---
 
+    @property
+    def is_behind(self) -> bool:
+        """More waits for a disk than should: nothing more is sent, and no data is received."""
+        return self.recorder.behind or (self._log is not None and self._log.behind)
+
     def is_idle(self) -> bool:
         """True if none of our messages is awaiting its position in the order."""
         return not (self._in_flight or self._submitted)
@@ -328,7 +347,7 @@ class Host:
         """Nothing happens any more; receipts that are waited for raise `why`."""
         if not self.closed:
             self._end(why)
-        for batch in (*self._unstable.values(), *self._submitted.values()):
+        for batch in (*self._unstable.values(), *self._submitted.values(), *self._unlogged.values()):
             batch.give_up(why)
         self._outbox.give_up(why)
 
@@ -415,6 +434,8 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
+        if self._log is not None:
+            self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
@@ -438,6 +459,17 @@ class Host:
             self._has_position(packet)
         self.recorder.deliver(packet)
         self._inbox.put(packet)
+        if self._log is not None:
+            self._logged(packet, self._log)
+
+    def _logged(self, packet: Packet, log: "MemberLog") -> None:
+        """Own messages are durable when a majority has the log up to the position behind them."""
+        if packet.source == self._me:
+            batch = self._unlogged.pop(packet.first, None)
+            if batch is not None and batch.durable is not None:
+                log.durability.delivered(batch.durable, self._inbox.position)
+        else:
+            log.delivered(packet.source)
 
     def _has_position(self, packet: Packet) -> None:
         self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
@@ -462,10 +494,19 @@ class Host:
         unit = output.unit
         if type(unit) is Welcome:
             unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+        elif type(unit) is Found:
+            unit = self._owner.found(unit, output.address)
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
-        self._transport.send_membership(output.unit, output.to, output.view)
+        if self._log is None or type(output.unit) not in _PROMISES:
+            self._transport.send_membership(output.unit, output.to, output.view)
+            return
+        acceptor, transport = self.member.acceptor, self._transport
+        self._log.promise(
+            *(output.view, acceptor.promised, acceptor.accepted),
+            lambda: transport.send_membership(output.unit, output.to, output.view),
+        )
 
     def _install(self, output: InstallView) -> None:
         """From here on outputs are of the machine of this view."""
@@ -482,7 +523,8 @@ class Host:
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""
         heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+        people = {node: person.name for node, person in zip(view.nodes, view.members, strict=True)}
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), people)
 
     def _left(self, _: LeftGroup) -> None:
         """What is in the cut of the last view is with all members that go on."""

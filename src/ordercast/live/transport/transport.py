@@ -37,7 +37,7 @@ from ordercast.protocols.membership.units import (
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import IN_SESSION, Control
+from ordercast.wire.control import IN_SESSION, Control, Restarting
 from ordercast.wire.datagram import (
     FROM_RELAY,
     HANDSHAKE,
@@ -258,6 +258,11 @@ class Transport:
         """Sends a unit to one that may be in no view of ours."""
         record = self._codec.encode(Outside(str(self._own), unit))
         self._endpoint.send(self._sealed_outside(UNKNOWN, pack_records([record])), address_of(address))
+
+    def send_restarting(self, message: Restarting, address: str) -> None:
+        """Sends to one that begins the group anew."""
+        body = pack_records([self._codec.encode(message)])
+        self._endpoint.send(self._sealed_outside(UNKNOWN, body), address_of(address))
 
     def send(self, unit: Unit, to: int | None) -> None:
         """Sends a unit to one member, or to all, when the turn is over or a datagram is full."""
@@ -588,6 +593,8 @@ def has_addresses(unit: ControlUnit | OutsideUnit) -> bool:
         people = (unit.applicant,)
     elif isinstance(unit, Welcome):
         people = unit.view.members
+        if not all(map(is_address, unit.founders)):
+            return False
     else:
         return not isinstance(unit, Found) or all(map(is_address, unit.addresses))
     return all(is_address(person.address) for person in people)
