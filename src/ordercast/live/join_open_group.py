@@ -11,6 +11,7 @@ import time
 from collections import Counter, deque
 from dataclasses import replace
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.group_terms import GroupTerms, read_terms, require_equal
@@ -50,12 +51,15 @@ from ordercast.wire.datagram import (
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _log = logging.getLogger("ordercast.join")
 _LOOK_AGAIN = 0.1  # seconds
 _MAX_EARLY = 256  # datagrams: what is lost is sent again
 
 
-async def join_open_group(options: JoinOptions) -> Group:
+async def join_open_group(options: JoinOptions, log: "MemberLog | None" = None) -> Group:
     """Returns when this process is a member; raises `JoinError` if it does not become one."""
     begun = time.monotonic()
     if not options.contacts:
@@ -67,7 +71,7 @@ async def join_open_group(options: JoinOptions) -> Group:
     try:
         with notify_if_slow(options.on_waiting, search.awaited):
             welcome = await search.joined()
-        member = _member(options, search, welcome, seal)
+        member = _member(options, search, welcome, seal, log)
     except BaseException as error:
         if isinstance(error, JoinError | asyncio.CancelledError):
             await _withdraw(options, search, seal)
@@ -97,7 +101,7 @@ async def _withdraw(options: JoinOptions, search: "_Search", seal: Seal) -> None
             return
         _log.info("%s was taken into %s too late, and leaves", options.name, options.group)
         alone = replace(options, state=None, rejoin=False, on_view=None)
-        member = _member(alone, search, welcome, seal)
+        member = _member(alone, search, welcome, seal, None)
         try:
             member.leave_group(None, drain=False)
             await asyncio.wait((member.left,), timeout=2 * member.parameters.failure_timeout / SECOND)
@@ -234,10 +238,16 @@ class _Search:
         try:
             terms = read_terms(found.terms)
             self._require_state(terms.parameters)
+            self._require_log(terms.parameters)
             if options.settings is not None:
                 nodes, loopback = terms.parameters.config.nodes, self.own.is_loopback()
                 has_state = options.state is not None
-                own = parameters_for(options.settings, nodes, loopback=loopback, has_state=has_state)
+                own = parameters_for(
+                    *(options.settings, nodes),
+                    loopback=loopback,
+                    has_state=has_state,
+                    has_log=options.log is not None,
+                )
                 require_equal(own, str(options.name), terms.parameters)
             if self.terms is None:
                 self._adapt(terms)
@@ -257,6 +267,19 @@ class _Search:
             raise JoinError(
                 f"the members of the group {options.group} have no state to give, and {options.name} expects one: join "
                 "without state=, or open the group with state= at all members"
+            )
+
+    def _require_log(self, group: Parameters) -> None:
+        options = self._options
+        if group.has_log and options.log is None:
+            raise JoinError(
+                f"the members of the group {options.group} have durable logs, and {options.name} has none: join with "
+                "log= and a folder of its own"
+            )
+        if options.log is not None and not group.has_log:
+            raise JoinError(
+                f"the members of the group {options.group} have no durable logs: join without log=, or open the group "
+                "with log= at all members"
             )
 
     def _adapt(self, terms: GroupTerms) -> None:
@@ -281,7 +304,7 @@ class _Search:
             self._welcome.set_exception(error)
 
 
-def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal) -> Member:
+def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal, log: "MemberLog | None") -> Member:
     """The member, in its first view."""
     terms = search.terms
     assert terms is not None, "nobody is welcomed before it has found the group"
@@ -305,7 +328,8 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal)
         group=options.group,
         busy_poll=options.busy_poll,
         rejoin=options.rejoin,
-        state=state_of(options),
+        state=state_of(options, log),
+        log=log,
     )
     if options.on_view is not None:
         member.membership.on_view = options.on_view

@@ -8,7 +8,7 @@ begins. The application's destinations are node numbers, which never change; a m
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -62,6 +62,9 @@ from ordercast.protocols.membership.events import (
 from ordercast.protocols.membership.machine import Member, Phase
 from ordercast.protocols.membership.units import Found, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
 _ENDS = InstallView | LeftGroup
@@ -124,8 +127,16 @@ class Host:
         recorder: MemberRecorder,
         counts: UnitCounts,
         owner: HostOwner,
+        log: "MemberLog | None" = None,
     ) -> None:
-        """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
+        """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
+
+        `log`: where the inbox writes what is delivered.
+        """
+        self._log = log
+        self._unlogged: dict[
+            int, OutgoingBatch
+        ] = {}  # numbered, not delivered yet, by first message: if there is a log
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -263,9 +274,7 @@ class Host:
         outbox, submitted = self._outbox, self._submitted
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while (
-            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
-        ):
+        while not (submitted or self.closed or self.is_behind) and self.bytes_in_flight < self.max_bytes_in_flight:
             batch = outbox.take()
             if batch is None:
                 break
@@ -305,6 +314,11 @@ class Host:
 
     # --- state ---
 
+    @property
+    def is_behind(self) -> bool:
+        """More waits for a disk than should: nothing more is sent, and no data is received."""
+        return self.recorder.behind or (self._log is not None and self._log.behind)
+
     def is_idle(self) -> bool:
         """True if none of our messages is awaiting its position in the order."""
         return not (self._in_flight or self._submitted)
@@ -331,7 +345,7 @@ class Host:
         """Nothing happens any more; receipts that are waited for raise `why`."""
         if not self.closed:
             self._end(why)
-        for batch in (*self._unstable.values(), *self._submitted.values()):
+        for batch in (*self._unstable.values(), *self._submitted.values(), *self._unlogged.values()):
             batch.give_up(why)
         self._outbox.give_up(why)
 
@@ -418,6 +432,8 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
+        if self._log is not None:
+            self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
@@ -441,6 +457,17 @@ class Host:
             self._has_position(packet)
         self.recorder.deliver(packet)
         self._inbox.put(packet)
+        if self._log is not None:
+            self._logged(packet, self._log)
+
+    def _logged(self, packet: Packet, log: "MemberLog") -> None:
+        """Own messages are durable when a majority has the log up to the position behind them."""
+        if packet.source == self._me:
+            batch = self._unlogged.pop(packet.first, None)
+            if batch is not None and batch.durable is not None:
+                log.durability.delivered(batch.durable, self._inbox.position)
+        else:
+            log.delivered(packet.source)
 
     def _has_position(self, packet: Packet) -> None:
         self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)

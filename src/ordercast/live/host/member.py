@@ -16,9 +16,11 @@ protocol and the transport count the places of the current view.
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
@@ -64,6 +66,9 @@ from ordercast.protocols.membership.units import (
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
 from ordercast.wire.keys import GroupKeys
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
 _OWN_POSITIONS = {"spo", "po"}  # orders in which each member counts its own messages only
@@ -86,8 +91,9 @@ class Member:
         busy_poll: bool = True,
         rejoin: bool = True,
         state: StateOptions | None = None,
+        log: "MemberLog | None" = None,
     ) -> None:
-        """`own`: name and address.
+        """`own`: name and address; `log`: open, if there is one.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -127,6 +133,7 @@ class Member:
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
+        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
@@ -135,9 +142,17 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
+        self._use_log(log)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
+
+    def _use_log(self, log: "MemberLog | None") -> None:
+        """Writes to it, if there is one."""
+        self.log = log
+        if log is not None:
+            self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
+            log.use(self)
 
     def _use_session(self, session: Session) -> None:
         """Runs this session, and passes on to it what arrives for it."""
@@ -279,9 +294,11 @@ class Member:
         self._partials.stop()
 
     async def recorded(self) -> None:
-        """Returns when the trace is written, if there is one, after the end."""
+        """Returns when the trace and the log are written, if there are any, after the end."""
         if self.host is not None:
             await self.host.recorder.written()
+        if self.log is not None:
+            await self.log.close()
 
     # --- what becomes of the session (session_host.SessionOwner) ---
 
@@ -325,6 +342,9 @@ class Member:
             terms=self._terms.encoded(),
         )
         self._start(member, names)
+        if self.log is not None:
+            self.log.found(view, self.me)
+            self.log.has_begun = True
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -370,6 +390,7 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
+            log=self.log,
         )
         if self._scheduled:
             self.scheduler.use(self.host)
@@ -410,6 +431,8 @@ class Member:
         self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
+        if self.log is not None:
+            self.log.durability.stop(why)
         if not self.opened.done():
             self.opened.set_exception(why)
         self.inbox.end(why)
@@ -450,6 +473,11 @@ class Member:
             self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
+        if self.log is not None:
+            self.log.enter_view(view, change.place, position)
+            for waiters in self._undurable:
+                self.log.durability.delivered(waiters, position)
+            self._undurable.clear()
         log_view(new, self._logs)
         nodes, joined = mask_of(view.nodes), joined_nodes(change)
         self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
@@ -508,7 +536,7 @@ class Member:
         self._arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end, self._undurable) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
@@ -547,7 +575,7 @@ class Member:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        settle(old, self.outbox, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end, self._undurable)
         self._arrivals.returning, self._arrivals.retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
@@ -598,6 +626,18 @@ class Member:
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)
+
+    # --- what becomes of the log (durable.member_log.MemberLogOwner) ---
+
+    def log_failed(self, why: str) -> None:
+        """Nothing is written any more: this member ends, or goes on without a log."""
+        if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
+            self._tell_failure(f"{self.name} leaves the group, because {why}")
+
+    def log_caught_up(self) -> None:
+        """The disk was slower than the group, and is not any more."""
+        if self.host is not None:
+            self.host.pump()
 
     # --- statistics ---
 

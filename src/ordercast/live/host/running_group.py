@@ -155,5 +155,5 @@ def membership_config(parameters: Parameters, round_trip: int | None) -> Members
         blocked_repeat=min(2 * SECOND, timeout),
         grace=max(_MIN_GRACE, 2 * parameters.round_trip, 2 * (round_trip or 0)),
         least=parameters.least_members,
-        has_state=parameters.has_state,
+        has_state=parameters.has_state or parameters.has_log,
     )
