@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -39,7 +39,15 @@ from ordercast.protocols.registry import machine_class
 from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL
-from ordercast.wire.datagram import HANDSHAKE, UNKNOWN, Rejection, pack_records, unpack_records
+from ordercast.wire.datagram import (
+    FLAGS_AT,
+    HANDSHAKE,
+    HEADER,
+    UNKNOWN,
+    Rejection,
+    pack_records,
+    unpack_records,
+)
 from ordercast.wire.outside import Outside
 from ordercast.wire.seal import Seal, seal_for
 
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ordercast.join")
 _LOOK_AGAIN = 0.1  # seconds
+_MAX_EARLY = 256  # datagrams: what is lost is sent again
 
 
 async def join_open_group(options: JoinOptions, log: "MemberLog | None" = None) -> Group:
@@ -144,6 +153,8 @@ class _Search:
         )
         self.host = JoinerHost(joiner, self._send, self)
         self._tag, self._counter = secrets.randbits(64), 0
+        self.early: deque[bytes] = deque(maxlen=_MAX_EARLY)
+        """Datagrams that members sent to this one as a member, before it knows that it is one."""
         self._welcome: asyncio.Future[Welcome] = asyncio.get_running_loop().create_future()
         self._dropped: Counter[str] = Counter()
 
@@ -195,6 +206,9 @@ class _Search:
         self.endpoint.send(datagram, seen_from(self.own, address_of(address)))
 
     def _receive(self, data: bytes | memoryview) -> None:
+        if self.host.has_applied and len(data) >= HEADER.size and not data[FLAGS_AT] & HANDSHAKE:
+            self.early.append(bytes(data))  # it is opened once, in the view
+            return
         datagram = self._seal.open(data)
         if isinstance(datagram, Rejection):
             self._dropped[datagram] += 1
@@ -323,6 +337,7 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
         member.membership.on_view = options.on_view
     member.begin(secrets.randbits(64) or 1)
     member.enter(search.me, welcome, terms, search.host.round_trip)
+    transport.receive_early(search.early)
     return member
 
 

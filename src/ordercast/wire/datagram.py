@@ -39,6 +39,8 @@ TO_ALL = 0
 
 HEADER = Struct(">BBBBHHQQ")
 """Magic, version, flags, key id, sender, to, tag, counter."""
+FLAGS_AT = 2
+"""The offset of the flags."""
 MAX_DATAGRAM_SIZE = 65_507
 """The bytes of the largest datagram that UDP over IPv4 carries."""
 _LENGTH = Struct(">H")

@@ -11,7 +11,7 @@ Whatever arrives from the network is understood, or dropped and counted by reaso
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
@@ -336,6 +336,13 @@ class Transport:
     def read(self) -> bool:
         """Receives what has arrived, up to a limit; True if nothing is left."""
         return self._endpoint.read()
+
+    def receive_early(self, datagrams: Sequence[bytes]) -> None:
+        """Handles what arrived before this member was in its first view: the others were in it already, and sent."""
+        for datagram in datagrams:
+            self._receive(datagram)
+        if datagrams:
+            self._receiver.drained()
 
     def poll(self, seconds: float) -> None:
         """Reads without sleeping until something arrives, or for so long."""
