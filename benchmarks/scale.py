@@ -145,7 +145,7 @@ async def run_members(place: int, names: list[str], order: str, asked: argparse.
     found: dict[str, Any]
     try:
         found = await asyncio.wait_for(measure(list(groups), asked, sends=sends, shared=shared), TIME_LIMIT)
-    except (TimeoutError, Exception) as error:  # noqa: BLE001 (whatever it is, the table says so)
+    except (TimeoutError, Exception) as error:
         found = {"error": f"{type(error).__name__}: {error}"}
     shared.results.put(found)
     shared.results.close()
@@ -175,7 +175,7 @@ def measured(order: str, size: int, asked: argparse.Namespace) -> list[dict[str,
         process.start()
     try:
         found = [shared.results.get(timeout=2 * TIME_LIMIT) for _ in processes]
-    except Exception:  # noqa: BLE001 (a queue's own)
+    except Exception:
         found = [{"error": "no answer"}]
     for process in processes:
         process.join(5)

@@ -7,6 +7,7 @@ view. Inputs of the order are given to it directly, unless the member says other
 begins. The application's destinations are node numbers, which never change; a machine's are places of its view.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +17,7 @@ from ordercast.live.host.batching import TO_ALL, Outbox, OutgoingBatch
 from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
+from ordercast.live.host.round_trips import Pace
 from ordercast.live.host.timers import Timers
 from ordercast.live.host.unit_counts import UnitCounts
 from ordercast.live.transport.transport import Transport
@@ -64,6 +66,7 @@ from ordercast.protocols.membership.units import Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
 
 _DRAINED = Drained()
+_SELECTIVE_SECONDS = 1.0  # after a message to some members in which acknowledgments are not gathered
 _ENDS = InstallView | LeftGroup
 """Outputs that come after everything that happens in a view."""
 _CACHED_DESTINATIONS = 1024  # sets of destinations: most groups use few
@@ -131,6 +134,9 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
+        self._pace: Pace | None = None
+        if highest_level > Level.PREACKNOWLEDGED:  # else nobody hurries to acknowledge
+            self._pace = Pace(member.epoch.config.timing)
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -163,6 +169,7 @@ class Host:
             Unblocked: self._unblocked,
             Retired: lambda _: None,
         }
+        self._use_pace(len(self._nodes))
         value = member.current.value
         self._record_view(member.current.view, value, "founded" if value is None else value.why)
         if not member.current.has_state:
@@ -422,6 +429,8 @@ class Host:
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
         packet, level = output.packet, output.level
         self.recorder.level(level, packet, by_view=by_view)
+        if self._pace is not None and level < Level.ACKNOWLEDGED:
+            self._measure(self._pace, packet, level)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
                 self._has_position(packet)
@@ -431,6 +440,16 @@ class Host:
                 if level >= self._highest_level:
                     del self._unstable[packet.first]
                     batch.reached(Level.KNOWN_STABLE)
+
+    def _measure(self, pace: Pace, packet: Packet, level: Level) -> None:
+        """Timers suit how long all members take to acknowledge a packet."""
+        if level < Level.PREACKNOWLEDGED:
+            pace.accepted(packet.source, packet.seq, time.monotonic_ns())
+            if packet.destinations != self._everybody:
+                self._transport.send_directly(_SELECTIVE_SECONDS)
+        else:
+            pace.acknowledged(packet.source, packet.seq, time.monotonic_ns())
+            self._timers.pace = pace.factor
 
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
@@ -472,12 +491,18 @@ class Host:
         view = output.view
         self._timers.cancel_others("view.")
         self.machine, self._me = self.member.machine, output.place
+        self._use_pace(len(view.nodes))
         self._nodes, self._everybody, self._places = view.nodes, view.everybody, {}
         if self._stopped_for_view:
             self._stopped_for_view = False
             self.recorder.resumed(Resumed(0, 0, 0))
         self._record_view(view, output.value, output.why)
         self._owner.view_installed(output)
+
+    def _use_pace(self, members: int) -> None:
+        if self._pace is not None:
+            self._pace.use(self.member.epoch.config.timing, members)
+            self._timers.pace = self._pace.factor
 
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""

@@ -44,6 +44,10 @@ NETWORK_ROUND_TRIP = 10 * MILLISECOND
 _MAX_MEASURED_ROUND_TRIP = SECOND
 FAILURE_TIMEOUT = 3 * SECOND
 
+GATHERS_FROM = 5
+"""Members from which on acknowledgments go by a relay, if the order needs none."""
+_WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
+
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -86,6 +90,11 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             f"{ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip / SECOND:g} seconds, "
             f"not {self.failure_timeout / SECOND:g}: a slow answer would count as a failure",
         )
+
+    @property
+    def gathers(self) -> bool:
+        """Only acknowledgments go by a relay."""
+        return self.protocol == "spo"
 
     @property
     def heartbeat(self) -> int:
@@ -206,6 +215,11 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         has_state=has_state,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
+
+
+def gathering_time(timing: Timing, members: int) -> int:
+    """How long acknowledgments wait at the relay for those of others, if some do not come."""
+    return max(timing.status, _WORK_OF_MEMBER * members) if members > 2 else 0
 
 
 def longest_wait(round_trip: int) -> int:

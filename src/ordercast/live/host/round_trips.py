@@ -1,11 +1,18 @@
-"""Round-trip times to the other members, measured by the joins of the handshake.
+"""How long answers take: round-trip times, measured by the joins of the handshake, and rounds of acknowledgments.
 
 Every join names the last join of ours that its sender has received. The time since we sent that one is a round trip
 plus however long the other waited before it sent: so the shortest time of each member counts. Of the members the median
 counts, the lower of two: when losses hide the quick answers of some, their time is too long, and timers that are too
 long cost more than timers that are too short, which only send some copies that nobody needs.
+
+While the group runs, a member measures rounds: how long all members take to acknowledge a packet. That has what no
+handshake shows: how many members there are, and how busy they are. The shortest of the last rounds counts, since a
+loss makes a round longer, and timers must not grow with losses.
 """
 
+from collections import deque
+
+from ordercast.model.config import Timing
 from ordercast.wire.control import Join
 
 REMEMBERED = 1024
@@ -40,3 +47,41 @@ class RoundTrips:
         """The median over the members; None if nobody has answered."""
         known = sorted(time for time in self._shortest if time is not None)
         return known[(len(known) - 1) // 2] if known else None
+
+
+_ROUNDS = 8  # the last ones, of which the shortest counts
+_MEMBERS_IN_TIME = 8  # as many answer in time if timers are not extended
+MAX_PACE = 32.0
+"""Timers are extended so much at most."""
+
+
+class Pace:
+    """How much a machine's timers are extended, so that they do not fire while answers are still on their way."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._status = timing.status
+        self._rounds: deque[int] = deque(maxlen=_ROUNDS)
+        self._packet: tuple[int, int] | None = None
+        self._since = 0
+        self._least = 1.0
+        self.factor = 1.0
+        """Durations are multiplied by it."""
+
+    def use(self, timing: Timing, members: int) -> None:
+        """A view begins, with timers for this round trip."""
+        self._status, self._packet = timing.status, None
+        self._rounds.clear()
+        self._least = self.factor = max(1.0, members / _MEMBERS_IN_TIME)
+
+    def accepted(self, source: int, seq: int, now: int) -> None:
+        """A packet was accepted here: a round begins, unless one is being measured."""
+        if self._packet is None:
+            self._packet, self._since = (source, seq), now
+
+    def acknowledged(self, source: int, seq: int, now: int) -> None:
+        """All have acknowledged a packet: the round of the one that is measured ends."""
+        if self._packet == (source, seq):
+            self._packet = None
+            self._rounds.append(now - self._since)
+            measured = min(self._rounds) / (2 * self._status)
+            self.factor = min(max(self._least, measured), MAX_PACE)
