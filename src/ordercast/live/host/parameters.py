@@ -48,6 +48,8 @@ GATHERS_FROM = 5
 """Members from which on acknowledgments go by a relay, if the order needs none."""
 _WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
 
+_MAX_HISTORY = 8192  # packets that a sequencer keeps, if they are short
+
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -185,16 +187,18 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         f"not {settings.resilience}",
     )
     timers = _timers(protocol, round_trip, timeout)
-    history = max(16, min(1024, _BUFFERED // initial))
+    largest = max(16, min(1024, _BUFFERED // initial))  # packets of the largest size that the buffers hold
     config = GroupConfig(
         nodes=nodes,
         window=window,
         quota=4 * window,
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
+        polls_late=True,
         sequencer=SequencerConfig(
-            history=history,
-            acknowledge_after=history // 4,
+            history=_MAX_HISTORY,
+            history_bytes=_BUFFERED,
+            acknowledge_after=largest // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
             heartbeat=4 * heartbeat_interval(timeout),  # the failure detector has its own

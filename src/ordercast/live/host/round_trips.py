@@ -12,7 +12,7 @@ loss makes a round longer, and timers must not grow with losses.
 
 from collections import deque
 
-from ordercast.model.config import Timing
+from ordercast.model.config import MICROSECOND, Timing
 from ordercast.wire.control import Join
 
 REMEMBERED = 1024
@@ -50,7 +50,8 @@ class RoundTrips:
 
 
 _ROUNDS = 8  # the last ones, of which the shortest counts
-_MEMBERS_IN_TIME = 8  # as many answer in time if timers are not extended
+_SMALL_GROUP = 4  # as many members answer in time if timers are not extended
+_WORK = 300 * MICROSECOND  # of each further one, in both rounds, if all share a machine
 MAX_PACE = 32.0
 """Timers are extended so much at most."""
 
@@ -71,7 +72,7 @@ class Pace:
         """A view begins, with timers for this round trip."""
         self._status, self._packet = timing.status, None
         self._rounds.clear()
-        self._least = self.factor = max(1.0, members / _MEMBERS_IN_TIME)
+        self._least = self.factor = 1.0 + max(0, members - _SMALL_GROUP) * _WORK / timing.status
 
     def accepted(self, source: int, seq: int, now: int) -> None:
         """A packet was accepted here: a round begins, unless one is being measured."""

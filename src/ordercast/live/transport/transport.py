@@ -187,7 +187,7 @@ class Transport:
                 self._send_to_relay(self._relay, b"")  # it answers with its incarnation
         # a relay of its own that was used in the view before counts on
 
-    def enter_view(
+    def enter_view(  # noqa: PLR0913 (what a view has)
         self,
         view: GroupView,
         me: int,
@@ -306,7 +306,7 @@ class Transport:
             self._direct_until = time.monotonic() + seconds
 
     def _is_gathered(self) -> bool:
-        """Whether an acknowledgment goes by the relay: unless the last ones were lost there, or few members send any."""
+        """Whether it goes by the relay: unless the last ones were lost there, or few members send any."""
         if self._direct_until:
             if time.monotonic() < self._direct_until:
                 return False
