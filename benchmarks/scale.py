@@ -1,9 +1,10 @@
 """What a message costs as a group grows, counted in datagrams, bytes and processor time.
 
-    python benchmarks/scale.py                                   both tables
+    python benchmarks/scale.py                                   all tables
     python benchmarks/scale.py lone --sizes 3,8,16,24            one sender, a message each 20 ms
     python benchmarks/scale.py flood --sizes 8,16                all send messages of 64 bytes, as fast as they can
     python benchmarks/scale.py lone --source ../base/src         the same with another tree, for comparison
+    python benchmarks/scale.py simulated --sizes 3,16,64         units of a lone message in the simulator
 
 Members are spread over as many processes as the machine has cores (`--processes`), since a process for each of 24
 members measures mostly how the system switches between them. Every message goes to all; nothing is lost on purpose.
@@ -11,7 +12,9 @@ members measures mostly how the system switches between them. Every message goes
 lone: datagrams that all members together send for one message, the idle group's own (heartbeats) not counted: they are
 measured before, and shown. Latency is from sending to delivery at the sender, which is neither sequencer nor relay.
 flood: messages a second delivered at the median member, and what each cost: processor time of all members by message
-and member, datagrams and bytes by message, and copies: units sent again, or discarded as duplicates, by data packet.
+and member, datagrams and bytes by message, and copies: units sent again, or discarded as duplicates, by unit.
+simulated: units that all nodes send for one message, without datagrams and clocks, so the same on every machine. Each
+unit goes to all nodes but the sequencer's offers and acknowledgments.
 """
 
 import argparse
@@ -29,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 ORDERS = "sequenced,partial,total,priority"
+MODES = ["lone", "flood", "simulated"]
 PAYLOAD = bytes(64)
 APART = 0.02  # seconds between lone messages
 QUIET = 0.5  # seconds in which the idle group is counted
@@ -224,15 +228,49 @@ def flood_row(found: list[dict[str, Any]], asked: argparse.Namespace) -> dict[st
     }
 
 
+def simulated_row(order: str, size: int, messages: int) -> dict[str, float]:
+    """The figures of a lone message in the simulator, with the rules that live groups use."""
+    from ordercast.live.settings import protocol_of  # noqa: PLC0415 (the other modes use another tree, perhaps)
+    from ordercast.model.config import MILLISECOND, GroupConfig  # noqa: PLC0415
+    from ordercast.model.machine import Level  # noqa: PLC0415
+    from ordercast.model.runs import Network, RunConfig, ScriptedSend, Workload  # noqa: PLC0415
+    from ordercast.protocols.registry import Rules, machine_class  # noqa: PLC0415
+    from ordercast.simulator import simulate  # noqa: PLC0415
+
+    protocol = protocol_of(order)
+    needs = machine_class(protocol, Rules.SOUND).needs
+    sends = [ScriptedSend(node=size - 1, at=20 * number * MILLISECOND, priority=1) for number in range(messages)]
+    network = Network(channel=needs, drained=True)
+    run = RunConfig(
+        protocol=protocol,
+        group=GroupConfig(nodes=size, polls_late=True),
+        network=network,
+        workload=Workload(script=tuple(sends)),
+    ).with_default_timeouts()
+    begun = time.process_time()
+    counters = simulate(run).counters
+    return {
+        "units": counters.packets() / messages,
+        "receipts": counters.interrupts / messages,
+        "bytes": counters.bytes / messages,
+        "acknowledged, µs": counters.latency[Level.ACKNOWLEDGED].percentile(50) / 1e3,
+        "CPU ms": 1e3 * (time.process_time() - begun) / messages,
+    }
+
+
 def show(mode: str, asked: argparse.Namespace) -> None:
     """Measures and prints one table."""
     asked.mode = mode
     table, rows = Table(title=f"{mode}: {asked.source or 'this tree'}, {asked.processes} processes"), []
     for order in asked.orders.split(","):
         for size in map(int, asked.sizes.split(",")):
-            found = measured(order, size, asked)
+            found = [] if mode == "simulated" else measured(order, size, asked)
             wrong = [each["error"] for each in found if "error" in each]
-            figures = {} if wrong else (lone_row if mode == "lone" else flood_row)(found, asked)
+            figures: dict[str, float] = {}
+            if mode == "simulated":
+                figures = simulated_row(order, size, asked.messages)
+            elif not wrong:
+                figures = (lone_row if mode == "lone" else flood_row)(found, asked)
             rows.append({"order": order, "n": size, **figures, **({"error": wrong[0]} if wrong else {})})
             if asked.json:
                 print(json.dumps({"mode": mode, **rows[-1]}), flush=True)
@@ -252,7 +290,7 @@ def _text(value: object) -> str:
 def main() -> None:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modes", nargs="*", default=["lone", "flood"], help="lone, flood; both if none is named")
+    parser.add_argument("modes", nargs="*", default=MODES, help="lone, flood, simulated; all if none is named")
     parser.add_argument("--sizes", default="3,8,16")
     parser.add_argument("--orders", default=ORDERS)
     parser.add_argument("--messages", type=int, default=50, help="lone")

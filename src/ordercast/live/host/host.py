@@ -134,9 +134,9 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
-        self._pace: Pace | None = None
-        if highest_level > Level.PREACKNOWLEDGED:  # else nobody hurries to acknowledge
-            self._pace = Pace(member.epoch.config.timing)
+        self._pace = Pace(member.epoch.config.timing)
+        # Where nobody hurries to acknowledge, a round is from sending a packet to having it with its number.
+        self._acknowledges = highest_level > Level.PREACKNOWLEDGED
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
         self._next_message = 0  # the number of the next message that is given to the machine
         self._submitted: dict[int, OutgoingBatch] = {}  # given to the machine, not numbered yet, by first message
@@ -422,6 +422,8 @@ class Host:
         self._counts.numbered += len(packet.lengths)
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
+        if not self._acknowledges:
+            self._pace.accepted(packet.source, packet.seq, time.monotonic_ns())
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
@@ -429,8 +431,8 @@ class Host:
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
         packet, level = output.packet, output.level
         self.recorder.level(level, packet, by_view=by_view)
-        if self._pace is not None and level < Level.ACKNOWLEDGED:
-            self._measure(self._pace, packet, level)
+        if self._acknowledges and level < Level.ACKNOWLEDGED:
+            self._measure(packet, level)
         if packet.source == self._me:
             if level > Level.ACCEPTED:
                 self._has_position(packet)
@@ -441,8 +443,9 @@ class Host:
                     del self._unstable[packet.first]
                     batch.reached(Level.KNOWN_STABLE)
 
-    def _measure(self, pace: Pace, packet: Packet, level: Level) -> None:
+    def _measure(self, packet: Packet, level: Level) -> None:
         """Timers suit how long all members take to acknowledge a packet."""
+        pace = self._pace
         if level < Level.PREACKNOWLEDGED:
             pace.accepted(packet.source, packet.seq, time.monotonic_ns())
             if packet.destinations != self._everybody:
@@ -455,6 +458,9 @@ class Host:
         packet = output.packet
         if packet.source == self._me:
             self._has_position(packet)
+            if not self._acknowledges:
+                self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns())
+                self._timers.pace = self._pace.factor
         self.recorder.deliver(packet)
         self._inbox.put(packet)
 
@@ -500,9 +506,8 @@ class Host:
         self._owner.view_installed(output)
 
     def _use_pace(self, members: int) -> None:
-        if self._pace is not None:
-            self._pace.use(self.member.epoch.config.timing, members)
-            self._timers.pace = self._pace.factor
+        self._pace.use(self.member.epoch.config.timing, members if self._acknowledges else 1)
+        self._timers.pace = self._pace.factor
 
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""
