@@ -231,10 +231,10 @@ def flood_row(found: list[dict[str, Any]], asked: argparse.Namespace) -> dict[st
 def simulated_row(order: str, size: int, messages: int) -> dict[str, float]:
     """The figures of a lone message in the simulator, with the rules that live groups use."""
     from ordercast.live.settings import protocol_of  # noqa: PLC0415 (the other modes use another tree, perhaps)
-    from ordercast.model.config import MILLISECOND, GroupConfig  # noqa: PLC0415
+    from ordercast.model.config import MILLISECOND, GroupConfig, Rules  # noqa: PLC0415
     from ordercast.model.machine import Level  # noqa: PLC0415
     from ordercast.model.runs import Network, RunConfig, ScriptedSend, Workload  # noqa: PLC0415
-    from ordercast.protocols.registry import Rules, machine_class  # noqa: PLC0415
+    from ordercast.protocols.registry import machine_class  # noqa: PLC0415
     from ordercast.simulator import simulate  # noqa: PLC0415
 
     protocol = protocol_of(order)

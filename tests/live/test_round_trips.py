@@ -124,6 +124,29 @@ def test_timers_follow_the_shortest_of_the_last_rounds() -> None:
     assert pace.factor == 1.0
 
 
+def test_rounds_with_losses_do_not_count_and_none_where_they_are_not_measured() -> None:
+    pace = _pace(3)
+    pace.accepted(1, 0, 0, 5)
+    pace.acknowledged(1, 0, SECOND, 6)
+    assert pace.factor == 1.0
+    pace.accepted(1, 1, 0, 6)
+    pace.acknowledged(1, 1, 8 * MILLISECOND, 6)
+    assert pace.factor == 4.0
+    timing = Timing(status=MILLISECOND, poll=8 * MILLISECOND)
+    pace = Pace(timing, measures=False)
+    pace.use(timing, 3)
+    _measure(pace, *[SECOND] * 8)
+    assert pace.factor == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "loopback", "measures"),
+    [(Settings(), True, True), (Settings(round_trip=0.05), True, False), (Settings(), False, False)],
+)
+def test_rounds_are_measured_on_one_machine(settings: Settings, *, loopback: bool, measures: bool) -> None:
+    assert parameters_for(settings, 3, loopback=loopback).measures_rounds is measures
+
+
 def test_a_view_begins_with_measuring_anew() -> None:
     pace = _pace(3)
     _measure(pace, *[20 * MILLISECOND] * 8)

@@ -124,8 +124,12 @@ class Host:
         recorder: MemberRecorder,
         counts: UnitCounts,
         owner: HostOwner,
+        measures_rounds: bool = False,
     ) -> None:
-        """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
+        """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
+
+        `measures_rounds`: timers follow how long rounds take.
+        """
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -134,7 +138,7 @@ class Host:
         self._outbox, self._inbox, self._transport = outbox, inbox, transport
         self.recorder, self._counts, self._owner = recorder, counts, owner
         recorder.on_caught_up = self.pump
-        self._pace = Pace(member.epoch.config.timing)
+        self._pace = Pace(member.epoch.config.timing, measures=measures_rounds)
         # Where nobody hurries to acknowledge, a round is from sending a packet to having it with its number.
         self._acknowledges = highest_level > Level.PREACKNOWLEDGED
         self._timers = Timers(self._fire, before=self._receive_all, drained=self.pump, paused=self.pump)
@@ -423,7 +427,7 @@ class Host:
         self.recorder.send(packet)
         self._unstable[packet.first] = batch
         if not self._acknowledges:
-            self._pace.accepted(packet.source, packet.seq, time.monotonic_ns())
+            self._pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
@@ -447,19 +451,24 @@ class Host:
         """Timers suit how long all members take to acknowledge a packet."""
         pace = self._pace
         if level < Level.PREACKNOWLEDGED:
-            pace.accepted(packet.source, packet.seq, time.monotonic_ns())
+            pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
             if packet.destinations != self._everybody:
                 self._transport.send_directly(_SELECTIVE_SECONDS)
         else:
-            pace.acknowledged(packet.source, packet.seq, time.monotonic_ns())
+            pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
             self._timers.pace = pace.factor
+
+    def _losses(self) -> int:
+        """Changes whenever something is known to be lost."""
+        counts = self._counts
+        return counts.retransmitted + counts.requests + counts.recoveries
 
     def _deliver(self, output: Deliver) -> None:
         packet = output.packet
         if packet.source == self._me:
             self._has_position(packet)
             if not self._acknowledges:
-                self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns())
+                self._pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
                 self._timers.pace = self._pace.factor
         self.recorder.deliver(packet)
         self._inbox.put(packet)

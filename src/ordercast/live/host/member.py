@@ -337,6 +337,7 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
+            measures_rounds=self.parameters.measures_rounds,
         )
         if self._scheduled:
             self.scheduler.use(self.host)

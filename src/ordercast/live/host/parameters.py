@@ -94,6 +94,11 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         )
 
     @property
+    def measures_rounds(self) -> bool:
+        """Timers follow measured rounds: on one machine, where handshakes show little, and hardly anything is lost."""
+        return not self.measures_round_trip and self.round_trip == LOOPBACK_ROUND_TRIP
+
+    @property
     def gathers(self) -> bool:
         """Only acknowledgments go by a relay."""
         return self.protocol == "spo"

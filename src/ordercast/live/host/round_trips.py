@@ -6,8 +6,9 @@ counts, the lower of two: when losses hide the quick answers of some, their time
 long cost more than timers that are too short, which only send some copies that nobody needs.
 
 While the group runs, a member measures rounds: how long all members take to acknowledge a packet. That has what no
-handshake shows: how many members there are, and how busy they are. The shortest of the last rounds counts, since a
-loss makes a round longer, and timers must not grow with losses.
+handshake shows: how many members there are, and how busy they are. A loss makes a round longer, and timers must not
+grow with losses: so members measure only where next to nothing is lost, leave out rounds in which something was, and
+the shortest of the last rounds counts.
 """
 
 from collections import deque
@@ -59,11 +60,12 @@ MAX_PACE = 32.0
 class Pace:
     """How much a machine's timers are extended, so that they do not fire while answers are still on their way."""
 
-    def __init__(self, timing: Timing) -> None:
-        self._status = timing.status
+    def __init__(self, timing: Timing, *, measures: bool = True) -> None:
+        """`measures`: whether rounds count, or only the number of members."""
+        self._status, self._measures = timing.status, measures
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)
         self._packet: tuple[int, int] | None = None
-        self._since = 0
+        self._since = self._losses = 0
         self._least = 1.0
         self.factor = 1.0
         """Durations are multiplied by it."""
@@ -74,15 +76,17 @@ class Pace:
         self._rounds.clear()
         self._least = self.factor = 1.0 + max(0, members - _SMALL_GROUP) * _WORK / timing.status
 
-    def accepted(self, source: int, seq: int, now: int) -> None:
-        """A packet was accepted here: a round begins, unless one is being measured."""
-        if self._packet is None:
-            self._packet, self._since = (source, seq), now
+    def accepted(self, source: int, seq: int, now: int, losses: int = 0) -> None:
+        """A packet was accepted here: a round begins, unless one is being measured. `losses`: known so far."""
+        if self._measures and self._packet is None:
+            self._packet, self._since, self._losses = (source, seq), now, losses
 
-    def acknowledged(self, source: int, seq: int, now: int) -> None:
+    def acknowledged(self, source: int, seq: int, now: int, losses: int = 0) -> None:
         """All have acknowledged a packet: the round of the one that is measured ends."""
         if self._packet == (source, seq):
             self._packet = None
+            if losses != self._losses:
+                return
             self._rounds.append(now - self._since)
             measured = min(self._rounds) / (2 * self._status)
             self.factor = min(max(self._least, measured), MAX_PACE)
