@@ -169,6 +169,15 @@ class PartialsPart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1
     data: Annotated[bytes, msgspec.Meta(max_length=65_507)]
 
 
+class DurablePosition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=111):
+    """The log of the sender is on its disk up to here."""
+
+    position: Number
+    """Of the first message that may not be."""
+    asks: bool = False
+    """The receiver has to answer with its own position."""
+
+
 Control = (
     Hello
     | HelloRejection
@@ -180,9 +189,10 @@ Control = (
     | LastHeard
     | PartialsRequest
     | PartialsPart
+    | DurablePosition
 )
 IN_SESSION: tuple[type[Control], ...] = (
-    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
+    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart, DurablePosition),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)

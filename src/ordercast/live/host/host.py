@@ -9,7 +9,7 @@ begins. The application's destinations are node numbers, which never change; a m
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -62,8 +62,11 @@ from ordercast.protocols.membership.events import (
     Withdrawn,
 )
 from ordercast.protocols.membership.machine import Member, Phase
-from ordercast.protocols.membership.units import Welcome
+from ordercast.protocols.membership.units import Found, Welcome
 from ordercast.protocols.membership.view import GroupView, NextView, heard_members
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _DRAINED = Drained()
 _SELECTIVE_SECONDS = 1.0  # after a message to some members in which acknowledgments are not gathered
@@ -93,6 +96,9 @@ class HostOwner(Protocol):
 
     def excluded(self, output: Excluded) -> None:
         """The others continue without this member."""
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
@@ -125,11 +131,16 @@ class Host:
         counts: UnitCounts,
         owner: HostOwner,
         measures_rounds: bool = False,
+        log: "MemberLog | None" = None,
     ) -> None:
         """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
 
-        `measures_rounds`: timers follow how long rounds take.
+        `measures_rounds`: timers follow how long rounds take; `log`: where the inbox writes what is delivered.
         """
+        self._log = log
+        self._unlogged: dict[
+            int, OutgoingBatch
+        ] = {}  # numbered, not delivered yet, by first message: if there is a log
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -271,9 +282,7 @@ class Host:
         outbox, submitted = self._outbox, self._submitted
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
-        while (
-            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
-        ):
+        while not (submitted or self.closed or self.is_behind) and self.bytes_in_flight < self.max_bytes_in_flight:
             batch = outbox.take()
             if batch is None:
                 break
@@ -313,6 +322,11 @@ class Host:
 
     # --- state ---
 
+    @property
+    def is_behind(self) -> bool:
+        """More waits for a disk than should: nothing more is sent, and no data is received."""
+        return self.recorder.behind or (self._log is not None and self._log.behind)
+
     def is_idle(self) -> bool:
         """True if none of our messages is awaiting its position in the order."""
         return not (self._in_flight or self._submitted)
@@ -339,7 +353,7 @@ class Host:
         """Nothing happens any more; receipts that are waited for raise `why`."""
         if not self.closed:
             self._end(why)
-        for batch in (*self._unstable.values(), *self._submitted.values()):
+        for batch in (*self._unstable.values(), *self._submitted.values(), *self._unlogged.values()):
             batch.give_up(why)
         self._outbox.give_up(why)
 
@@ -428,6 +442,8 @@ class Host:
         self._unstable[packet.first] = batch
         if not self._acknowledges:
             self._pace.accepted(packet.source, packet.seq, time.monotonic_ns(), self._losses())
+        if self._log is not None:
+            self._unlogged[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
         batch.reached(Level.ACCEPTED)
@@ -472,6 +488,17 @@ class Host:
                 self._timers.pace = self._pace.factor
         self.recorder.deliver(packet)
         self._inbox.put(packet)
+        if self._log is not None:
+            self._logged(packet, self._log)
+
+    def _logged(self, packet: Packet, log: "MemberLog") -> None:
+        """Own messages are durable when a majority has the log up to the position behind them."""
+        if packet.source == self._me:
+            batch = self._unlogged.pop(packet.first, None)
+            if batch is not None and batch.durable is not None:
+                log.durability.delivered(batch.durable, self._inbox.position)
+        else:
+            log.delivered(packet.source)
 
     def _has_position(self, packet: Packet) -> None:
         self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
@@ -496,6 +523,8 @@ class Host:
         unit = output.unit
         if type(unit) is Welcome:
             unit = replace(self._owner.welcome(unit), departed=unit.departed[-MAX_TOLD:])
+        elif type(unit) is Found:
+            unit = self._owner.found(unit, output.address)
         self._transport.send_outside(unit, output.address)
 
     def _send_control(self, output: SendControl) -> None:
@@ -521,7 +550,8 @@ class Host:
     def _record_view(self, view: GroupView, value: NextView | None, why: str) -> None:
         """`value`: what was agreed on; None: the founding view."""
         heard = mask_of(node for _, node in heard_members(view, value, self.member.current.departed))
-        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), view.nodes)
+        people = {node: person.name for node, person in zip(view.nodes, view.members, strict=True)}
+        self.recorder.view(ViewInstalled(view.number, mask_of(view.nodes), why, heard, view.nodes), people)
 
     def _left(self, _: LeftGroup) -> None:
         """What is in the cut of the last view is with all members that go on."""

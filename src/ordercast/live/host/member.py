@@ -16,15 +16,18 @@ protocol and the transport count the places of the current view.
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.events import Excluded, View
 from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
+from ordercast.live.host.founders import Founders
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
 from ordercast.live.host.inbox import Inbox
@@ -35,7 +38,7 @@ from ordercast.live.host.membership import Membership, joined_nodes, log_view, p
 from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
-from ordercast.live.host.returning import Exclusions, Returning, settle
+from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
 from ordercast.live.host.running_group import GroupIsOpenError, RunningGroup, joined_session, membership_config
 from ordercast.live.host.session_host import Change, SessionHost, nanoseconds
 from ordercast.live.host.unit_counts import UnitCounts
@@ -52,15 +55,19 @@ from ordercast.model.nodes import mask_of, name_of
 from ordercast.model.runs import Channel
 from ordercast.protocols.membership import events as membership_events
 from ordercast.protocols.membership import machine as membership
-from ordercast.protocols.membership.events import InstallView
+from ordercast.protocols.membership.events import InstallView, ReceiveOutside
 from ordercast.protocols.membership.order import order_of
 from ordercast.protocols.membership.units import (
     Find,
+    Found,
     Suspicion,
     Welcome,
 )
 from ordercast.protocols.membership.view import MAX_WHY, GroupView, Incarnation, founding_view
 from ordercast.wire.keys import GroupKeys
+
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
 
 _TIMES_TOLD = 3  # that this member has failed: some may be lost
 _ROUNDS_AFTER = 4  # in which one that has left still answers: the others hear of the view meanwhile
@@ -84,8 +91,9 @@ class Member:
         busy_poll: bool = True,
         rejoin: bool = True,
         state: StateOptions | None = None,
+        log: "MemberLog | None" = None,
     ) -> None:
-        """`own`: name and address.
+        """`own`: name and address; `log`: open, if there is one.
 
         `founders`: names and addresses of those that open the group, if this member is one of them. `group`: its name.
         `rejoin`: if the others continue without this member, it joins again.
@@ -98,6 +106,9 @@ class Member:
         self._busy_polling = BusyPolling(enabled=busy_poll)
         self._loop = asyncio.get_running_loop()
         self._logs = GroupLogs(group, self.name)
+        self.founders = Founders(self.address, group, self._tell_founder)
+        self.founders.know([str(address) for _, address in founders])
+        self._knows_other = False  # another group of this name
         self.membership = Membership()
         self._terms: GroupTerms  # once the group is open
         self._first_position = 0  # of the current view
@@ -122,6 +133,8 @@ class Member:
         self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
+        self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
+        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
@@ -130,9 +143,17 @@ class Member:
             failure_timeout=parameters.failure_timeout,
         )
         self._use_session(session)
+        self._use_log(log)
         self._welcome: Welcome | None = None  # while the first view of one that joined is entered
         self.joined_view: View | None = None
         """The first view of one that joined or returned."""
+
+    def _use_log(self, log: "MemberLog | None") -> None:
+        """Writes to it, if there is one."""
+        self.log = log
+        if log is not None:
+            self.inbox.log, self.outbox.logged, self._arrivals.log = log.feed, True, log
+            log.use(self)
 
     def _use_session(self, session: Session) -> None:
         """Runs this session, and passes on to it what arrives for it."""
@@ -162,16 +183,31 @@ class Member:
 
     # --- what the application asks for ---
 
-    def begin(self, incarnation: int) -> None:
-        """Begins the handshake."""
+    def begin(self, incarnation: int, others: Sequence[Address] = (), within: float = 0.0) -> None:
+        """Begins the handshake; first it asks the others, which have so many seconds to say that the group is running.
+
+        They are members on this machine of a group of this name, or its multicast address.
+        """
         self.transport.start(incarnation, self._arrivals)
         if self._founders:
-            self.session.handle(events.Begin())
-            others = [str(address) for name, address in self._founders if name != self.name]
+            founders = [str(address) for name, address in self._founders if name != self.name]
             self._arrivals.running = RunningGroup(
-                Find(self.group, self.name, incarnation, 0), others, self.transport.send_outside, self._found_running
+                *(Find(self.group, self.name, incarnation, 0), founders, self.transport.send_outside),
+                self._found_running,
+                others=[str(address) for address in others if address != self.address],
+                settled=lambda: self.session.handle(events.Begin()),
+                within=within,
             )
+            self._arrivals.running.begin()
+            if not self._arrivals.running.is_settled:
+                self._loop.call_later(self.session.machine.config.handshake_timeout / SECOND, self._not_settled)
         self._upkeep.tick()
+
+    def _not_settled(self) -> None:
+        """A member of the group has answered that it is blocked, and did so until now."""
+        if self.running is not None and not self.running.is_settled and not self.opened.done():
+            self.stop(JoinError("the group did not open"))
+            self.leave()
 
     def _found_running(self, contacts: Sequence[Address]) -> None:
         """The group that this member wants to open is running, without it."""
@@ -180,6 +216,17 @@ class Member:
             self.end = GroupIsOpenError(self.name, self.address, contacts)
             self.opened.set_exception(self.end)
 
+    def told_of_group(self, unit: Found) -> None:
+        """A member of a group of this name says, unasked, that it is running: it should be this one."""
+        if unit.is_founder and not self._terms.are_of(unit.terms) and not self._knows_other:
+            self._knows_other = True
+            self._logs.membership.error(
+                "two groups of the name %s are running: %s of the other one, in which %s was before, is at %s; "
+                "end one of them, and start its members with contacts=",
+                *(self.group, unit.member.name, self.name, unit.addresses[unit.place]),
+                extra={"peer": unit.member.name},
+            )
+
     def close(self, within: float | None) -> None:
         """Sends nothing more, and leaves when all members have everything and close, too; called again: by then."""
         if self._arrivals.at_rest is None and self.end is None:
@@ -187,7 +234,7 @@ class Member:
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._arrivals.returning is not None:
-                self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
+                self._withdraw(f"{self.name} was about to return to the group, which continued without it")
                 return
             self.session.handle(events.Close(nanoseconds(within)))
             self._arrivals.report_rest()
@@ -213,7 +260,7 @@ class Member:
         After `within` seconds, or at once without `drain`, it leaves whatever has arrived.
         """
         if self._arrivals.returning is not None:
-            self.end_alone(GroupClosed(f"{self.name} has left the group"), 0)
+            self._withdraw(GroupClosed(f"{self.name} has left the group"))
         if self.host is None or self.host.closed:
             return
         if not self._leaving.begun:
@@ -234,6 +281,7 @@ class Member:
         if self.left.done():
             return
         self._stop_joining()
+        self.founders.stop()
         self.session.stop()
         self._arrivals.detection.stop()
         self.transport.close()
@@ -247,9 +295,11 @@ class Member:
         self._partials.stop()
 
     async def recorded(self) -> None:
-        """Returns when the trace is written, if there is one, after the end."""
+        """Returns when the trace and the log are written, if there are any, after the end."""
         if self.host is not None:
             await self.host.recorder.written()
+        if self.log is not None:
+            await self.log.close()
 
     # --- what becomes of the session (session_host.SessionOwner) ---
 
@@ -293,6 +343,9 @@ class Member:
             terms=self._terms.encoded(),
         )
         self._start(member, names)
+        if self.log is not None:
+            self.log.found(view, self.me)
+            self.log.has_begun = True
         self._stop_joining()
         self._opened_at = self._loop.time()
         self._logs.membership.info(
@@ -303,6 +356,7 @@ class Member:
     def enter(self, me: Incarnation, welcome: Welcome, terms: GroupTerms, round_trip: int | None) -> None:
         """Begins in a view of the open group, which this process joined, or returned to, as `me`."""
         self._terms, self._welcome = terms, welcome
+        self.founders.know(welcome.founders)
         view, parameters = welcome.view, self.parameters
         member = membership.Member.joins(
             *(me, welcome, order_of(parameters.protocol), self._configured(round_trip)),
@@ -338,6 +392,7 @@ class Member:
             counts=self.counts,
             owner=self,
             measures_rounds=self.parameters.measures_rounds,
+            log=self.log,
         )
         if self._scheduled:
             self.scheduler.use(self.host)
@@ -354,6 +409,7 @@ class Member:
         relay = self._addresses.relay_in(addresses, place, channel)
         gather = gathering_time(self._timing, len(addresses))
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold, gather=gather)
+        self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
 
@@ -371,21 +427,25 @@ class Member:
         if self.host is not None:
             self.host.unheard(places)
 
-    def stop(self, why: BaseException) -> None:
-        """The protocol is over; the session may still have to tell others."""
+    def stop(self, why: BaseException, *, alone: bool = False) -> None:
+        """The protocol is over; the session may still have to tell others. `alone`: the others continue."""
         self.end = why
         self._arrivals.detection.stop()
         self.state.stop(why)
         if self.host is not None:
             self.host.stop(why)
+        if self.log is not None:
+            self.log.durability.stop(why)
         if not self.opened.done():
             self.opened.set_exception(why)
         self.inbox.end(why)
         self.outbox.release()
         if isinstance(why, GroupAborted):
-            self._logs.shutdown.warning("the group was aborted: %s", why.why, extra={"reason": why.why})
+            sentence = f"{self.name} is not in the group any more" if alone else "the group was aborted"
+            self._logs.shutdown.warning("%s: %s", sentence, why.why, extra={"reason": why.why})
         elif isinstance(why, GroupClosed):
-            self._logs.shutdown.info("the group was closed", extra={"reason": "closed"})
+            sentence = f"{self.name} has left the group" if alone else "the group was closed"
+            self._logs.shutdown.info("%s", sentence, extra={"reason": "left" if alone else "closed"})
 
     def _account(self, why: str) -> GroupAborted | JoinError:
         if self.host is None:
@@ -416,6 +476,11 @@ class Member:
             self._partials.join(welcome)
         new = told(change, position, () if welcome is None else welcome.departed)
         self.inbox.put_view(new, {} if welcome is not None else places_of(change))
+        if self.log is not None:
+            self.log.enter_view(view, change.place, position)
+            for waiters in self._undurable:
+                self.log.durability.delivered(waiters, position)
+            self._undurable.clear()
         log_view(new, self._logs)
         nodes, joined = mask_of(view.nodes), joined_nodes(change)
         self._loop.call_soon(self._continue_with, new, nodes, joined)  # when the machine's turn is over
@@ -437,12 +502,25 @@ class Member:
         if self.state.joins_anew is not None:
             self._loop.call_soon(self._return, self.state.joins_anew)
         else:
-            why = self.state.problem or GroupClosed(f"{self.name} has left the group")
+            why = self.state.problem or self._withdrawn or GroupClosed(f"{self.name} has left the group")
             self._loop.call_soon(self.end_alone, why, notice)
+
+    def found(self, unit: Found, address: str) -> Found:
+        """The same, with what one that asks from this address is told besides."""
+        return replace(unit, is_founder=self.founders.has(address), names=self.membership.members)
 
     def welcome(self, unit: Welcome) -> Welcome:
         """The same, with what those that join are told besides."""
-        return replace(unit, position=self._first_position, partials=self._partials.size(unit.view.number))
+        return replace(
+            unit,
+            position=self._first_position,
+            partials=self._partials.size(unit.view.number),
+            founders=tuple(map(str, self.founders.addresses)),
+        )
+
+    def _tell_founder(self, question: Find, address: str) -> None:
+        if self.host is not None:
+            self.host.change(ReceiveOutside(question, address))
 
     def excluded(self, output: membership_events.Excluded) -> None:
         """The others continue without this member: it returns, or ends alone."""
@@ -461,7 +539,7 @@ class Member:
         self._arrivals.detection.stop()
         self._lacks = 0
         self.host.retire()
-        counts = settle(self.host, self.outbox, output.end) if output.end is not None else (None, None)
+        counts = settle(self.host, self.outbox, output.end, self._undurable) if output.end is not None else (None, None)
         self.inbox.put_notice(Excluded(sentence, *counts))
         self.state.interrupt()
         timeout = self.parameters.failure_timeout / SECOND
@@ -479,17 +557,37 @@ class Member:
         )
         self._arrivals.returning.begin(self._exclusions.delay(self._loop.time(), timeout))
 
+    def _withdraw(self, why: GroupClosed | str) -> None:
+        """It does not return. If the group takes it in all the same, it leaves, so that the others need not miss it."""
+        returning = self._arrivals.returning
+        assert returning is not None
+        if self._withdrawn is None and returning.withdraw():
+            self._withdrawn = why
+            self.end = GroupClosed(f"{self.name} leaves the group: nothing can be sent any more")
+            self._loop.call_later(WITHDRAWN, self._ends_withdrawn)
+        elif self._withdrawn is None:
+            self.end_alone(why, 0)
+
+    def _ends_withdrawn(self) -> None:
+        """It was not taken in."""
+        if self._arrivals.returning is not None:
+            assert self._withdrawn is not None
+            self.end_alone(self._withdrawn, 0)
+
     def _returned(self, me: Incarnation, welcome: Welcome) -> None:
         """It is a member again, as another incarnation and node."""
         old, end = self.host, welcome.end_of_old
         assert old is not None
-        settle(old, self.outbox, None if end is None else end.end)
+        settle(old, self.outbox, None if end is None else end.end, self._undurable)
         self._arrivals.returning, self._arrivals.retired = None, old
         place = welcome.view.place_of(me)
         assert place is not None, "the joiner has checked it"
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
         self.enter(me, welcome, self._terms, self.session.round_trips.typical())
+        if self._withdrawn is not None:
+            self.state.interrupt()
+            self.leave_group(None, drain=False)
 
     def _not_returned(self, why: str) -> None:
         self.end_alone(f"{self.name} could not return to the group: {why}", 0)
@@ -500,7 +598,7 @@ class Member:
             return
         self._stop_joining()
         self.session.stop()
-        self.stop(self._account(why) if isinstance(why, str) else why)
+        self.stop(self._account(why) if isinstance(why, str) else why, alone=True)
         self._loop.call_later(notice / SECOND, self.leave)
 
     def blocked(self, lacks: int) -> None:
@@ -531,6 +629,18 @@ class Member:
         for _ in range(_TIMES_TOLD):
             self.transport.send_membership(Suspicion(view.number, place, 1 << place, why[:MAX_WHY]), None, view.number)
         self._loop.call_soon(self.end_alone, why, 0)
+
+    # --- what becomes of the log (durable.member_log.MemberLogOwner) ---
+
+    def log_failed(self, why: str) -> None:
+        """Nothing is written any more: this member ends, or goes on without a log."""
+        if self.log is not None and self.log.settings.on_failure == "leave" and not self.left.done():
+            self._tell_failure(f"{self.name} leaves the group, because {why}")
+
+    def log_caught_up(self) -> None:
+        """The disk was slower than the group, and is not any more."""
+        if self.host is not None:
+            self.host.pump()
 
     # --- statistics ---
 

@@ -7,7 +7,7 @@ cannot load the state, it leaves for good.
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.host import Host
@@ -25,6 +25,9 @@ from ordercast.protocols.membership.units import Probe
 from ordercast.protocols.membership.view import Incarnation
 from ordercast.wire.keys import GroupKeys
 
+if TYPE_CHECKING:
+    from ordercast.live.host.durable.member_log import MemberLog
+
 __all__ = ["MemberState", "StateOptions"]
 
 _FEW = 16  # datagrams for each chunk of a state, at which a donor counts as idle
@@ -41,6 +44,7 @@ class StateOwner(Protocol):
     outbox: Outbox
     transport: Transport
     host: Host | None
+    log: "MemberLog | None"
     left: "asyncio.Future[None]"
     end: BaseException | None
 
@@ -49,6 +53,9 @@ class StateOwner(Protocol):
 
     def leave(self) -> None:
         """Sends and receives nothing any more."""
+
+    def log_failed(self, why: str) -> None:
+        """The log is of no use any more."""
 
 
 class MemberState:
@@ -66,6 +73,8 @@ class MemberState:
         self._failure_timeout = owner.parameters.failure_timeout / SECOND
         self._logs, self._loop = GroupLogs(group, owner.name), asyncio.get_running_loop()
         self._transfer: StateTransfer | None = None
+        self._log = None if options is None else options.log
+        self._replaying: asyncio.Task[None] | None = None
         self._join_timeout = 0.0
         if options is not None:
             self._join_timeout = options.join_timeout
@@ -127,6 +136,9 @@ class MemberState:
             if self._joining_again is not None:
                 self._joining_again.cancel()
             owner.inbox.hold_for_state()
+            if owner.log is not None:
+                owner.log.resume_at = owner.inbox.resume_at if owner.log.has_begun else None
+                owner.log.feed.catch_up()
             owner.outbox.paused = True
             people, nodes = change.view.members, change.view.nodes
             me = owner.host.member.current.me
@@ -137,6 +149,11 @@ class MemberState:
         if self._transfer is not None:
             self._transfer.handed_out(number)
 
+    def read_all(self) -> None:
+        """The application has been handed everything that there is."""
+        if self._log is not None:
+            self._log.snapshot_if_due()
+
     def rotate_keys(self, keys: GroupKeys) -> None:
         """New connections use other keys from now on."""
         if self._transfer is not None:
@@ -146,6 +163,8 @@ class MemberState:
         """The others continue without this incarnation: if it had not got the state, its events mean nothing."""
         if self._transfer is not None:
             self._transfer.interrupt()
+        if self._replaying is not None:
+            self._replaying.cancel()
         self._owner.inbox.drop_held()
 
     def stop(self, why: BaseException) -> None:
@@ -185,8 +204,8 @@ class MemberState:
         """Returns when the application was handed all that came before the state."""
         await self._owner.inbox.read_up()
 
-    def state_loaded(self, loaded: Loaded) -> None:
-        """The application has it: it is given what was delivered meanwhile."""
+    def state_loaded(self, loaded: Loaded, start: int | None) -> None:
+        """The application has it: it is given what was delivered meanwhile, behind what its log has from `start` on."""
         owner, host = self._owner, self._owner.host
         assert host is not None, "it is in a view"
         self._logs.membership.info(
@@ -197,12 +216,28 @@ class MemberState:
             extra={"peer": loaded.donor.name},
         )
         host.recorder.state(loaded.view, loaded.donor.node, loaded.size)
+        if owner.log is not None:
+            owner.log.caught_up()
         host.change(StateLoaded())
         owner.outbox.paused = False
-        owner.inbox.release()
+        if start is None or owner.log is None:
+            owner.inbox.release()
+        else:
+            self.replay(start, owner.log.position_of_view(loaded.view))
         if not self._loaded.done():
             self._loaded.set_result(None)
         host.pump()
+
+    def replay(self, start: int, stop: int) -> None:
+        """The application is handed what the log has between these positions, before all that is held."""
+        assert self._log is not None, "there is a log"
+        self._replaying = self._loop.create_task(self._log.replay(self._owner.inbox, start, stop))
+        self._replaying.add_done_callback(self._replayed)
+
+    def _replayed(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._logs.live.error("%s cannot read its log", self._name, exc_info=error)
+            self._owner.log_failed(f"it cannot read its log: {error}")
 
     def state_not_loaded(self, error: JoinError) -> None:
         """It leaves."""

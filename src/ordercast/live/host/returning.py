@@ -8,6 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 
+from ordercast.live.durability import DurableWaiters
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.host import Host
 from ordercast.live.host.joiner_host import JoinerHost
@@ -21,6 +22,8 @@ from ordercast.protocols.membership.view import Incarnation, MembershipConfig
 REMEMBERED = 600.0
 """Seconds for which an exclusion counts."""
 _MAX_DOUBLINGS = 5
+WITHDRAWN = 1.0
+"""Seconds for which one that was about to join, and ends, still hears whether it was taken in."""
 
 
 class Exclusions:
@@ -37,14 +40,17 @@ class Exclusions:
         return 0.0 if not before else failure_timeout * (1 << min(before, _MAX_DOUBLINGS))
 
 
-def settle(host: Host, outbox: Outbox, end: int | None) -> tuple[int, int]:
+def settle(host: Host, outbox: Outbox, end: int | None, undurable: list[DurableWaiters]) -> tuple[int, int]:
     """After an exclusion: how many own messages the others were delivered, and how many are sent again.
 
-    `end`: own packets of the last view were delivered below it; None: nobody knows.
+    `end`: own packets of the last view were delivered below it; None: nobody knows. `undurable`: is given those who
+    wait until what was delivered is on the disks of a majority.
     """
     settled = host.settle(end)
     for batch in settled.delivered:
         batch.reached(Level.KNOWN_STABLE)
+        if batch.durable is not None:
+            undurable.append(batch.durable)
     for batch in settled.unknown:
         batch.give_up(Undelivered("the group continued without this member, and nobody knows whether it was delivered"))
     outbox.put_back(settled.not_delivered)
@@ -88,6 +94,12 @@ class Returning:
         """A valid unit arrived from one that may be a member."""
         if self._begun:
             self._host.receive(unit, address)
+
+    def withdraw(self) -> bool:
+        """It does not want to return any more; True if it may be taken in all the same: then it is told of that."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        return self._host.withdraw()
 
     def stop(self) -> None:
         """It does not return."""

@@ -22,8 +22,10 @@ from ordercast.live.state.connection import (
     listen,
     read_hello,
 )
+from ordercast.live.state.shared_log import DonorLog
 from ordercast.live.state.snapshot import Chunks, Snapshot
 from ordercast.live.transport.addresses import Address
+from ordercast.model.errors import LogError
 from ordercast.protocols.membership.view import GroupView, Incarnation
 from ordercast.wire.keys import GroupKeys
 
@@ -34,6 +36,12 @@ _BACKLOG = 16
 _MAX_UNKNOWN = 32  # connections that have not said yet what they want
 _SHARE = 8  # while the donor has messages to send, others get so many times the time that the state takes
 _SHORTEST_PAUSE = 0.001  # seconds; event loops do not sleep for less
+
+_NOTHING_COMMON = (
+    "the log of the one that joins has no place in common with the log of the group as far as that is kept, and the "
+    "application has no state to give: move the folder of its log away, so that it joins as a new member; with state= "
+    "it would be given a snapshot"
+)
 
 Joiner = tuple[str, int]
 """A name and an incarnation."""
@@ -59,7 +67,7 @@ class Donor:
 
     def __init__(  # noqa: PLR0913
         self,
-        state: State,
+        state: State | None,
         address: Address,
         group: str,
         *,
@@ -68,14 +76,17 @@ class Donor:
         failure_timeout: float,
         state_timeout: float,
         is_busy: Callable[[], bool],
+        log: DonorLog | None = None,
     ) -> None:
         """`address`: of the member's datagrams. `is_busy`: whether this member has messages to send: states give way.
+
+        `state`: None if members have nothing to give but the log.
 
         Times are seconds; after `state_timeout` a state is not kept any longer.
         """
         self._state, self._address, self._group, self._name = state, address, group, name
         self._keys, self._failure_timeout, self._state_timeout = keys, failure_timeout, state_timeout
-        self._is_busy, self._logs = is_busy, GroupLogs(group, name)
+        self._is_busy, self._logs, self._log = is_busy, GroupLogs(group, name), log
         self._loop = asyncio.get_running_loop()
         self._offers: dict[int, Offer] = {}  # by number of the view
         self._listener: socket.socket | None = None
@@ -118,6 +129,9 @@ class Donor:
         """
         offer = self._offers.get(number)
         if offer is None or offer.saved.is_set():
+            return
+        if self._state is None:
+            offer.saved.set()
             return
         try:
             shared: Snapshot | None = None
@@ -255,6 +269,14 @@ class Donor:
         self._serving[current] = joiner
 
     async def _give(self, connection: Connection, offer: Offer, joiner: Joiner) -> None:
+        if self._log is not None:
+            try:
+                if await self._gives_suffix(connection, offer, joiner, self._log):
+                    return
+            except LogError as error:
+                self._logs.live.error("%s cannot give its log to %s: %s", self._name, joiner[0], error)
+                await connection.send(Frame.REFUSED, b"it cannot read its log")
+                return
         await self._wait_for(connection, offer)
         snapshot = offer.snapshots.get(joiner)
         if offer.problem is not None:
@@ -263,6 +285,8 @@ class Donor:
         if snapshot is None or snapshot.is_spent:
             await connection.send(Frame.REFUSED, b"it does not keep the state any longer")
             return
+        if self._log is not None:
+            await connection.send(Frame.STATE, await self._log.state_heading(offer.number))
         chunks = snapshot.chunks()
         try:
             await self._stream(connection, chunks)
@@ -275,6 +299,26 @@ class Donor:
             with suppress(Exception):  # the application's, too
                 await chunks.close()
         await self._await_loaded(connection, joiner)
+
+    async def _gives_suffix(self, connection: Connection, offer: Offer, joiner: Joiner, log: DonorLog) -> bool:
+        """Sends the end of the log, if the joiner has its beginning; the log says whether it has."""
+        kind, locator = await connection.receive()
+        if kind is not Frame.LOCATOR:
+            raise ConnectionLostError("it does not say which places of its log it knows")
+        found = await log.suffix(offer.number, locator)
+        if found is None:
+            if self._state is None:
+                await connection.send(Frame.FAILED, _NOTHING_COMMON.encode())
+            return self._state is None
+        heading, parts = found
+        await connection.send(Frame.SUFFIX, heading)
+        chunks = Snapshot(parts).chunks()
+        try:
+            await self._stream(connection, chunks)
+        finally:
+            await chunks.close()
+        await self._await_loaded(connection, joiner)
+        return True
 
     async def _wait_for(self, connection: Connection, offer: Offer) -> None:
         """Until the application has come to the place of the view."""

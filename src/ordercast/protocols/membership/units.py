@@ -13,6 +13,7 @@ from ordercast.protocols.membership.epoch import EpochReport, Ranges
 from ordercast.protocols.membership.view import (
     MAX_ADDRESS,
     MAX_MEMBERS,
+    MAX_NAME,
     MAX_WHY,
     Ballot,
     Departed,
@@ -184,6 +185,10 @@ class Found(Find, frozen=True, gc=False, tag=76):
     """The parameters that must be equal at all members, by name."""
     ticket: int = 0
     """What an application at the one that answers has to show."""
+    is_founder: bool = False
+    """The group was opened with a member at the address of the one that asks; the host of the one that answers says."""
+    names: tuple[str, ...] = ()
+    """Of all members, by place, for people; the host of the one that answers says."""
 
 
 class Apply(Unit, frozen=True, gc=False, tag=77):
@@ -250,6 +255,8 @@ class Welcome(Unit, frozen=True, gc=False, tag=79):
     the host of the sender counts them."""
     partials: int = 0
     """Bytes that the host of the sender has for the joiner besides: of messages that began before this view."""
+    founders: tuple[str, ...] = ()
+    """Addresses of the members that opened the group, as far as the host of the sender knows them."""
 
     def size(self) -> int:
         """As encoded."""
@@ -331,6 +338,8 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             min(unit.view, unit.ticket) >= 0
             and 0 < len(unit.addresses) <= MAX_MEMBERS
             and all(0 < len(address) <= MAX_ADDRESS for address in unit.addresses)
+            and len(unit.names) in {0, len(unit.addresses)}
+            and all(0 < len(name) <= MAX_NAME for name in unit.names)
             and 0 <= unit.place < len(unit.addresses)
             and 0 <= unit.apply_at < len(unit.addresses)
             and _are_terms(unit.terms)
@@ -346,6 +355,8 @@ def problem_of_outside(unit: OutsideUnit) -> str | None:
             and len(unit.departed) <= MAX_DEPARTED
             and 0 <= unit.position < 1 << 60
             and 0 <= unit.partials < 1 << 60
+            and len(unit.founders) <= MAX_MEMBERS
+            and all(0 < len(address) <= MAX_ADDRESS for address in unit.founders)
         )
     return None if good else "malformed"
 
