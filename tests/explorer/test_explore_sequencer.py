@@ -44,6 +44,7 @@ EXHAUSTED = [
     case("two-on-one-channel", "", "a", "b", losses=1, duplicates=1, firings=1, channel=Channel.MANY),
     case("own", "a", "b", "", losses=1, firings=1),
     case("history-1", "", "a b", "", losses=1, firings=1, history=1),
+    case("history-1-byte", "", "a b", "", losses=1, firings=1, history_bytes=1),
     case("window-1", "", "a b", "", losses=1, firings=1, window=1),
     case("direct", "", "a", "b", losses=1, firings=0, direct_from=1),
     case("resilience-1", "", "a", "", losses=1, firings=2, resilience=1),

@@ -289,8 +289,21 @@ def test_stages_of_a_close() -> None:
     session.handle(ControlReceived(1, Heartbeat(Stage.OPEN)))  # late
     assert Closed() in session.handle(ControlReceived(2, Heartbeat(Stage.DONE)))
     assert {to for _, to in said(session.handle(TimerFired("round")))} == {1, 2}
-    session.handle(ControlReceived(1, Heartbeat(Stage.ALL_DONE)))
-    session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
+    assert Left() not in session.handle(ControlReceived(1, Heartbeat(Stage.ALL_DONE))), "one may not know it yet"
+    last = session.handle(ControlReceived(2, Heartbeat(Stage.ALL_DONE)))
+    assert said(last) == [(Heartbeat(Stage.ALL_DONE), None)] * 3, "nobody can be asked for it again"
+    assert last[-1] == Left(), "all know that all are done"
+
+
+def test_the_last_stage_is_repeated_for_those_of_whom_nothing_is_known() -> None:
+    session = opened()
+    session.handle(Close())
+    session.handle(AtRest(at_rest=True))
+    for stage in (Stage.CLOSING, Stage.DONE):
+        for member in (1, 2):
+            session.handle(ControlReceived(member, Heartbeat(stage)))
+    assert session.phase is Phase.CLOSED
+    session.handle(Remaining(0b001))  # the others are gone without having told their last stage
     words = [session.handle(TimerFired("round")) for _ in range(4)]
     assert [said(out) for out in words] == [[(Heartbeat(Stage.ALL_DONE), None)]] * 3 + [[]]
     assert Left() in words[-1]

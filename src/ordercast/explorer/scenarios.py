@@ -33,8 +33,9 @@ _PROMISES: dict[tuple[str, Rules], Promise] = {
 }
 
 _TO_ANY_SUBSET = {"spo", "st"}
-_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_to_abort", "paper", "views"}
-_SEQUENCER = {"history", "resilience", "direct_from", "suspect_after"}
+_GROUP = {"window", "quota", "infer_losses", "first_seq", "log_limit", "recovery", "polls_late", "polls_to_abort"}
+_GROUP |= {"paper", "views"}
+_SEQUENCER = {"history", "history_bytes", "resilience", "direct_from", "suspect_after"}
 _ROUNDS_OF_VIEWS = 200
 _NUMBERED = re.compile(r"\b([a-z]+)(\d+)\b(?!\[)")
 

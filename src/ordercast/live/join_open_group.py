@@ -29,13 +29,11 @@ from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.sockets import enable_multicast_sending, open_multicast, open_socket
 from ordercast.live.transport.transport import Transport, has_addresses, is_address
 from ordercast.live.waiting import describe_rejections, notify_if_slow
-from ordercast.model.config import SECOND, Rules
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
-from ordercast.model.runs import Channel
 from ordercast.protocols.membership.joiner import Joiner
 from ordercast.protocols.membership.units import CONTROL_UNITS, Found, OutsideUnit, Welcome
 from ordercast.protocols.membership.view import Incarnation, MembershipConfig
-from ordercast.protocols.registry import machine_class
 from ordercast.wire.checks import is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
 from ordercast.wire.control import CONTROL
@@ -321,11 +319,10 @@ def _member(options: JoinOptions, search: _Search, welcome: Welcome, seal: Seal,
         *(search.me.name, welcome.view.nodes[place], welcome.view),
         SessionConfig.for_failure_timeout(parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)),
     )
-    relayed = machine_class(parameters.protocol, Rules.SOUND).needs is Channel.ONE
     own_relay = seen_from(own, address_of(parameters.relay)) if parameters.relay else None
     member = Member(
         *((search.me.name, own), parameters, transport, session),
-        relay_for(own_relay, seal, search.endpoint) if relayed else None,
+        relay_for(parameters, own_relay, seal, search.endpoint),
         recorder_for(options),
         group=options.group,
         busy_poll=options.busy_poll,

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from ordercast.live.group import Group
 from ordercast.live.host.member import Member
+from ordercast.live.host.parameters import Parameters
 from ordercast.live.host.recording import NewRecorder, no_recorder
 from ordercast.live.host.state_transfer import StateOptions
 from ordercast.live.join_options import JoinOptions
 from ordercast.live.local_groups import register
+from ordercast.live.settings import RELAYED_PROTOCOLS
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.relay import Relay
@@ -73,8 +75,15 @@ def state_of(options: JoinOptions, log: "MemberLog | None") -> StateOptions | No
     return StateOptions(options.state, options.state_timeout, options.timeout, options.keys, exchange)
 
 
-def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callable[[], Relay] | Address:
-    """The relay: a process of its own, or made by whoever is the first member of a view."""
+def relay_for(
+    parameters: Parameters, address: Address | None, seal: Seal, endpoint: Endpoint
+) -> Callable[[], Relay] | Address | None:
+    """The relay: a process of its own, or made by whoever is the first member of a view; None: there is none.
+
+    Where only acknowledgments go by it, multicast does without.
+    """
+    if not (parameters.protocol in RELAYED_PROTOCOLS or (parameters.gathers and not parameters.multicast)):
+        return None
     if address is not None:
         return address
     return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)

@@ -31,7 +31,6 @@ from ordercast.live.transport.transport import Transport
 from ordercast.live.waiting import describe_missing, describe_rejections, notify_if_slow
 from ordercast.model.config import SECOND, Rules
 from ordercast.model.errors import ConfigError, JoinError
-from ordercast.model.runs import Channel
 from ordercast.protocols.membership.units import CONTROL_UNITS
 from ordercast.protocols.registry import flush_class, machine_class
 from ordercast.wire.codec import Codec
@@ -206,7 +205,6 @@ def _member(  # noqa: PLR0913 (what a member needs)
     if discovery is not None:
         transport.answer_discovery = discovery.receive
     incarnation = secrets.randbits(64) or 1
-    machine = machine_class(parameters.protocol, Rules.SOUND)
     session = Session(
         me,
         names,
@@ -216,7 +214,7 @@ def _member(  # noqa: PLR0913 (what a member needs)
             parameters.failure_timeout, handshake_timeout=int(options.timeout * SECOND)
         ),
     )
-    relay = relay_for(options.relay, seal, endpoint) if machine.needs is Channel.ONE else None
+    relay = relay_for(parameters, options.relay, seal, endpoint)
     member = Member(
         *((names[me], options.members[names[me]]), parameters, transport, session, relay, recorder_for(options)),
         founders=tuple(options.members.items()),

@@ -21,7 +21,9 @@ TO_RELAY = 4
 """Flag: for the relay, to pass it on."""
 FROM_RELAY = 8
 """Flag: a relay passed it on."""
-_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY
+CAN_WAIT = 16
+"""Flag: for the relay, which may hold it until others have sent such, too: it has acknowledgments only."""
+_KNOWN_FLAGS = ENCRYPTED | HANDSHAKE | TO_RELAY | FROM_RELAY | CAN_WAIT
 
 RELAY = 0xFFFF
 """The sender number of a relay."""

@@ -115,6 +115,34 @@ def _history_of_one_more() -> None:
     replace(Orderer, "is_full", is_full)
 
 
+@MUTANTS.add("stable broadcasts still take bytes of the history", "protocols.sequencer.reception")
+def _bytes_are_never_freed() -> None:
+    def around(stabilise: Method) -> Method:
+        def changed(self: Reception, below: int, out: list[Any]) -> Any:
+            size = self.history_bytes
+            stable = stabilise(self, below, out)
+            self.history_bytes = size
+            return stable
+
+        return changed
+
+    wrap(Reception, "stabilise", around)
+
+
+@MUTANTS.add("a history that is full of bytes asks nobody", "protocols.sequencer.orderer")
+def _only_numbers_count() -> None:
+    def around(far_behind: Method) -> Method:
+        def changed(self: Orderer) -> Any:
+            size, self.max_bytes = self.max_bytes, 0  # type: ignore[misc]
+            found = far_behind(self)
+            self.max_bytes = size  # type: ignore[misc]
+            return found
+
+        return changed
+
+    wrap(Orderer, "_far_behind", around)
+
+
 @MUTANTS.add("a full history is synchronised without asking first", "protocols.sequencer.orderer")
 def _synchronises_at_once() -> None:
     def around(status_timer_fired: Method) -> Method:

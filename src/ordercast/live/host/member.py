@@ -35,7 +35,7 @@ from ordercast.live.host.leaving import Leaving
 from ordercast.live.host.member_addresses import MemberAddresses, RelayOption
 from ordercast.live.host.member_state import MemberState, StateOptions
 from ordercast.live.host.membership import Membership, joined_nodes, log_view, places_of, told
-from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, longest_wait
+from ordercast.live.host.parameters import HIGHEST_LEVEL, Parameters, gathering_time, longest_wait
 from ordercast.live.host.partial_messages import PartialsExchange
 from ordercast.live.host.recording import NewRecorder
 from ordercast.live.host.returning import WITHDRAWN, Exclusions, Returning, settle
@@ -134,6 +134,7 @@ class Member:
         self._view: GroupView  # the current one
         self._leaving = Leaving(self)
         self._opened_at, self._max_hold, self._scheduled = 0.0, 0, False
+        self._timing = parameters.config.timing
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
@@ -392,7 +393,7 @@ class Member:
 
     def _configured(self, round_trip: int | None) -> GroupConfig:
         config = self.parameters.config_for(round_trip)
-        self._max_hold = longest_wait(config.timing.guard)
+        self._timing, self._max_hold = config.timing, longest_wait(config.timing.guard)
         return config
 
     def _start(self, member: membership.Member, names: Sequence[str]) -> None:
@@ -407,6 +408,7 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
+            measures_rounds=self.parameters.measures_rounds,
             log=self.log,
         )
         if self._scheduled:
@@ -421,8 +423,9 @@ class Member:
         self._view = view
         self.membership.enter(view)
         addresses = self._addresses.in_view(view)
-        relay = self._addresses.relay_in(addresses, place)
-        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
+        relay = self._addresses.relay_in(addresses, place, channel)
+        gather = gathering_time(self._timing, len(addresses))
+        self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold, gather=gather)
         self.founders.enter_view(addresses, place)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)

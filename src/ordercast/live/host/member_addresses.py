@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from ordercast.live.host.parameters import GATHERS_FROM
 from ordercast.live.transport.addresses import Address, address_of, seen_from
 from ordercast.live.transport.relay import Relay
+from ordercast.model.runs import Channel
 from ordercast.protocols.membership.view import GroupView, Incarnation
 
 RelayOption = Callable[[], Relay] | Address | None
@@ -29,8 +31,13 @@ class MemberAddresses:
         """Those of all members of a view, by place."""
         return [self.of(person, node) for person, node in zip(view.members, view.nodes, strict=True)]
 
-    def relay_in(self, addresses: Sequence[Address], place: int) -> Relay | Address | None:
-        """The relay of a view with these addresses, for the member at this place: made new, if it is that one's."""
+    def relay_in(self, addresses: Sequence[Address], place: int, channel: Channel) -> Relay | Address | None:
+        """The relay of a view with these addresses, for the member at this place: made new, if it is that one's.
+
+        None: there is none, or the view is so small that members do better without.
+        """
+        if channel is not Channel.ONE and len(addresses) < GATHERS_FROM:
+            return None
         if not callable(self._relay):
             return self._relay
         return self._relay() if place == 0 else addresses[0]

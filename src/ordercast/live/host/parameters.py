@@ -44,6 +44,12 @@ NETWORK_ROUND_TRIP = 10 * MILLISECOND
 _MAX_MEASURED_ROUND_TRIP = SECOND
 FAILURE_TIMEOUT = 3 * SECOND
 
+GATHERS_FROM = 5
+"""Members from which on acknowledgments go by a relay, if the order needs none."""
+_WORK_OF_MEMBER = 150 * MICROSECOND  # to receive something and acknowledge it, on a core that it shares
+
+_MAX_HISTORY = 8192  # packets that a sequencer keeps, if they are short
+
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -88,6 +94,16 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             f"{ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip / SECOND:g} seconds, "
             f"not {self.failure_timeout / SECOND:g}: a slow answer would count as a failure",
         )
+
+    @property
+    def measures_rounds(self) -> bool:
+        """Timers follow measured rounds: on one machine, where handshakes show little, and hardly anything is lost."""
+        return not self.measures_round_trip and self.round_trip == LOOPBACK_ROUND_TRIP
+
+    @property
+    def gathers(self) -> bool:
+        """Only acknowledgments go by a relay."""
+        return self.protocol == "spo"
 
     @property
     def heartbeat(self) -> int:
@@ -181,16 +197,18 @@ def parameters_for(
         f"not {settings.resilience}",
     )
     timers = _timers(protocol, round_trip, timeout)
-    history = max(16, min(1024, _BUFFERED // initial))
+    largest = max(16, min(1024, _BUFFERED // initial))  # packets of the largest size that the buffers hold
     config = GroupConfig(
         nodes=nodes,
         window=window,
         quota=4 * window,
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
+        polls_late=True,
         sequencer=SequencerConfig(
-            history=history,
-            acknowledge_after=history // 4,
+            history=_MAX_HISTORY,
+            history_bytes=_BUFFERED,
+            acknowledge_after=largest // 4,
             resilience=settings.resilience,
             suspect_after=timers.suspect_after,
             heartbeat=4 * heartbeat_interval(timeout),  # the failure detector has its own
@@ -212,6 +230,11 @@ def parameters_for(
         has_log=has_log,
         relay=_comparable(settings.relay) if protocol in RELAYED_PROTOCOLS else "",
     )
+
+
+def gathering_time(timing: Timing, members: int) -> int:
+    """How long acknowledgments wait at the relay for those of others, if some do not come."""
+    return max(timing.status, _WORK_OF_MEMBER * members) if members > 2 else 0
 
 
 def longest_wait(round_trip: int) -> int:
