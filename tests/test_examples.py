@@ -26,13 +26,14 @@ PROMISED = {
     "fenced_lock": "nine turns, each with its own token: True",
     "bank": "who has an account has all 30 transfers: True",
     "urgent_commands": "it passed readings, at all members alike: True",
+    "durable_bank": "nothing that was done is missing, and the sum is right: True",
 }
 
 
 def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program = folder / f"{name}.py"
     program.write_text(new_names()((EXAMPLES / program.name).read_text()))
-    return subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    return subprocess.run([sys.executable, program], capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
 
 
 @pytest.mark.parametrize("name", PROMISED)

@@ -17,7 +17,8 @@ from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError, JoinError
 from ordercast.wire.seal import seal_for
 
-_MIN_PATIENCE = 5.0  # seconds
+_ADVICE = ("join with", "move the folder", "could not load the state")  # of errors that another attempt does not mend
+_MIN_PATIENCE = 2.0  # seconds
 
 
 class Found(NamedTuple):
@@ -31,7 +32,7 @@ class Found(NamedTuple):
 
     def is_final(self, error: JoinError) -> bool:
         """Whether another attempt would end in the same way."""
-        return self.plan is None and ("join with" in str(error) or "its log" in str(error) or "state" in str(error))
+        return self.plan is None and any(advice in str(error) for advice in _ADVICE)
 
 
 async def find_or_restart(options: JoinOptions, log: MemberLog, why: str) -> Found:

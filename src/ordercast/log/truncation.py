@@ -8,7 +8,7 @@ import os
 
 from ordercast.log.disk import Disk, write_all
 from ordercast.log.format import FrameBuilder, Kind, SegmentHeader, encode_segment_header
-from ordercast.log.manifest import Manifest, read_manifest, write_manifest
+from ordercast.log.manifest import KEPT_NOTE, Manifest, read_manifest, write_durably, write_manifest
 from ordercast.log.published_end import NAME as PUBLISHED_END
 from ordercast.log.segments import Scan, Segment, read_segments, snapshot_name, whole
 from ordercast.model.errors import LogError
@@ -24,7 +24,10 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
     kept = [segment for segment in segments if segment.first < position] or segments[:1]
     if not kept or kept[0].first > position:
         raise LogError(f"position {position} is not in the log: it cannot be cut there")
-    replaced = _cut(disk, kept[-1], position, hash_, _last_note(disk, segments[-1]))
+    note = _last_note(disk, segments[-1])
+    replaced = _cut(disk, kept[-1], position, hash_, note)
+    if note:  # it is in one of the segments that are removed: a crash must not lose it
+        write_durably(disk, KEPT_NOTE, [note])
     if manifest.snapshot is not None and manifest.snapshot > position:
         write_manifest(disk, Manifest(manifest.start))
         disk.remove(snapshot_name(manifest.snapshot))
@@ -36,6 +39,8 @@ def drop_above(disk: Disk, position: int, hash_: bytes) -> None:
         disk.sync()  # one after the other: no gap is left by a crash
     disk.rename(replaced, kept[-1].name)
     disk.sync()
+    if note:
+        disk.remove(KEPT_NOTE)
 
 
 def _last_note(disk: Disk, segment: Segment) -> bytes:

@@ -158,46 +158,77 @@ def test_an_application_with_a_state_is_whole_after_all_were_killed(tmp_path: Pa
     run(test)
 
 
+class Cluster:
+    """Members under load, of which some are killed and started again."""
+
+    def __init__(self, folder: Path, order: str) -> None:
+        self.folder, self.name = folder, new_name()
+        self.options: dict[str, Any] = {"order": order, "failure_timeout": FAST}
+        self.groups: dict[str, Group] = {}
+        self.promised: list[bytes] = []
+        self._number = 0
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
+
+    async def start(self, *names: str) -> None:
+        for each, group in zip(
+            names, await open_logged(self.name, self.folder, *names, of=NAMES, **self.options), strict=True
+        ):
+            self.groups[each] = group
+            self._tasks[each] = [asyncio.create_task(self._read(group)), asyncio.create_task(self._load(group))]
+
+    async def kill(self, *names: str) -> None:
+        for each in names:
+            for task in self._tasks[each]:
+                task.cancel()
+        await kill(*(self.groups.pop(each) for each in names))
+
+    async def end(self) -> None:
+        for _, load in self._tasks.values():
+            load.cancel()
+        while any(len(group.members) < len(NAMES) or group.blocked for group in self.groups.values()):
+            await asyncio.sleep(0.05)
+            for name in NAMES:
+                reading = self._tasks[name][0]
+                assert not reading.done(), f"{name} ended: {reading.exception()!r}"
+        await asyncio.gather(*(group.close() for group in self.groups.values()))
+
+    async def _read(self, group: Group) -> None:
+        last = -1
+        async for message in group:
+            assert message.position > last, "positions never go back"
+            last = message.position
+
+    async def _load(self, group: Group) -> None:
+        while True:
+            self._number += 1
+            payload = b"%d" % self._number
+            try:
+                await group.send(payload, until="durable")
+            except ordercast.Undelivered:
+                continue
+            except ordercast.GroupError:
+                return
+            self.promised.append(payload)
+
+
 def kill_again_and_again(folder: Path, times: int, seed: int, order: str) -> None:
     """Some or all are killed under load, and started again; nothing that was told durable is lost or twice."""
 
     async def test() -> None:
-        chance, name = random.Random(seed), new_name()
-        options: dict[str, Any] = {"order": order, "failure_timeout": FAST}
-        groups = dict(zip(NAMES, await open_logged(name, folder, *NAMES, **options), strict=True))
-        promised: list[bytes] = []
-        number = 0
-
-        async def load(group: Group) -> None:
-            nonlocal number
-            while True:
-                number += 1
-                payload = b"%d" % number
-                try:
-                    await group.send(payload, until="durable")
-                except ordercast.GroupError:
-                    return
-                promised.append(payload)
-
+        chance, cluster = random.Random(seed), Cluster(folder, order)
+        await cluster.start(*NAMES)
         for _ in range(times):
-            loads = [asyncio.create_task(load(group)) for group in groups.values()]
             await asyncio.sleep(chance.uniform(0, 0.3))
             victims = chance.sample(NAMES, chance.choice([1, 2, 3, 3]))
-            await kill(*(groups.pop(each) for each in victims))
+            await cluster.kill(*victims)
             await asyncio.sleep(chance.uniform(0, 0.3))
-            chance.shuffle(victims)
-            back = await open_logged(name, folder, *victims, of=NAMES, **options)
-            groups |= dict(zip(victims, back, strict=True))
-            for task in loads:
-                task.cancel()
-            await asyncio.gather(*loads, return_exceptions=True)
-        await groups["A"].send(b"end", until="durable")
-        await asyncio.gather(*(group.close() for group in groups.values()))
+            await cluster.start(*chance.sample(victims, len(victims)))
+        await cluster.end()
         assert len(hashes(folder, *NAMES)) == 1
         payloads = [payload for _, _, payload in texts(folder, "A")[0]]
         assert len(payloads) == len(set(payloads))
-        assert set(promised) <= set(payloads)
-        assert len(promised) > times
+        assert set(cluster.promised) <= set(payloads)
+        assert len(cluster.promised) > times
 
     asyncio.run(asyncio.wait_for(test(), 30 + 10 * times))
 

@@ -602,8 +602,12 @@ class Member:
         assert place is not None, "the joiner has checked it"
         node = welcome.view.nodes[place]
         self._use_session(joined_session(self.name, node, welcome.view, self.session.machine.config))
-        terms_now = self._terms if terms == self._terms.encoded() else read_terms(terms)
-        self.enter(me, welcome, terms_now, self.session.round_trips.typical())
+        known = self._terms
+        if self.log is not None and terms != known.encoded():
+            known = read_terms(terms)
+            self._addresses.begin_anew()
+            self.log.durability.begin_anew()
+        self.enter(me, welcome, known, self.session.round_trips.typical())
         if self._withdrawn is not None:
             self.state.interrupt()
             self.leave_group(None, drain=False)

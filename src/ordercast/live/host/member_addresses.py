@@ -18,13 +18,18 @@ class MemberAddresses:
     def __init__(self, own: Address, founders: Sequence[tuple[str, Address]], relay: RelayOption) -> None:
         """`founders`: names and addresses, in their order; empty for one that joined."""
         self._own, self._founders, self._relay = own, tuple(address for _, address in founders), relay
+        self._by_node = self._founders
         self.relay = relay if isinstance(relay, Address) else None
         """Of a relay process."""
 
+    def begin_anew(self) -> None:
+        """The group began anew: its nodes are others."""
+        self._by_node = ()
+
     def of(self, person: Incarnation, node: int) -> Address:
         """The address of one member."""
-        if node < len(self._founders):
-            return self._founders[node]
+        if node < len(self._by_node):
+            return self._by_node[node]
         return seen_from(self._own, address_of(person.address))
 
     def in_view(self, view: GroupView) -> list[Address]:

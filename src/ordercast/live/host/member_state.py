@@ -75,6 +75,8 @@ class MemberState:
         self._transfer: StateTransfer | None = None
         self._log = None if options is None else options.log
         self._replaying: asyncio.Task[None] | None = None
+        self.starts_at = 0
+        """The position of the first message that the application is handed."""
         self._join_timeout = 0.0
         if options is not None:
             self._join_timeout = options.join_timeout
@@ -241,6 +243,8 @@ class MemberState:
     def replay(self, start: int, stop: int) -> None:
         """The application is handed what the log has between these positions, before all that is held."""
         assert self._log is not None, "there is a log"
+        if self.starts_at == 0:
+            self.starts_at = start
         self._replaying = self._loop.create_task(self._log.replay(self._owner.inbox, start, stop))
         self._replaying.add_done_callback(self._replayed)
 

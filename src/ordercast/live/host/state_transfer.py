@@ -167,7 +167,8 @@ class StateTransfer:
     async def _load(self, loader: StateLoader, interrupted: "asyncio.Task[None] | None") -> None:
         if interrupted is not None:
             await asyncio.wait((interrupted,))  # the application may have to clean up
-        await self._owner.read_up()
+        if self._options.state is not None:
+            await self._owner.read_up()
         start = None
         try:
             loaded = await loader.load()

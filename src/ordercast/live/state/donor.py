@@ -7,9 +7,10 @@ view, which is when the state is saved: after the last message of the view befor
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from hashlib import sha256
+from typing import Any, TypeVar
 
 from ordercast.live.logs import GroupLogs
 from ordercast.live.state.application import State
@@ -43,6 +44,7 @@ _NOTHING_COMMON = (
     "it would be given a snapshot"
 )
 
+_Found = TypeVar("_Found")
 Joiner = tuple[str, int]
 """A name and an incarnation."""
 
@@ -286,7 +288,8 @@ class Donor:
             await connection.send(Frame.REFUSED, b"it does not keep the state any longer")
             return
         if self._log is not None:
-            await connection.send(Frame.STATE, await self._log.state_heading(offer.number))
+            heading = await self._waiting(connection, self._log.state_heading(offer.number))
+            await connection.send(Frame.STATE, heading)
         chunks = snapshot.chunks()
         try:
             await self._stream(connection, chunks)
@@ -305,7 +308,7 @@ class Donor:
         kind, locator = await connection.receive()
         if kind is not Frame.LOCATOR:
             raise ConnectionLostError("it does not say which places of its log it knows")
-        found = await log.suffix(offer.number, locator)
+        found = await self._waiting(connection, log.suffix(offer.number, locator))
         if found is None:
             if self._state is None:
                 await connection.send(Frame.FAILED, _NOTHING_COMMON.encode())
@@ -352,7 +355,11 @@ class Donor:
         """The next chunk; while it is waited for, the joiner is told that this member lives."""
         if not chunks.may_wait:
             return await chunks.next()
-        task = self._loop.create_task(chunks.next())
+        return await self._waiting(connection, chunks.next())
+
+    async def _waiting(self, connection: Connection, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """What is worked out; meanwhile the joiner is told that this member lives."""
+        task = self._loop.create_task(work)
         try:
             while not (await asyncio.wait((task,), timeout=self._failure_timeout / WAITS_PER_TIMEOUT))[0]:
                 await connection.send(Frame.WAIT)

@@ -16,6 +16,7 @@ from ordercast.model.errors import JoinError, LogError
 from ordercast.wire.keys import GroupKeys
 
 _RETRY = 0.05  # seconds before donors are asked again that could not be reached
+_LOG_PATIENCE = 8  # times as long as an application may take: a disk is waited for
 _GONE_AFTER = 2  # failure timeouts without a word from any donor
 
 
@@ -117,6 +118,8 @@ class StateLoader:
             self._problems.append(f"{donor.name}: {error}")
             return None
         patience = self._failure_timeout / 2 if len(self._donors) > 1 else None
+        if patience is not None and self._log is not None:
+            patience *= _LOG_PATIENCE
         parts = Parts(connection, patience=patience, count=self._count)
         try:
             if self._log is not None:
