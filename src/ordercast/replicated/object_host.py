@@ -67,6 +67,8 @@ class ObjectHost:
         self._loaded = self._begun = False
         self.error: Exception | None = None
         self._group: Group | None = None
+        self._loop = asyncio.get_running_loop()
+        self._decode, self._frames = self._replica.decode, self._replica.frames
         self._following: asyncio.Task[None] | None = None
         self.me = ""
         """The name of this member."""
@@ -155,14 +157,18 @@ class ObjectHost:
         sequence = outgoing.next
         payload = encode(frame.kind(sequence, outgoing.first - 1, time(), *values))
         if together is None:
-            self._send(payload, hosted.on, priority)
+            if hosted.on is None and self.error is None:  # as `_send` does, for most commands
+                self.group.send_nowait(payload, priority=priority)
+            else:
+                self._send(payload, hosted.on, priority)
         self._last_sent += 1
-        sent = Sent(frame, payload, hosted.on, self._last_sent)
+        call: Call[Any] = Call(loop=self._loop)
+        call._id = hosted.name, self.me, self._session, priority, sequence  # noqa: SLF001 (made here only)
+        sent = Sent(frame, payload, hosted.on, self._last_sent, call)
         outgoing.add(sent)
         if together is not None:
             together.append((outgoing, sent))
-        sent.call.id = CommandId(hosted.name, self.me, self._session, priority, sequence)
-        return sent.call
+        return call
 
     async def fresh(self, hosted: Hosted) -> None:
         """Returns when everything is applied here that was completed anywhere before the call."""
@@ -274,11 +280,11 @@ class ObjectHost:
 
     def _message(self, message: Message) -> None:
         try:
-            sent = self._replica.decode(message.payload)
+            sent = self._decode(message.payload)
         except msgspec.DecodeError:
             self._refused(message)
             return
-        found = self._replica.frames.get(type(sent))
+        found = self._frames.get(type(sent))
         if found is None:
             self._control(message, sent)
             return
@@ -289,8 +295,8 @@ class ObjectHost:
         if not hosted.held:
             self._shards.hold_back(hosted.name, lambda: self._message(message))
             return
-        priority = message.priority
-        stream = self._replica.stream(hosted, sender, priority)
+        priority = message.priority if self._prioritised else 0
+        stream = hosted.current.get((sender, priority)) or self._replica.stream(hosted, sender, priority)
         if stream is None:
             return
         result = hosted.apply(frame, sent, sender, stream)

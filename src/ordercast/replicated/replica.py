@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, array_like=True):
     interface: str
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True, gc=False):
     """What became of a command that was applied now."""
 
     sequence: int
@@ -81,6 +81,7 @@ class Hosted:
         binding = Binding(host, self)
         binding.context = self.context
         self.target.__dict__["binding"] = binding
+        self.target.__dict__["context"] = self.context  # asked for by most commands
         self.binding = binding
 
     def state(self) -> HostedState:
@@ -135,7 +136,7 @@ class Hosted:
         sequence, acknowledged, time, *values = astuple(sent)
         if sequence != stream.last + 1:
             return None
-        context, binding = self.context, self.binding
+        context, binding, spec = self.context, self.binding, frame.spec
         context.number += 1
         context.caller = sender
         if time > context.time:
@@ -144,7 +145,7 @@ class Hosted:
         error: Exception | None = None
         value: Any = None
         try:
-            value = frame.spec.apply(self.target, tuple(values))
+            value = spec.apply(self.target, values) if spec.keywords else spec.method(self.target, *values)
         except MemoryError:
             raise  # of this member alone
         except Exception as raised:
@@ -152,7 +153,8 @@ class Hosted:
         finally:
             binding.applies = False
         stream.last = sequence
-        stream.acknowledge(acknowledged)
+        if acknowledged >= stream.kept_from:
+            stream.acknowledge(acknowledged)
         if error is not None:
             stream.keep(sequence, f"{type(error).__name__}: {error}", b"")
         elif value is not None:
