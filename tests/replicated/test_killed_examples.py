@@ -1,12 +1,16 @@
 """The examples of replicated objects as real processes, of which one is killed and started again."""
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
+
+import pytest
 
 from tests.live.ports import free_group
 
@@ -110,3 +114,25 @@ def test_a_bank_loses_nothing_when_a_branch_is_killed_and_comes_back() -> None:
         assert back.endswith(" and 0")
         seen += [members.line("B") for _ in range(20)]
         assert all(line.endswith(" are 0") for line in seen if " are " in line)
+
+
+@pytest.mark.soak
+def test_a_paused_holder_has_lost_the_lock_and_every_token_has_one_holder() -> None:
+    """SIGSTOP for longer than the failure timeout: what the lock protects would refuse the old token."""
+    with processes("fenced_lock") as members:
+        pattern = r"([ABC]) holds it with token (\d+)"
+        said = {name: members.until(name, pattern) for name in "ABC"}
+        members.running["C"].send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        while time.monotonic() < stopped + 8:
+            said["A"].append(members.line("A"))
+            said["B"].append(members.line("B"))
+        members.running["C"].send_signal(signal.SIGCONT)
+        largest = max(int(line.rpartition(" ")[2]) for name in "AB" for line in said[name])
+        while int(said["C"][-1].rpartition(" ")[2]) <= largest:  # it returns, and waits for its turn
+            said["C"].append(members.line("C"))
+        tokens = [int(line.rpartition(" ")[2]) for name in "ABC" for line in said[name]]
+        assert len(set(tokens)) == len(tokens)
+        for name in "ABC":
+            own = [int(line.rpartition(" ")[2]) for line in said[name]]
+            assert own == sorted(own)

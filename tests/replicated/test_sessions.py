@@ -6,6 +6,7 @@ from ordercast.replicated import Replicated, command
 from ordercast.replicated.frames import encode
 from ordercast.replicated.replica import Replica
 from ordercast.replicated.sessions import REMEMBERED_SESSIONS, Sessions, Stream
+from tests.replicated.alone import Alone
 
 
 class Store(Replicated):
@@ -63,3 +64,40 @@ def test_commands_that_come_again_or_after_a_hole_are_not_applied() -> None:
     copy.load(replica.save())
     assert copy.hosted[""].digest() == hosted.digest()
     assert copy.hosted[""].result_of(copy.hosted[""].streams[7][0], 2, frame).value == "one"
+
+
+class Drawing(Replicated):
+    """Random numbers in commands and in hooks."""
+
+    drawn: list[float] = []
+    keys: dict[tuple[int, str] | int, set[str | int]] = {}
+
+    @command
+    def draw(self) -> None:
+        self.drawn.append(self.context.random.random())
+
+    def left(self, member: str) -> None:
+        del member
+        self.draw.__wrapped__(self)  # type: ignore[attr-defined]
+
+
+def test_chance_in_hooks_is_the_same_for_one_that_joined_just_before() -> None:
+    group = Alone(Drawing)
+    group.do("A", "draw")
+    joined = Replica({"": Drawing()}, {}, None)  # type: ignore[arg-type]
+    joined.load(group.replicas["A"].save())
+    group.replicas["D"] = joined
+    group.leaves("C")
+    assert len(group["A"].drawn) == 2
+    assert len(set(group["A"].drawn)) == 2
+    assert joined.hosted[""].target.drawn == group["A"].drawn  # type: ignore[attr-defined]
+    assert len(group.digests()) == 1
+
+
+def test_states_with_keys_that_have_no_order_are_compared_too() -> None:
+    group = Alone(Drawing)
+    for name in "ABC":
+        group[name].keys = {1: set(["x", 9, "y"][:: -1 if name == "B" else 1]), (1, "a"): {"z"}}
+    assert len(group.digests()) == 1
+    group["B"].keys[2] = set()
+    assert len(group.digests()) == 2
