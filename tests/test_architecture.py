@@ -55,6 +55,8 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
     "evaluation": ({"model", "trace"}, {"stdlib", "msgspec", "numpy", "scipy"}),
     # From stored results alone.
     "report": ({"model", "evaluation"}, {"stdlib", "jinja2", "matplotlib"}),
+    # The page, what it asks for, and a server on this machine. It reads traces and judges nothing.
+    "viewer": ({"model", "trace", "audit"}, {"stdlib", "numpy", "pyarrow"}),
     "cli": (
         {
             "model",
@@ -72,6 +74,7 @@ ROOMS: dict[str, tuple[set[str], set[str]]] = {
             "pipeline",
             "evaluation",
             "report",
+            "viewer",
         },
         {"stdlib", "msgspec", "rich", "typer", "uvloop"},
     ),

@@ -39,6 +39,7 @@ PANELS = {
     "Simulations, searches, audits": {
         "simulate": "Simulate one run and print its summary.",
         "audit": "Check that recorded traces keep the promises of their service.",
+        "view": "Look at traces in the browser: space-time, messages, latencies, violations.",
         "check": "Search every schedule of a small group for a counterexample.",
         "replay": "Run a recorded counterexample step by step.",
         "shrink": "Reduce a failing run to a small one and write it with a test.",

@@ -10,6 +10,7 @@ import typer
 from ordercast.cli.shared.printing import counted
 from ordercast.cli.shared.progress import progress_bar
 from ordercast.cli.shared.spark_session import MASTER, pipeline_extra, spark_session
+from ordercast.cli.shared.viewing import serve, viewer_packages
 from ordercast.model.config import require
 from ordercast.model.errors import TraceError
 from ordercast.model.services import Service
@@ -54,6 +55,12 @@ def audit_command(
             "--history", help="The arguments are histories of replicated objects: check that they are linearizable."
         ),
     ] = False,
+    view: Annotated[
+        bool, typer.Option("--view", help="Show the witnesses in the browser, until interrupted; see `ordercast view`.")
+    ] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="With --view: open the browser, or only print the address.")
+    ] = True,
 ) -> None:
     """Check that recorded traces keep the promises of their service.
 
@@ -69,6 +76,8 @@ def audit_command(
         follow or (until_idle is None and checkpoint is None),
         "--until-idle and --checkpoint have no effect without --follow",
     )
+    require(not (view and follow), "--view and --follow cannot be given together; audit the complete trace with --view")
+    require(view or open_browser, "--no-open has no effect without --view")
     if follow:
         require(
             len(folders) == 1 and spark is not False,
@@ -91,6 +100,8 @@ def audit_command(
     if json is not None:
         _write(json, verdict, names)
     print_verdict(verdict, Console(), names)
+    if view:
+        _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
 
 
@@ -123,6 +134,19 @@ def _audit_histories(paths: list[Path], json: Path | None, spark: bool, master: 
             arguments = ", ".join(done.arguments)
             typer.echo(f"    {done.process}: {done.kind}({arguments}) = {done.result or 'it did not return'}")
     return not wrong
+
+
+def _show(folders: list[Path], verdict: "Verdict", *, open_browser: bool) -> None:
+    """The page at the first witness; at the first run if there is none."""
+    with viewer_packages():
+        from ordercast.viewer.rules import witnesses_in
+        from ordercast.viewer.traces import Traces
+
+        traces = Traces(folders)
+    witnesses = witnesses_in(verdict.as_document())
+    if not witnesses:
+        _note("no property is violated; the page shows the trace")
+    serve(traces, witnesses=witnesses, open_browser=open_browser)
 
 
 def _follow(
