@@ -78,6 +78,34 @@ def test_nothing_waits_for_long_or_for_too_much() -> None:
     asyncio.run(test())
 
 
+def test_what_waits_waits_longer_where_rounds_take_longer() -> None:
+    async def test() -> None:
+        gathering, sent = gathered(hold=MILLISECOND)
+        gathering.pace = 100.0
+        gathering.add(0, b"a", waits=True)
+        await asyncio.sleep(0.03)
+        assert sent == []
+        await asyncio.sleep(0.12)
+        assert sent == [[(0, b"a")]]
+
+    asyncio.run(test())
+
+
+def test_the_relay_and_its_members_are_told_how_long_rounds_take() -> None:
+    async def test() -> None:
+        async with group_of(*"ABCDE", order="partial") as groups:
+            for name in "AB":
+                member_of(groups[name]).transport.set_pace(3.0)
+            relay, client = (member_of(groups[name]).transport for name in "AB")
+            assert relay._own_relay is not None
+            assert relay._own_relay.gathering is not None
+            assert relay._own_relay.gathering.pace == 3.0
+            assert client._relay is not None
+            assert client._relay.patience == 60 * MILLISECOND
+
+    run(test)
+
+
 @pytest.mark.parametrize("parts", [[], [(3, b"x")], [(0, b"ab"), (65_533, b"c" * 300), (0, b"d")]])
 def test_parts_are_joined_and_separated(parts: Parts) -> None:
     assert separated(memoryview(joined(parts))) == parts

@@ -474,7 +474,9 @@ class Host:
                 self._transport.send_directly(_SELECTIVE_SECONDS)
         else:
             pace.acknowledged(packet.source, packet.seq, time.monotonic_ns(), self._losses())
-            self._timers.pace = pace.factor
+            if pace.factor != self._timers.pace:
+                self._timers.pace = pace.factor
+                self._transport.set_pace(pace.factor)
 
     def _losses(self) -> int:
         """Changes whenever something is known to be lost."""

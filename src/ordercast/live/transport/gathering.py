@@ -27,6 +27,8 @@ class Gathering:
     def __init__(self, members: int, hold: int, send: Callable[[Parts], None]) -> None:
         """`hold`: nanoseconds that something waits at most; `send`: passes on, in one datagram if it fits."""
         self._everybody, self._hold, self._send = (1 << members) - 1, hold / SECOND, send
+        self.pace = 1.0
+        """Waiting times are multiplied by it."""
         self._waiting: Parts = []
         self._size = 0
         self._spoke = 0  # members whose acknowledgments wait, or went with data
@@ -43,7 +45,7 @@ class Gathering:
         if self._waiting and self._size > _MAX_GATHERED:
             self.release()
         elif self._waiting and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._hold, self.release)
+            self._timer = asyncio.get_running_loop().call_later(self._hold * self.pace, self.release)
 
     def spoke(self, member: int) -> None:
         """A member's acknowledgment is known to all: nobody need wait for another one."""

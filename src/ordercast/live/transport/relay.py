@@ -34,7 +34,8 @@ ORIGIN = Struct(">HQ")
 RELAY_INCARNATION = Struct(">Q")
 """In front of the records that a member sends to a relay: the relay's last known incarnation; 0: none yet."""
 ORIGIN_SIZE, RELAY_INCARNATION_SIZE = ORIGIN.size, RELAY_INCARNATION.size
-_LEAST_PATIENCE = 20 * MILLISECOND
+LEAST_PATIENCE = 20 * MILLISECOND
+"""After it an acknowledgment that did not come back counts as lost, if rounds take no longer than expected."""
 _TICKS_TO_ASK = 3  # without an answer, as members are asked: one and a half heartbeats
 
 
@@ -112,7 +113,7 @@ class RelayClient:
         self.incarnation = 0
         """The one that was received from last; 0: none yet."""
         self.stream = Stream(max_hold)
-        self.patience = _LEAST_PATIENCE
+        self.patience = LEAST_PATIENCE
         """Nanoseconds after which an acknowledgment that did not come back counts as lost."""
         self._unanswered, self._silent_ticks = False, 0
         self._asked_at: int | None = None

@@ -19,7 +19,7 @@ from ordercast.live.transport.addresses import Address, address_of, reachable
 from ordercast.live.transport.endpoint import Endpoint
 from ordercast.live.transport.gathering import GATHERED, separated
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
-from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
+from ordercast.live.transport.relay import LEAST_PATIENCE, ORIGIN, ORIGIN_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
@@ -309,6 +309,13 @@ class Transport:
         """
         if self._gathers:
             self._direct_until = time.monotonic() + seconds
+
+    def set_pace(self, pace: float) -> None:
+        """Acknowledgments take so much longer than expected: they wait so much longer for each other."""
+        if self._relay is not None:
+            self._relay.patience = int(LEAST_PATIENCE * pace)
+        elif self._own_relay is not None and self._own_relay.gathering is not None:
+            self._own_relay.gathering.pace = pace
 
     def _is_gathered(self) -> bool:
         """Whether it goes by the relay: unless the last ones were lost there, or few members send any."""
