@@ -79,14 +79,7 @@ def audit_command(
     require(not (view and follow), "--view and --follow cannot be given together; audit the complete trace with --view")
     require(view or open_browser, "--no-open has no effect without --view")
     if follow:
-        require(
-            len(folders) == 1 and spark is not False,
-            "--follow takes exactly one folder, and needs Spark: omit --no-spark",
-        )
-        require(
-            until_idle is None or 0 < until_idle < 1e9,
-            f"--until-idle must be a positive number of seconds, not {until_idle}",
-        )
+        _require_followable(folders, spark, until_idle)
         if found := _follow(folders[0], service, master, until_idle, checkpoint):
             if json is not None:
                 _write(json, _so_far(found), _names_in(found, folders))
@@ -103,6 +96,16 @@ def audit_command(
     if view:
         _show(folders, verdict, open_browser=open_browser)
     raise typer.Exit(0 if verdict.holds else 1)
+
+
+def _require_followable(folders: list[Path], spark: bool | None, until_idle: float | None) -> None:
+    require(
+        len(folders) == 1 and spark is not False, "--follow takes exactly one folder, and needs Spark: omit --no-spark"
+    )
+    require(
+        until_idle is None or 0 < until_idle < 1e9,
+        f"--until-idle must be a positive number of seconds, not {until_idle}",
+    )
 
 
 def _audit_histories(paths: list[Path], json: Path | None, spark: bool, master: str | None) -> bool:

@@ -138,7 +138,6 @@ class Member:
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._withdrawn: GroupClosed | str | None = None  # why it does not return, though it may be taken in
-        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
@@ -154,6 +153,7 @@ class Member:
 
     def _use_log(self, log: "MemberLog | None", plan: "Plan | None") -> None:
         """What is delivered is written there; with a plan, the group goes on at its position."""
+        self._undurable: list[DurableWaiters] = []  # for own messages that were delivered while this member was away
         self.log, self._plan = log, plan
         if plan is not None:
             self.inbox.begin_at(plan.position, plan.number)
