@@ -1,13 +1,18 @@
 """The durable log: what appending costs with sync on, how late messages are durable, recovery, and a full check.
 
+And what it costs a live group, beside the same group without: processor time of a message and member, three members in
+one process, in turns.
+
 Each figure is of one process and a real disk, and all but the recovery depend on that disk; nothing here is a test. Run
 it on a quiet machine, with a folder on the disk in question:
 
     python benchmarks/log.py --folder /var/tmp
 """
 
+import asyncio
 import os
 import platform
+import secrets
 import shutil
 import statistics
 import tempfile
@@ -17,9 +22,11 @@ from pathlib import Path
 
 from command_line import parser_for
 
+import ordercast
 from ordercast.log import Log, check, read_batches
 from ordercast.log.reader import read
 
+MEMBERS = ("A", "B", "C")
 PACKET = 60_000
 """Bytes of messages in a packet: those of one datagram of a live group."""
 OUTSTANDING = 8 << 20
@@ -133,11 +140,83 @@ def recovery_and_check(folder: Path, megabytes: int) -> list[str]:
     return found
 
 
+async def group_of(folder: Path | None, order: str) -> list[ordercast.Group]:
+    """Three members, with logs in this folder or without."""
+    name = f"log-{os.getpid()}-{secrets.token_hex(4)}"
+    joining = (
+        ordercast.join(name, members=MEMBERS, name=each, order=order, log=None if folder is None else folder / each)
+        for each in MEMBERS
+    )
+    return list(await asyncio.gather(*joining))
+
+
+async def live(folder: Path | None, order: str, size: int, count: int) -> tuple[float, float, float]:
+    """Processor microseconds of a message and member, messages in a second, and milliseconds of a lone message."""
+    groups = await group_of(folder, order)
+
+    async def take(group: ordercast.Group) -> None:
+        left = count
+        while left > 0:
+            left -= len(await group.receive_batch())
+
+    async def send(group: ordercast.Group) -> None:
+        for _ in range(count // len(groups)):
+            await group.send(payload)
+
+    payload = bytes(size)
+    cpu, begun = time.process_time(), time.perf_counter()
+    await asyncio.gather(*map(take, groups), *map(send, groups))
+    seconds = time.perf_counter() - begun
+    cpu = (time.process_time() - cpu) / count / len(groups) * 1e6
+    delays = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        await groups[0].send(payload)
+        await groups[1].receive()
+        delays.append(time.perf_counter() - begun)
+        await asyncio.sleep(0.002)
+    await asyncio.gather(*(group.close() for group in groups))
+    return cpu, count / seconds, statistics.median(delays) * 1e3
+
+
+async def durable_milliseconds(folder: Path, order: str, count: int = 50) -> float:
+    """The median until a lone message is on the disks of a majority."""
+    groups = await group_of(folder, order)
+    delays = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        await groups[0].send(bytes(100), until="durable")
+        delays.append(time.perf_counter() - begun)
+    await asyncio.gather(*(group.close() for group in groups))
+    return statistics.median(delays) * 1e3
+
+
+def live_groups(folder: Path, order: str, messages: int, turns: int = 3) -> list[str]:
+    """With and without logs, in turns: the best of each."""
+    lines = []
+    for size, wanted in ((100, messages), (1024, messages // 5)):
+        count = wanted - wanted % len(MEMBERS)
+        found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
+        for turn in range(turns):
+            for logged in (False, True):
+                place = folder / f"live-{order}-{size}-{turn}" if logged else None
+                found[logged].append(asyncio.run(live(place, order, size, count)))
+        for logged, each in found.items():
+            cpu, rate, lone = (min(one[0] for one in each), max(one[1] for one in each), min(one[2] for one in each))
+            with_log = "with logs" if logged else "without  "
+            lines.append(f"{order}, {size} B, {with_log}: {cpu:.2f} µs, {rate:,.0f}/s, a lone message {lone:.2f} ms")
+    lines.append(
+        f"{order}: durable at a majority after {asyncio.run(durable_milliseconds(folder / order, order)):.1f} ms"
+    )
+    return lines
+
+
 def main() -> None:
     """All of it."""
     parser = parser_for(__doc__, "about a minute")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
     parser.add_argument("--megabytes", type=int, default=1024, help="size of the log that is recovered and checked")
+    parser.add_argument("--messages", type=int, default=90_000, help="that a live group sends, of 100 bytes")
     asked = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}, folder {asked.folder}")
@@ -148,6 +227,9 @@ def main() -> None:
             print(saturated(place / f"saturated-{size}", size, megabytes))
         for size in (100, 1024):
             print(lone(place / f"lone-{size}", size, 200))
+        for order in ("sequenced", "total"):
+            for line in live_groups(place, order, asked.messages):
+                print(line)
         for line in recovery_and_check(place / "large", asked.megabytes):
             print(line)
     finally:

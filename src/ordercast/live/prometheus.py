@@ -31,6 +31,8 @@ _GAUGES = {
     "pending_bytes": "Bytes sent by the application and not yet accepted by the protocol.",
     "unread_bytes": "Bytes delivered and not yet read by the application.",
     "view": "The number of the current view.",
+    "log_bytes": "What the durable log has on the disk.",
+    "durable_position": "Messages below it are on the disks of a majority.",
 }
 _BYTES = {
     "received_bytes": ("bytes_received", "Bytes received."),
@@ -83,6 +85,7 @@ class _Collector:
         yield gauge("uptime_seconds", "Time since the group opened.", stats.uptime)
         yield gauge("round_trip_seconds", "Round trip to another member when the group opened.", stats.round_trip)
         yield gauge("recording_failed", "1: the recording ended before the group.", stats.recording_error is not None)
+        yield gauge("log_failed", "1: the durable log ended before the group.", stats.log_error is not None)
         logs = GaugeMetricFamily("ordercast_log_packets", "Packets that the protocol holds.", labels=(*_LABELS, "log"))
         for log, size in stats.logs.items():
             logs.add_metric((*common, log), size)

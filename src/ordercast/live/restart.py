@@ -19,6 +19,7 @@ from ordercast.wire.seal import seal_for
 
 _ADVICE = ("join with", "move the folder", "could not load the state")  # of errors that another attempt does not mend
 _MIN_PATIENCE = 2.0  # seconds
+_TIMEOUTS = 1.5  # failure timeouts that an attempt takes at most: whoever was found may have become blocked
 
 
 class Found(NamedTuple):
@@ -61,7 +62,7 @@ async def find_or_restart(options: JoinOptions, log: MemberLog, why: str) -> Fou
             f"{name} could not go on with its log within {options.timeout:.3g} s: {missing}. If the missing disks are "
             "lost, start with force: what only they had is lost then, though it may have been told durable"
         ) from None
-    patience = max(_MIN_PATIENCE, 3 * parameters.failure_timeout / SECOND)
+    patience = max(_MIN_PATIENCE, _TIMEOUTS * parameters.failure_timeout / SECOND)
     if found.plan is None:
         contacts = tuple(seen_from(own, address_of(each)) for each in found.contacts)
         return Found(replace(options, contacts=contacts, bind=own), None, patience)

@@ -70,6 +70,12 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """
     recording_error: str | None = None
     """Why the recording of this member ends before the group does."""
+    log_bytes: int = 0
+    """What the durable log of this member has on its disk, with its snapshot."""
+    durable_position: int = 0
+    """Messages below this position are known to be in the logs of a majority, on their disks."""
+    log_error: str | None = None
+    """Why the durable log of this member ends before the group does."""
 
 
 def counted(counts: Mapping[str, int], **more: int) -> dict[str, int]:

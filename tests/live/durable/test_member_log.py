@@ -44,6 +44,8 @@ def test_what_is_told_durable_is_on_the_disks_of_a_majority(order: str, tmp_path
             await groups[number % 3].send(b"%d" % number, until="durable")
             logged = [len(each) for each in texts(tmp_path, "A", "B", "C")]  # readers see what is on the disk only
             assert sum(count > number for count in logged) >= 2
+        stats = groups[1].stats()
+        assert (stats.durable_position >= 19, stats.log_bytes > 500, stats.log_error) == (True, True, None)
         await asyncio.gather(*(group.close() for group in groups))
 
     run(test)
@@ -123,6 +125,7 @@ def test_who_goes_on_without_its_disk_says_so(tmp_path: Path, caplog: pytest.Log
                 receipt = groups[0].send_nowait(bytes(20_000))
             await receipt.durable()
             await hear(groups[0], 20)
+            assert "No space left" in str(groups[0].stats().log_error)
             await asyncio.gather(*(group.close() for group in groups))
             assert len(texts(tmp_path, "B")[0]) == 20
 

@@ -176,9 +176,10 @@ class NodeProcess:
         return BROKEN_PIPE if self._stopped == _READER_GONE else 1
 
     def _report_recording(self, group: "Group") -> None:
-        error = group.stats().recording_error
-        if error is not None:
-            self._say(error)
+        stats = group.stats()
+        for error in (stats.recording_error, stats.log_error):
+            if error is not None:
+                self._say(error)
 
     def _say(self, sentence: str) -> None:
         self._print(f"ordercast: {sentence}")

@@ -11,7 +11,7 @@ def stats_of(member: Member, group: str) -> Stats:
     """Counters and sizes of a member whose session is, or was, open; `group`: its name."""
     host, counts, endpoint = member.host, member.counts, member.transport.endpoint
     assert host is not None, "there is no group before it is open"
-    measured = member.session.round_trips.typical()
+    measured, log = member.session.round_trips.typical(), member.log
     return Stats(
         group=group,
         me=member.name,
@@ -43,4 +43,7 @@ def stats_of(member: Member, group: str) -> Stats:
         unread_bytes=member.inbox.bytes,
         logs=msgspec.structs.asdict(host.machine.log_sizes()),
         recording_error=host.recorder.failed,
+        log_bytes=0 if log is None else log.disk_use,
+        durable_position=0 if log is None else log.durability.majority,
+        log_error=None if log is None else log.failed,
     )

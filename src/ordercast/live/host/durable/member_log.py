@@ -154,6 +154,12 @@ class MemberLog:
         return self._log.usage().first
 
     @property
+    def disk_use(self) -> int:
+        """Bytes of segments and snapshot."""
+        usage = self._log.usage()
+        return usage.segment_bytes + usage.snapshot_bytes
+
+    @property
     def waiting(self) -> int:
         """Bytes that are not on the disk yet."""
         return self._log.waiting
