@@ -359,6 +359,7 @@ def test_a_joiner_that_dies_costs_the_donors_nothing() -> None:
             await until(lambda: waiting(found.groups["B"]) != frozenset())
             task.cancel()  # it says that it leaves
             await until(lambda: all(len(each.members) == 3 and not waiting(each) for each in found.groups.values()))
+            await asyncio.wait([task])  # it has closed its socket
             await found.send("A", 11)
         assert found.logs["A"].views()[-1].left == {"D": "left"}
         assert found.logs["A"].log == found.logs["C"].log
