@@ -57,4 +57,4 @@ def relay_for(address: Address | None, seal: Seal, endpoint: Endpoint) -> Callab
     """The relay: a process of its own, or made by whoever is the first member of a view."""
     if address is not None:
         return address
-    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all)
+    return lambda: Relay(seal, time.time_ns(), endpoint.send_to_all_in_order)

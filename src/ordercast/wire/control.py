@@ -169,6 +169,17 @@ class PartialsPart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1
     data: Annotated[bytes, msgspec.Meta(max_length=65_507)]
 
 
+class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=111):
+    """Which packets of a link arrived: see `live.transport.links`."""
+
+    ranges: Annotated[tuple[Number, ...], msgspec.Meta(max_length=64)]
+    """The numbers that arrived: first and last of each range, ascending."""
+    delay: Number
+    """Microseconds since the latest of them arrived."""
+    closed: bool = False
+    """The sender of this has no room for more now."""
+
+
 Control = (
     Hello
     | HelloRejection
@@ -180,9 +191,10 @@ Control = (
     | LastHeard
     | PartialsRequest
     | PartialsPart
+    | LinkAcknowledgment
 )
 IN_SESSION: tuple[type[Control], ...] = (
-    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
+    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart, LinkAcknowledgment),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)

@@ -261,7 +261,8 @@ class Host:
         if not self._direct and self.member.phase is not Phase.MEMBER:
             return  # it was just excluded: what is taken now would be lost
         while (
-            not (submitted or self.closed or self.recorder.behind) and self.bytes_in_flight < self.max_bytes_in_flight
+            not (submitted or self.closed or self.recorder.behind or self._transport.is_full)
+            and self.bytes_in_flight < self.max_bytes_in_flight
         ):
             batch = outbox.take()
             if batch is None:

@@ -104,7 +104,8 @@ class Member:
         self.counts = UnitCounts()
         self.host: Host | None = None
         """The protocol; None before the session is open."""
-        congestion = CongestionControl(parameters.datagram_sizes(transport.endpoint.receive_buffer))
+        sizes = parameters.datagram_sizes(transport.endpoint.receive_buffer)
+        congestion = CongestionControl(sizes, has_links=parameters.has_links)
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(congestion.datagram))

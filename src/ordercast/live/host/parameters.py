@@ -44,6 +44,8 @@ NETWORK_ROUND_TRIP = 10 * MILLISECOND
 _MAX_MEASURED_ROUND_TRIP = SECOND
 FAILURE_TIMEOUT = 3 * SECOND
 
+LONG_WINDOW = 1024
+"""Packets of a sender that may be under way where links control how many bytes are: a bound of memory."""
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -86,6 +88,11 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
             f"{ROUND_TRIPS_PER_FAILURE_TIMEOUT * self.round_trip / SECOND:g} seconds, "
             f"not {self.failure_timeout / SECOND:g}: a slow answer would count as a failure",
         )
+
+    @property
+    def has_links(self) -> bool:
+        """Units travel in links: not on one machine, and not by multicast."""
+        return self.mtu > 0 and not self.multicast
 
     @property
     def heartbeat(self) -> int:
@@ -165,7 +172,8 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
     mtu = settings.mtu if settings.mtu is not None else 0 if loopback else NETWORK_MTU
     datagram = settings.max_datagram_size or DEFAULT_MAX_DATAGRAM_SIZE
     initial = _initial_size(datagram, mtu)
-    window = settings.window or min(128, max(16, MAX_BYTES_IN_FLIGHT // initial))
+    has_links = mtu > 0 and not settings.multicast
+    window = settings.window or (LONG_WINDOW if has_links else min(128, max(16, MAX_BYTES_IN_FLIGHT // initial)))
     expected = LOOPBACK_ROUND_TRIP if loopback else NETWORK_ROUND_TRIP
     round_trip = _nanoseconds(settings.round_trip, expected)
     timeout = _nanoseconds(settings.failure_timeout, max(FAILURE_TIMEOUT, ROUND_TRIPS_PER_FAILURE_TIMEOUT * round_trip))
@@ -176,7 +184,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         f"not {settings.resilience}",
     )
     timers = _timers(protocol, round_trip, timeout)
-    history = max(16, min(1024, _BUFFERED // initial))
+    history = LONG_WINDOW if has_links else max(16, min(1024, _BUFFERED // initial))
     config = GroupConfig(
         nodes=nodes,
         window=window,

@@ -17,9 +17,11 @@ from typing import NamedTuple, Protocol
 
 from ordercast.live.transport.addresses import Address, address_of, reachable
 from ordercast.live.transport.endpoint import Endpoint
+from ordercast.live.transport.links import Links
 from ordercast.live.transport.packing import ALL, BY_RELAY, Packer
 from ordercast.live.transport.relay import ORIGIN, ORIGIN_SIZE, Relay, RelayClient
 from ordercast.live.transport.reorder_buffer import OrderedStreams, Stream
+from ordercast.model.config import SECOND
 from ordercast.model.errors import ConfigError
 from ordercast.model.runs import Channel
 from ordercast.model.units import Unit
@@ -37,7 +39,7 @@ from ordercast.protocols.membership.units import (
 from ordercast.protocols.membership.view import GroupView
 from ordercast.wire.checks import is_valid, is_valid_in_view, is_valid_outside
 from ordercast.wire.codec import Codec, Malformed
-from ordercast.wire.control import IN_SESSION, Control
+from ordercast.wire.control import IN_SESSION, Control, LinkAcknowledgment
 from ordercast.wire.datagram import (
     FROM_RELAY,
     HANDSHAKE,
@@ -119,6 +121,7 @@ class Transport:
         self._control_too_large = 0
         self._keeps_order = False
         self._streams: list[Stream] = []  # of what members send to us, by member
+        self._links: Links | None = None
         self._own_relay: Relay | None = None
         self._relay: RelayClient | None = None  # if it is not our own
         self._looped_back: deque[tuple[int, bytes | memoryview]] = deque()  # by our own relay: origin, records
@@ -165,6 +168,21 @@ class Transport:
                 self._endpoint.knows([relay])
                 self._send_to_relay(self._relay, b"")  # it answers with its incarnation
         # a relay of its own that was used in the view before counts on
+        if self._endpoint.packet_size:
+            passes_on = self._own_relay is not None or (channel is Channel.ANY and self._me == 0)
+            self._enter_links(session, max_hold, passes_on=passes_on)
+
+    def _enter_links(self, tag: int, max_hold: int, *, passes_on: bool) -> None:
+        """Units travel in links from now on: to the members of the view with this tag."""
+        endpoint = self._endpoint
+        if self._links is None:
+            self._links = endpoint.links = Links(
+                endpoint.packet_size,
+                endpoint.write_pieces,
+                lambda place, message: self.send_control(message, place),
+                self._receiver.paused,
+            )
+        self._links.enter(tag, self._addresses, self._me, passes_on=passes_on, round_trip=2 * max_hold / SECOND)
 
     def enter_view(
         self,
@@ -207,6 +225,11 @@ class Transport:
     @max_datagram_size.setter
     def max_datagram_size(self, size: int) -> None:
         self._packer.max_datagram_size = size
+
+    @property
+    def is_full(self) -> bool:
+        """Too much waits to be sent; when that is over, the receiver is told with `paused`."""
+        return self._links is not None and self._links.is_full
 
     @property
     def endpoint(self) -> Endpoint:
@@ -283,7 +306,7 @@ class Transport:
         session = self._session
         assert session is not None, "units are sent in an open session"
         if target != BY_RELAY:
-            self._send(target, self._sealed(0, session, body, target))
+            self._send_in_order(target, self._sealed(0, session, body, target))
         elif self._own_relay is not None:
             self._own_relay.pass_on(self._me, session, body)
             self._looped_back.append((self._me, body))
@@ -305,7 +328,10 @@ class Transport:
     def _send_to_relay(self, relay: RelayClient, records: bytes) -> None:
         assert self._session is not None
         datagram = self._sealed(TO_RELAY, self._session, relay.body_of(records), ALL)
-        self._endpoint.send(datagram, relay.address)
+        if self._links is not None and relay.is_member:
+            self._endpoint.send_reliably(datagram, self._addresses.index(relay.address))
+        else:
+            self._endpoint.send(datagram, relay.address)
 
     def _sealed(self, flags: int, tag: int, body: bytes, target: int) -> bytes:
         counter = self._counters.get(tag, 0)
@@ -325,6 +351,15 @@ class Transport:
             self._endpoint.send_to_all(datagram)
         else:
             self._endpoint.send(datagram, self._addresses[target])
+
+    def _send_in_order(self, target: int, datagram: bytes) -> None:
+        """By links where there are any."""
+        if self._links is None:
+            self._send(target, datagram)
+        elif target == ALL:
+            self._endpoint.send_to_all_in_order(datagram)
+        elif target != self._me:
+            self._endpoint.send_reliably(datagram, target)
 
     # --- receiving ---
 
@@ -547,7 +582,10 @@ class Transport:
                 self.dropped["malformed"] += 1
                 continue
             if not isinstance(message, Unit):
-                if isinstance(message, IN_SESSION) == in_session:
+                if type(message) is LinkAcknowledgment:
+                    if self._links is not None and in_session:
+                        self._links.acknowledged(member, message)
+                elif isinstance(message, IN_SESSION) == in_session:
                     self._receiver.control_received(member, message)
                 else:
                     self.dropped["session"] += 1
