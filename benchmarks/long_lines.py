@@ -125,7 +125,7 @@ async def some(job: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": seconds, **counts}
 
 
-def stats(group: Group) -> dict[str, int]:
+def stats(group: Group) -> dict[str, Any]:
     """What a member has sent so far."""
     found = group.stats()
     return {
@@ -136,6 +136,14 @@ def stats(group: Group) -> dict[str, int]:
         "repeated": getattr(found, "packets_repeated", 0),
         "handed": sum(found.messages_delivered.values()),
         "unread": found.unread_bytes,
+        "recoveries": found.recoveries,
+        "pending": found.pending_bytes,
+        "logs": found.logs,
+        "discarded": found.units_discarded,
+        "rejected": found.datagrams_rejected,
+        "errors": found.send_errors,
+        "paths": [str({k: (round(v, 4) if isinstance(v, float) else v) for k, v in p.__dict__.items() if k not in ("_bandwidths",)} | {"bw": p.bandwidth}) for p in group._member.transport._links._paths.values()] if group._member.transport._links else [],
+        "snd": [str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))}) for p in group._member.transport._links._senders.values()] if group._member.transport._links else [],
     }
 
 
@@ -168,6 +176,9 @@ WORK: dict[str, Callable[[dict[str, Any]], Any]] = {"flood": flood, "some": some
 def member(text: str) -> None:
     """Does one job, and prints what came of it."""
     job = json.loads(text)
+    import os, logging
+    if os.environ.get("LL_LOG"):
+        logging.basicConfig(filename="/tmp/wl2/log-" + job["name"], level=logging.INFO, format="%(asctime)s %(message)s")
     work = WORK[job["work"]]
     found = asyncio.run(work(job)) if asyncio.iscoroutinefunction(work) else work(job)
     print(json.dumps({"report": found}), flush=True)

@@ -180,6 +180,15 @@ class LinkAcknowledgment(msgspec.Struct, frozen=True, array_like=True, gc=False,
     """The sender of this has no room for more now."""
 
 
+class FlowNotice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=112):
+    """Whether others should wait before they send more: see `live.host.flow_control`."""
+
+    number: Number
+    """Counts the notices of a member: an older one is ignored."""
+    closed: bool
+    """Its application does not read."""
+
+
 Control = (
     Hello
     | HelloRejection
@@ -192,9 +201,11 @@ Control = (
     | PartialsRequest
     | PartialsPart
     | LinkAcknowledgment
+    | FlowNotice
 )
 IN_SESSION: tuple[type[Control], ...] = (
-    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart, LinkAcknowledgment),
+    *(Heartbeat, AbortNotice, LastHeardRequest, LastHeard, PartialsRequest, PartialsPart),
+    *(LinkAcknowledgment, FlowNotice),
 )
 """These travel under the tag of a view, all others under the sender's incarnation."""
 CONTROL: tuple[type[Control], ...] = (Hello, HelloRejection, Join, Refuse, *IN_SESSION)

@@ -7,13 +7,15 @@ view. Inputs of the order are given to it directly, unless the member says other
 begins. The application's destinations are node numbers, which never change; a machine's are places of its view.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from ordercast.live.host.batching import TO_ALL, Outbox, OutgoingBatch
-from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT
+from ordercast.live.host.congestion import MAX_BYTES_IN_FLIGHT, FlightWindow
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.inbox import Inbox
 from ordercast.live.host.recording import MemberRecorder
 from ordercast.live.host.timers import Timers
@@ -121,8 +123,14 @@ class Host:
         recorder: MemberRecorder,
         counts: UnitCounts,
         owner: HostOwner,
+        flight: FlightWindow | None = None,
+        flow: FlowControl | None = None,
     ) -> None:
-        """`highest_level`: the highest level that the protocol reports; `counts`: continued here."""
+        """`highest_level`: the highest level that the protocol reports; `counts`: continued here.
+
+        `flight`: limits what is in flight by how long it takes; None: somebody sets `max_bytes_in_flight`. `flow`: whether to
+        wait for members that do not read.
+        """
         self.member, self._highest_level = member, highest_level
         self.machine, self._me = member.machine, member.current.place
         self._direct = member.is_direct  # the order's inputs go to the machine
@@ -138,7 +146,9 @@ class Host:
         self._in_flight: dict[int, int] = {}  # bytes of those without a place in the order yet, by first message
         self.bytes_in_flight = 0
         """The sum of these."""
-        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT
+        self.max_bytes_in_flight = MAX_BYTES_IN_FLIGHT if flight is None else flight.limit
+        self._flight, self._flow = flight, flow
+        self._sent_at: dict[int, float] = {}  # those in flight, if there is a `flight`
         self.closed = False
         self._stopped_for_view = False
         self._failed = False  # the machine raised: its state means nothing, and it is given no input any more
@@ -263,6 +273,7 @@ class Host:
         while (
             not (submitted or self.closed or self.recorder.behind or self._transport.is_full)
             and self.bytes_in_flight < self.max_bytes_in_flight
+            and not (self._flow is not None and self._flow.must_wait)
         ):
             batch = outbox.take()
             if batch is None:
@@ -418,6 +429,8 @@ class Host:
         self._unstable[packet.first] = batch
         self._in_flight[packet.first] = size = len(packet.payload)
         self.bytes_in_flight += size
+        if self._flight is not None:
+            self._sent_at[packet.first] = time.monotonic()
         batch.reached(Level.ACCEPTED)
 
     def _reached(self, output: Reached, *, by_view: bool = False) -> None:
@@ -441,7 +454,12 @@ class Host:
         self._inbox.put(packet)
 
     def _has_position(self, packet: Packet) -> None:
-        self.bytes_in_flight -= self._in_flight.pop(packet.first, 0)
+        size = self._in_flight.pop(packet.first, 0)
+        self.bytes_in_flight -= size
+        if self._flight is not None and (sent := self._sent_at.pop(packet.first, 0.0)):
+            now = time.monotonic()
+            self._flight.placed(size, now - sent, now)
+            self.max_bytes_in_flight = self._flight.limit
 
     def _discard(self, output: Discard) -> None:
         if not self.closed:
@@ -506,6 +524,7 @@ class Host:
         first = output.first
         batch = self._submitted.pop(first, None) or self._unstable.pop(first, None)
         self.bytes_in_flight -= self._in_flight.pop(first, 0)
+        self._sent_at.pop(first, None)
         if batch is not None:
             batch.give_up(Undelivered("all destinations of the message have left the group or failed"))
 

@@ -24,6 +24,7 @@ from ordercast.live.host.arrivals import Arrivals
 from ordercast.live.host.batching import Outbox
 from ordercast.live.host.busy_polling import BusyPolling
 from ordercast.live.host.congestion import CongestionControl
+from ordercast.live.host.flow_control import FlowControl
 from ordercast.live.host.flush_scheduler import FlushScheduler
 from ordercast.live.host.group_terms import GroupTerms
 from ordercast.live.host.host import Host
@@ -106,6 +107,7 @@ class Member:
         """The protocol; None before the session is open."""
         sizes = parameters.datagram_sizes(transport.endpoint.receive_buffer)
         congestion = CongestionControl(sizes, has_links=parameters.has_links)
+        self._flight = congestion.flight
         self.max_message_size = parameters.max_message_size
         self.inbox = Inbox(tuple(name for name, _ in founders), self.max_message_size)
         self.outbox = Outbox(parameters.room_in(congestion.datagram))
@@ -123,8 +125,10 @@ class Member:
         self._lacks = 0  # places that this member does not reach, while they are too many to agree on the next view
         self._exclusions = Exclusions()
         self._partials = PartialsExchange(transport, self.inbox, self._partials_lost)
+        self.flow = FlowControl(self.inbox, lambda notice: transport.send_control(notice, None), self._pump)
         self._arrivals = Arrivals(
             *(self, transport, self.inbox, self.counts),
+            flow=self.flow,
             leaving=self._leaving,
             partials=self._partials,
             failure_timeout=parameters.failure_timeout,
@@ -185,6 +189,7 @@ class Member:
         if self._arrivals.at_rest is None and self.end is None:
             self._arrivals.at_rest = False
             self.end = GroupClosed("the group is closed: nothing can be sent any more")
+            self.flow.disable()
             self._logs.shutdown.debug("%s closes the group", self.name)
             if self._arrivals.returning is not None:
                 self.end_alone(f"{self.name} was about to return to the group, which continued without it", 0)
@@ -235,6 +240,7 @@ class Member:
             return
         self._stop_joining()
         self.session.stop()
+        self.flow.stop()
         self._arrivals.detection.stop()
         self.transport.close()
         self.left.set_result(None)
@@ -337,6 +343,8 @@ class Member:
             recorder=self._new_recorder(self._terms.session, self.me, names),
             counts=self.counts,
             owner=self,
+            flight=self._flight,
+            flow=self.flow,
         )
         if self._scheduled:
             self.scheduler.use(self.host)
@@ -354,6 +362,10 @@ class Member:
         self.transport.enter_view(view, place, addresses, channel, relay, max_hold=self._max_hold)
         self.session.places = self._partials.places = {node: each for each, node in enumerate(view.nodes)}
         self._arrivals.enter_view(view, place)
+
+    def _pump(self) -> None:
+        if self.host is not None:
+            self.host.pump()
 
     def suspect(self, places: int) -> None:
         """These places of the current view seem to have failed."""

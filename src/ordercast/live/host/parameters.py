@@ -46,6 +46,10 @@ FAILURE_TIMEOUT = 3 * SECOND
 
 LONG_WINDOW = 1024
 """Packets of a sender that may be under way where links control how many bytes are: a bound of memory."""
+SHORT_LOG, LONG_LOG = 400, 2400
+"""Packets after which `total` agrees on its order and begins anew: without links, and with."""
+MAX_SIZE_BY_LINKS = 24_000
+"""Of datagrams: in links longer ones gain nothing, and packets are kept by number."""
 _BUFFERED = 3 << 20  # bytes in flight that the socket buffers of a member hold, with the system's overhead
 
 _FIXED_OVERHEAD = 150  # headers of the datagram, the relay, the record and the unit, with room to spare
@@ -105,7 +109,7 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         `buffer`: bytes that a receiver's socket holds. A datagram above half of it would always lose a part.
         """
         least = min(self.mtu or self.max_datagram_size, self.max_datagram_size)
-        most = max(least, min(self.max_datagram_size, buffer // 2))
+        most = max(least, min(self.max_datagram_size, MAX_SIZE_BY_LINKS if self.has_links else buffer // 2))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
     def room_in(self, datagram: int, members: int | None = None) -> int:
@@ -189,6 +193,7 @@ def parameters_for(settings: Settings, nodes: int, *, loopback: bool, has_state:
         nodes=nodes,
         window=window,
         quota=4 * window,
+        log_limit=LONG_LOG if has_links else SHORT_LOG,
         timing=timers.timing,
         polls_to_abort=timers.polls_to_abort,
         sequencer=SequencerConfig(

@@ -77,6 +77,8 @@ class LinkSender:
 
     def send(self, datagram: bytes) -> None:
         """Adds a datagram; `transmit` sends."""
+        if not (self._queue or self._again) and self.in_flight < self._path.window:
+            self._path.ran_out(self.in_flight)
         count = pieces_of(len(datagram), self._segment)
         self._queue.append(_Outgoing(self._next_datagram, memoryview(datagram), count))
         self._next_datagram += 1
@@ -87,14 +89,19 @@ class LinkSender:
         path = self._path
         while self._again or self._queue:
             room = path.window - self.in_flight
-            if room <= 0 or path.may_send_at() > now or (self.closed and self.in_flight):
+            if self.closed and self.in_flight:
+                path.ran_out(self.in_flight)
+                return
+            if room <= 0 or path.may_send_at() > now:
                 return
             if self._again:
                 self._repeat(now)
             else:
                 self._send_train(min(room, path.burst()), now)
-        if self.in_flight < path.window:
-            path.ran_out(self.in_flight)
+
+    def enough_unsent(self) -> int:
+        """Bytes that wait to be sent for a while, if others have to be asked for more."""
+        return int(2 * self._path.bandwidth * self._path.shortest)
 
     def due_at(self) -> float | None:
         """When `tick` has something to do; None: not before something is sent or acknowledged."""

@@ -9,7 +9,8 @@ knows the path. Beneath them a lost packet costs that packet, one round trip lat
 
 A link says nothing by itself but acknowledgments, which are control messages (`LinkAcknowledgment`) and authenticated as
 these are. It lasts as long as the view; what is known of the path outlives it. A member that passes on what others send,
-a relay or a sequencer, closes its links while more than `MAX_UNSENT` waits to be sent by it: so nothing piles up there.
+a relay or a sequencer, closes its links while more waits to be sent by it than goes out until the others have heard that
+they may go on: so nothing piles up there.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class Links:
         self._ack_timer: asyncio.TimerHandle | None = None
         self.is_full = False
         """Too much waits to be sent."""
-        self._passes_on = False
+        self._passes_on = self._closed = False  # the latter: others must not send now
         self._repeated_before = 0
 
     @property
@@ -75,7 +76,7 @@ class Links:
         `passes_on`: what others send is sent again by this member; `round_trip`: seconds, as expected.
         """
         self._repeated_before = self.repeated
-        self._stream, self._passes_on = tag & 0xFFFFFFFF, passes_on
+        self._stream, self._passes_on, self._closed = tag & 0xFFFFFFFF, passes_on, False
         self._senders, self._receivers, self._places = {}, {}, {}
         known, self._paths = self._paths, {}
         for place, address in enumerate(addresses):
@@ -109,6 +110,8 @@ class Links:
         sender.transmit(now)
         if sender.unsent > MAX_UNSENT:
             self.is_full = True
+            if self._passes_on and sender.unsent > sender.enough_unsent():
+                self._closed = True
         self._set_timer(sender)
 
     def send_to_all(self, datagram: bytes) -> None:
@@ -150,11 +153,17 @@ class Links:
             self._set_timer(sender)
 
     def _note_room(self) -> None:
-        if self.is_full and all(sender.unsent < _LEAST_UNSENT for sender in self._senders.values()):
-            self.is_full = False
+        """Less waits than before: this member, and others, may go on."""
+        if not self.is_full:
+            return
+        senders = self._senders.values()
+        if self._closed and all(sender.unsent <= max(_LEAST_UNSENT, sender.enough_unsent() // 2) for sender in senders):
+            self._closed = False
             for place, receiver in self._receivers.items():
                 if receiver.said_closed:
                     self._say(place, time.monotonic())
+        if all(sender.unsent < _LEAST_UNSENT for sender in senders):
+            self.is_full = False
             asyncio.get_running_loop().call_soon(self._on_room)
 
     # --- in ---
@@ -194,5 +203,5 @@ class Links:
         receiver = self._receivers[place]
         self._to_acknowledge.discard(place)
         ranges, delay = receiver.acknowledgment(now)
-        receiver.said_closed = self._passes_on and self.is_full
+        receiver.said_closed = self._closed
         self._acknowledge(place, LinkAcknowledgment(ranges, delay, receiver.said_closed))

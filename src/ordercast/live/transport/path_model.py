@@ -26,7 +26,8 @@ SHORTEST_FOR = 10.0  # seconds for which the shortest round trip counts
 PROBE_SECONDS = 0.2
 INITIAL_PACKETS = 32
 MIN_PACKETS = 8
-LOSS_WITH_QUEUE = 0.02  # of the packets of a round, above which less may be under way
+LOSS_WITH_QUEUE = 0.05  # of the packets of a round, above which less may be under way
+_FEW_LOSSES = 3  # say nothing
 QUEUE = 1.25  # times the shortest round trip: there is a queue
 GRANULARITY = 0.001  # seconds, of timers
 ACK_DELAY = 0.004
@@ -154,9 +155,9 @@ class PathModel:
         lost, sent = self._lost_in_round, self._sent_in_round
         self._lost_in_round = self._sent_in_round = 0
         product = self.bandwidth * self.shortest
-        if has_queue and lost > sent * LOSS_WITH_QUEUE:
+        if has_queue and lost > max(_FEW_LOSSES, sent * LOSS_WITH_QUEUE):
             self._ceiling = max(product, 0.85 * (self._ceiling or WINDOW_GAIN * product))
-            self.full = True
+            self.full = self.full or not latest.limited
         elif self._ceiling:
             self._ceiling *= 1.1
             if self._ceiling > WINDOW_GAIN * product:
@@ -193,12 +194,12 @@ class PathModel:
         else:
             gain, window = CYCLE[self._cycle], WINDOW_GAIN
         bandwidth = self.bandwidth
-        self._pacing = gain * bandwidth
+        least = (MIN_PACKETS if self.full else INITIAL_PACKETS) * self._packet
+        self._pacing = max(gain * bandwidth, least / self.shortest)
         product = bandwidth * self.shortest
         allowed = window * product + bandwidth * (ACK_DELAY + BURST_SECONDS)
         if self._ceiling:
             allowed = min(allowed, self._ceiling)
         if now < self._probe_until:
             allowed = product / 2
-        least = (MIN_PACKETS if self.full else INITIAL_PACKETS) * self._packet
         self.window = max(least, int(allowed))
