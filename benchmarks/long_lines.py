@@ -136,14 +136,15 @@ def stats(group: Group) -> dict[str, Any]:
         "repeated": getattr(found, "packets_repeated", 0),
         "handed": sum(found.messages_delivered.values()),
         "unread": found.unread_bytes,
+        "cpu": time.process_time(),
         "recoveries": found.recoveries,
         "pending": found.pending_bytes,
         "logs": found.logs,
         "discarded": found.units_discarded,
         "rejected": found.datagrams_rejected,
         "errors": found.send_errors,
-        "paths": [str({k: (round(v, 4) if isinstance(v, float) else v) for k, v in p.__dict__.items() if k not in ("_bandwidths",)} | {"bw": p.bandwidth}) for p in group._member.transport._links._paths.values()] if group._member.transport._links else [],
-        "snd": [str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))}) for p in group._member.transport._links._senders.values()] if group._member.transport._links else [],
+        "paths": [str({k: (round(v, 4) if isinstance(v, float) else v) for k, v in p.__dict__.items() if k not in ("_bandwidths",)} | {"bw": p.bandwidth}) for p in getattr(group._member.transport,"_links")._paths.values()] if getattr(group._member.transport,"_links",None) else [],
+        "snd": [str({k: v for k, v in p.__dict__.items() if isinstance(v, (int, float))}) for p in group._member.transport._links._senders.values()] if getattr(group._member.transport,"_links",None) else [],
     }
 
 

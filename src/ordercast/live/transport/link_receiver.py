@@ -46,7 +46,14 @@ class LinkReceiver:
         ahead = datagram - self._next  # negative: it was handed over
         if ahead > MAX_AHEAD or self._held_bytes > MAX_HELD_BYTES:
             return []
-        self._note(number, now)
+        if number == self._latest + 1 and self._ranges:  # as most are
+            if not self.unacknowledged:
+                self.since = now
+            self.unacknowledged += 1
+            self._latest, self._latest_at = number, now
+            self._ranges[-1][1] = number
+        else:
+            self._note(number, now)
         if ahead < 0:
             return []
         if count == 1 and not ahead:

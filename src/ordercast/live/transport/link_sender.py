@@ -9,7 +9,7 @@ No socket and no clock: what is to be sent is given to `write`, times are second
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ordercast.live.transport.path_model import PathModel, Sample
@@ -24,7 +24,7 @@ REORDERING_PACKETS = 3
 _PROBES = 2  # pieces that are sent after a timeout
 _MAX_BACKOFF = 5  # times that a timeout is doubled
 _COLLAPSED_AFTER = 3  # timeouts in a row
-_REMEMBERED = 4096  # transmissions that were taken to be lost, and may still arrive
+_REMEMBERED = 64  # transmissions that were taken to be lost last, and may still arrive
 _ROUNDS_WITHOUT_REORDERING = 64  # losses after which less time is given to late ones
 
 
@@ -45,8 +45,11 @@ class _Transmission(NamedTuple):
     """One piece, sent once."""
 
     sample: Sample
+    """When it was sent, with all that was sent by the same call."""
+    size: int
     datagram: _Outgoing
-    index: int
+    piece: int
+    """Its place in the datagram."""
 
 
 class LinkSender:
@@ -105,8 +108,10 @@ class LinkSender:
 
     def due_at(self) -> float | None:
         """When `tick` has something to do; None: not before something is sent or acknowledged."""
-        found = [at for at in (self._sends_at(), self._loss_at, self._times_out_at()) if at is not None]
-        return min(found, default=None)
+        due, loss_at, times_out_at = self._sends_at(), self._loss_at, self._times_out_at()
+        if loss_at is not None and (due is None or loss_at < due):
+            due = loss_at
+        return times_out_at if times_out_at is not None and (due is None or times_out_at < due) else due
 
     def tick(self, now: float) -> None:
         """The time of `due_at` has come, perhaps."""
@@ -117,30 +122,24 @@ class LinkSender:
             self._probe(now)
         self.transmit(now)
 
-    def acknowledged(self, ranges: Iterable[tuple[int, int]], delay: float, now: float, *, closed: bool) -> None:
+    def acknowledged(self, ranges: Sequence[tuple[int, int]], delay: float, now: float, *, closed: bool) -> None:
         """The transmissions of these numbers arrived; the latest of them `delay` seconds before this was said."""
         self.closed = closed
         arrived, latest, number = 0, None, -1
-        floor = min(next(iter(self._under_way), NUMBERS_BELOW), next(iter(self._given_up), NUMBERS_BELOW))
-        late = False
-        for each in numbers_in(ranges, floor, self._next_number):
-            found = self._under_way.pop(each, None)
-            if found is None:
-                found = self._given_up.pop(each, None)
-                if found is None:
-                    continue
-                late = True
-            else:
-                self.in_flight -= found.sample.size
-            arrived += found.sample.size
-            found.datagram.arrived |= 1 << found.index
-            if each > number:
-                number, latest = each, found
+        under_way = self._under_way
+        for each in numbers_in(ranges, next(iter(under_way), NUMBERS_BELOW), self._next_number):
+            found = under_way.pop(each, None)
+            if found is not None:
+                self.in_flight -= found.size
+                arrived += found.size
+                found.datagram.arrived |= 1 << found.piece
+                if each > number:
+                    number, latest = each, found
+        if self._given_up:
+            self._take_late(ranges)
         if latest is None:
             return
         self._timeouts = 0
-        if late:
-            self._allow_more_reordering()
         if number > self._largest:
             self._largest, self._largest_at = number, latest.sample.time
             self._path.measured(max(now - latest.sample.time - delay, 1e-6), now)
@@ -154,14 +153,11 @@ class LinkSender:
         datagram, size = self._queue[0], self._size
         first = datagram.sent
         end = min(datagram.count, first + max(1, min(MAX_TRAIN, most // self._segment)))
-        parts: list[bytes | memoryview] = []
-        for index in range(first, end):
-            self._add(datagram, index, parts, now)
         datagram.sent = end
         if end == datagram.count:
             self._queue.popleft()
         self.unsent -= min(end * size, len(datagram.data)) - first * size
-        self._write(parts)
+        self._send_pieces(datagram, first, end, now)
 
     def _repeat(self, now: float) -> None:
         datagram, index = self._again.popleft()
@@ -169,22 +165,25 @@ class LinkSender:
             self._send_again(datagram, index, now)
 
     def _send_again(self, datagram: _Outgoing, index: int, now: float) -> None:
-        parts: list[bytes | memoryview] = []
-        self._add(datagram, index, parts, now)
         self.repeated += 1
-        self._write(parts)
+        self._send_pieces(datagram, index, index + 1, now)
 
-    def _add(self, datagram: _Outgoing, index: int, parts: list[bytes | memoryview], now: float) -> None:
-        """One transmission."""
-        piece = datagram.data[index * self._size : (index + 1) * self._size]
-        number, size = self._next_number, len(piece) + HEADING_SIZE
-        self._next_number = number + 1
-        parts.append(HEADING.pack(MAGIC, self._stream, number, datagram.number, index, datagram.count))
-        parts.append(piece)
-        sample = self._path.sent(size, now, self.in_flight)
-        self._under_way[number] = _Transmission(sample, datagram, index)
-        self.in_flight += size
+    def _send_pieces(self, datagram: _Outgoing, first: int, end: int, now: float) -> None:
+        """One transmission of each of these pieces."""
+        data, size, number, under_way = datagram.data, self._size, self._next_number, self._under_way
+        total = min(end * size, len(data)) - first * size + (end - first) * HEADING_SIZE
+        sample = self._path.sent(total, end - first, now, self.in_flight)
+        parts: list[bytes | memoryview] = []
+        for index in range(first, end):
+            piece = data[index * size : (index + 1) * size]
+            parts.append(HEADING.pack(MAGIC, self._stream, number, datagram.number, index, datagram.count))
+            parts.append(piece)
+            under_way[number] = _Transmission(sample, len(piece) + HEADING_SIZE, datagram, index)
+            number += 1
+        self._next_number = number
+        self.in_flight += total
         self._last_sent = now
+        self._write(parts)
 
     # --- losses ---
 
@@ -204,7 +203,7 @@ class LinkSender:
         self._timeouts += 1
         oldest = [each for _, each in zip(range(_PROBES), self._under_way.values(), strict=False)]
         for each in oldest:
-            self._send_again(each.datagram, each.index, now)
+            self._send_again(each.datagram, each.piece, now)
         if self._timeouts == _COLLAPSED_AFTER:
             self._path.collapsed()
 
@@ -230,13 +229,11 @@ class LinkSender:
     def _give_up(self, lost: list[int]) -> None:
         for number in lost:
             each = self._under_way.pop(number)
-            self.in_flight -= each.sample.size
+            self.in_flight -= each.size
             self._given_up[number] = each
-            if not each.datagram.arrived >> each.index & 1:
-                self._again.append((each.datagram, each.index))
-        while len(self._given_up) > _REMEMBERED or (
-            self._given_up and next(iter(self._given_up)) < self._largest - _REMEMBERED
-        ):
+            if not each.datagram.arrived >> each.piece & 1:
+                self._again.append((each.datagram, each.piece))
+        while len(self._given_up) > _REMEMBERED:
             del self._given_up[next(iter(self._given_up))]
         self._path.lost(len(lost))
         if self._reordering:
@@ -244,8 +241,16 @@ class LinkSender:
             if self._losses_in_order > _ROUNDS_WITHOUT_REORDERING:
                 self._reordering, self._losses_in_order = 0.0, 0
 
+    def _take_late(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """What was taken to be lost, and has arrived."""
+        late = [number for number in self._given_up if any(first <= number <= last for first, last in ranges)]
+        for number in late:
+            found = self._given_up.pop(number)
+            found.datagram.arrived |= 1 << found.piece
+        if late:
+            self._allow_more_reordering()
+
     def _allow_more_reordering(self) -> None:
-        """Something that was taken to be lost has arrived."""
         self._losses_in_order = 0
         smoothed = self._path.smoothed
         self._reordering = min(max(2 * self._reordering, smoothed / 4), smoothed)

@@ -15,13 +15,13 @@ they may go on: so nothing piles up there.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ordercast.live.transport.addresses import Address
 from ordercast.live.transport.link_receiver import ACKNOWLEDGE_AFTER, LinkReceiver
-from ordercast.live.transport.link_sender import LinkSender
+from ordercast.live.transport.link_sender import LinkSender, Write
 from ordercast.live.transport.path_model import ACK_DELAY, PathModel
-from ordercast.live.transport.pieces import read_pieces
+from ordercast.live.transport.pieces import Heading, one_piece, read_pieces
 from ordercast.live.transport.sockets import SocketAddress, socket_address, source_address
 from ordercast.wire.control import LinkAcknowledgment
 
@@ -85,13 +85,14 @@ class Links:
             path = known.get(address) or PathModel(self._segment, max(round_trip, _MIN_EXPECTED))
             self._paths[address] = path
             where = socket_address(address)
-            self._senders[place] = LinkSender(
-                self._stream, self._segment, path, lambda parts, where=where: self._write(parts, where)
-            )
+            self._senders[place] = LinkSender(self._stream, self._segment, path, self._writer(where))
             self._receivers[place] = LinkReceiver()
             self._places[source_address(address)] = place
         self._to_acknowledge.clear()
         self._note_room()
+
+    def _writer(self, where: SocketAddress) -> Write:
+        return lambda parts: self._write(parts, where)
 
     def close(self) -> None:
         """Sends nothing any more."""
@@ -175,7 +176,11 @@ class Links:
             return []
         found: list[bytes] = []
         now, receiver = time.monotonic(), self._receivers[place]
-        for (_, stream, number, datagram, index, count), piece in read_pieces(data, segment):
+        if len(data) <= segment:
+            pieces: Iterable[tuple[Heading, memoryview]] = one_piece(data)
+        else:
+            pieces = read_pieces(data, segment)
+        for (_, stream, number, datagram, index, count), piece in pieces:
             if stream == self._stream:
                 found += receiver.take(number, datagram, index, count, piece, now)
         if receiver.unacknowledged:

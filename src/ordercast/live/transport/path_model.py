@@ -33,13 +33,13 @@ GRANULARITY = 0.001  # seconds, of timers
 ACK_DELAY = 0.004
 """Seconds that an acknowledgment waits for more to acknowledge, at most."""
 MAX_TIMEOUT = 1.0
-BURST_SECONDS = 0.002  # of the rate that may be sent at once: timers are no finer
+BURST_SECONDS = 0.002  # of the rate that are sent by one call
+LATE_SECONDS = 0.01  # of the rate that are sent at once, if the event loop comes so late
 
 
 class Sample(NamedTuple):
-    """What was known when a packet was sent."""
+    """What was known when packets were sent."""
 
-    size: int
     time: float
     delivered: int
     delivered_at: float
@@ -93,16 +93,15 @@ class PathModel:
         """Bytes that may be sent at once."""
         return max(2 * self._packet, int(self._pacing * BURST_SECONDS)) if self._pacing else self.window
 
-    def sent(self, size: int, now: float, in_flight: int) -> Sample:
-        """A packet is sent; `in_flight`: bytes that were under way before."""
+    def sent(self, size: int, packets: int, now: float, in_flight: int) -> Sample:
+        """Packets of this size in all are sent; `in_flight`: bytes that were under way before."""
         if not in_flight:
             self._first_sent = self._delivered_at = now
-        self._sent_in_round += 1
+        self._sent_in_round += packets
         if self._pacing:
-            self._next_at = max(self._next_at, now - BURST_SECONDS) + size / self._pacing
-        return Sample(
-            *(size, now, self._delivered, self._delivered_at, self._first_sent, self._limited_until > self._delivered)
-        )
+            self._next_at = max(self._next_at, now - LATE_SECONDS) + size / self._pacing
+        delivered = self._delivered
+        return Sample(now, delivered, self._delivered_at, self._first_sent, self._limited_until > delivered)
 
     def ran_out(self, in_flight: int) -> None:
         """There is nothing more to send, though more might be under way."""
@@ -157,12 +156,13 @@ class PathModel:
         product = self.bandwidth * self.shortest
         if has_queue and lost > max(_FEW_LOSSES, sent * LOSS_WITH_QUEUE):
             self._ceiling = max(product, 0.85 * (self._ceiling or WINDOW_GAIN * product))
-            self.full = self.full or not latest.limited
+            if not self.full:
+                self.full = self._draining = True
         elif self._ceiling:
             self._ceiling *= 1.1
             if self._ceiling > WINDOW_GAIN * product:
                 self._ceiling = 0.0
-        if not self.full and not latest.limited:
+        if not self.full and (has_queue or not latest.limited):
             if self.bandwidth >= self._full_at * GROWTH:
                 self._full_at, self._full_rounds = self.bandwidth, 0
             else:
@@ -197,7 +197,7 @@ class PathModel:
         least = (MIN_PACKETS if self.full else INITIAL_PACKETS) * self._packet
         self._pacing = max(gain * bandwidth, least / self.shortest)
         product = bandwidth * self.shortest
-        allowed = window * product + bandwidth * (ACK_DELAY + BURST_SECONDS)
+        allowed = window * product + bandwidth * (ACK_DELAY + LATE_SECONDS)
         if self._ceiling:
             allowed = min(allowed, self._ceiling)
         if now < self._probe_until:

@@ -22,11 +22,15 @@ Heading = tuple[int, int, int, int, int, int]
 def read_pieces(data: memoryview, segment: int) -> Iterator[tuple[Heading, memoryview]]:
     """Headings and bytes of the pieces among these segments, which the system may have merged."""
     for start in range(0, len(data), segment):
-        part = data[start : start + segment]
-        if part[0] == MAGIC and len(part) > HEADING_SIZE:
-            heading: Heading = HEADING.unpack_from(part)  # type: ignore[assignment]
-            if heading[4] < heading[5]:
-                yield heading, part[HEADING_SIZE:]
+        yield from one_piece(data[start : start + segment])
+
+
+def one_piece(part: memoryview) -> tuple[tuple[Heading, memoryview], ...]:
+    """Heading and bytes, if it is a piece."""
+    if part[0] != MAGIC or len(part) <= HEADING_SIZE:
+        return ()
+    heading: Heading = HEADING.unpack_from(part)
+    return ((heading, part[HEADING_SIZE:]),) if heading[4] < heading[5] else ()
 
 
 def pieces_of(size: int, segment: int) -> int:
