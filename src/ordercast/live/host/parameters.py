@@ -109,7 +109,9 @@ class Parameters(ConfigValue, frozen=True, kw_only=True):
         `buffer`: bytes that a receiver's socket holds. A datagram above half of it would always lose a part.
         """
         least = min(self.mtu or self.max_datagram_size, self.max_datagram_size)
-        most = max(least, min(self.max_datagram_size, MAX_SIZE_BY_LINKS if self.has_links else buffer // 2))
+        most = max(least, min(self.max_datagram_size, buffer // 2))
+        if self.has_links:
+            most = max(least, min(most, MAX_SIZE_BY_LINKS))
         return DatagramSizes(least, min(_initial_size(self.max_datagram_size, self.mtu), most), most)
 
     def room_in(self, datagram: int, members: int | None = None) -> int:
